@@ -1,0 +1,39 @@
+//! What can go wrong in the core, and what the caller can do about it.
+
+use std::fmt;
+
+/// An error of the core.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter is outside its range. The message names the value and the allowed range.
+    InvalidParameter {
+        /// Name of the parameter as users write it.
+        name: &'static str,
+        /// Value found and range allowed.
+        message: String,
+    },
+    /// The caller asked the operation to stop.
+    Cancelled,
+}
+
+impl Error {
+    /// Builds [`Error::InvalidParameter`].
+    pub fn invalid(name: &'static str, message: impl Into<String>) -> Self {
+        Error::InvalidParameter {
+            name,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
+            Error::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

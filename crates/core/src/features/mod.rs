@@ -1,0 +1,1 @@
+//! What are the weighted features of a text?

@@ -1,0 +1,28 @@
+//! The algorithms of Likewise, from text to groups.
+//!
+//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates -> verify -> groups.
+//! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
+//! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
+//! decides a result is written down in `docs/reference/definitions.md`.
+
+#[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
+compile_error!("Likewise supports 64-bit little-endian targets only.");
+
+pub mod error;
+pub mod hash;
+pub mod isa;
+pub mod parallel;
+
+pub mod text;
+
+pub mod features;
+
+pub mod sketch;
+
+pub mod hamming;
+
+pub mod bands;
+
+pub mod verify;
+
+pub mod groups;

@@ -1,0 +1,101 @@
+//! How is work spread over threads?
+//!
+//! The only place that starts threads. They live inside one call (scoped), so the process stays safe
+//! to fork, and results come back in the order of the work, so that nothing depends on their number.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::error::Error;
+
+/// Runs `work` on consecutive ranges of `0..len`, `grain` long (the last may be shorter), on up to `threads` threads.
+///
+/// Returns the results in the order of the ranges. `make_state` is called once a thread: scratch space
+/// that the ranges of one thread share. With `threads <= 1` or a single range no thread is started.
+///
+/// # Errors
+/// [`Error::Cancelled`] when `cancel` was set before the last range began.
+pub fn map_ranges<S, T, M, F>(
+    len: usize,
+    grain: usize,
+    threads: usize,
+    cancel: &AtomicBool,
+    make_state: M,
+    work: F,
+) -> Result<Vec<T>, Error>
+where
+    T: Send,
+    M: Fn() -> S + Sync,
+    F: Fn(&mut S, Range<usize>) -> T + Sync,
+{
+    let grain = grain.max(1);
+    let num_ranges = len.div_ceil(grain);
+    let range_of = |i: usize| i * grain..((i + 1) * grain).min(len);
+    let threads = threads.clamp(1, num_ranges.max(1));
+    if threads == 1 {
+        let mut state = make_state();
+        let mut results = Vec::with_capacity(num_ranges);
+        for i in 0..num_ranges {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            results.push(work(&mut state, range_of(i)));
+        }
+        return Ok(results);
+    }
+    let next = AtomicUsize::new(0);
+    let collected: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(num_ranges));
+    let run = || {
+        let mut state = make_state();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= num_ranges || cancel.load(Ordering::Relaxed) {
+                return;
+            }
+            let result = work(&mut state, range_of(i));
+            match collected.lock() {
+                Ok(mut all) => all.push((i, result)),
+                // Another thread panicked; its panic is raised when the scope ends.
+                Err(_) => return,
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let mut all = collected.into_inner().unwrap_or_default();
+    if all.len() < num_ranges {
+        return Err(Error::Cancelled);
+    }
+    all.sort_unstable_by_key(|(i, _)| *i);
+    Ok(all.into_iter().map(|(_, result)| result).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_for_any_number_of_threads() {
+        let cancel = AtomicBool::new(false);
+        for threads in [1, 2, 7] {
+            let parts = map_ranges(1000, 7, threads, &cancel, || (), |(), r| r).unwrap();
+            let flat: Vec<usize> = parts.into_iter().flatten().collect();
+            assert_eq!(flat, (0..1000).collect::<Vec<_>>());
+        }
+        assert!(map_ranges(0, 7, 2, &cancel, || (), |(), r| r).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_set_flag_stops_the_work() {
+        let cancel = AtomicBool::new(true);
+        for threads in [1, 2] {
+            let result = map_ranges(10, 1, threads, &cancel, || (), |(), r| r);
+            assert_eq!(result, Err(Error::Cancelled));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What are the tokens of a text?

@@ -1,0 +1,1 @@
+//! What touches files: line splitting, row parsing, copying of ranges.
