@@ -24,12 +24,34 @@ CLASSIFIERS = {
 
 
 def is_allowed(expression: str) -> bool:
-    """Tell whether an SPDX expression can be met with allowed licences alone."""
+    """Tell whether an SPDX expression can be met with allowed licences alone (AND binds tighter than OR)."""
     # Old crates write "MIT/Apache-2.0" for OR.
     tokens = re.findall(r"\(|\)|\bAND\b|\bOR\b|[^\s()]+(?: WITH [^\s()]+)?", expression.replace("/", " OR "))
-    python = " ".join({"AND": "and", "OR": "or", "(": "(", ")": ")"}.get(t, str(t in ALLOWED)) for t in tokens)
-    # Only the words above can stand in the expression, so this evaluates constants.
-    return bool(tokens) and bool(eval(python))
+
+    def any_of() -> bool:
+        allowed = all_of()
+        while tokens[:1] == ["OR"]:
+            tokens.pop(0)
+            allowed = all_of() or allowed
+        return allowed
+
+    def all_of() -> bool:
+        allowed = one()
+        while tokens[:1] == ["AND"]:
+            tokens.pop(0)
+            allowed = one() and allowed
+        return allowed
+
+    def one() -> bool:
+        if not tokens:
+            return False
+        token = tokens.pop(0)
+        if token != "(":
+            return token in ALLOWED
+        allowed = any_of()
+        return bool(tokens) and tokens.pop(0) == ")" and allowed
+
+    return any_of() and not tokens
 
 
 def rust_packages() -> list[tuple[str, str]]:
