@@ -13,6 +13,7 @@ pub mod position;
 pub use column::TextColumn;
 pub use copy::copy_ranges;
 pub use error::Error;
+pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
 pub use jsonl::rows::read_rows;
 pub use jsonl::rules::JsonlRules;

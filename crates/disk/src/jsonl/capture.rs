@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
 }
 
 /// Adds UTF-8 in which surrogates may be encoded as three bytes; each becomes U+FFFD.
-pub(super) fn push_lossy(mut bytes: &[u8], out: &mut String) {
+pub fn push_lossy(mut bytes: &[u8], out: &mut String) {
     loop {
         match std::str::from_utf8(bytes) {
             Ok(text) => return out.push_str(text),

@@ -1,6 +1,6 @@
 //! What are the texts, ids and fields of a JSON Lines file?
 
-mod capture;
+pub(crate) mod capture;
 mod nan;
 mod parser;
 pub mod piece;

@@ -51,6 +51,14 @@ impl Child {
 }
 
 impl JsonlRules {
+    /// Checks the rules.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if no text field is named or `max_document` is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        self.tree().map(|_| ())
+    }
+
     /// Checks the rules and makes the tree of keys.
     pub(crate) fn tree(&self) -> Result<Node, Error> {
         if self.text_fields.is_empty() {
