@@ -153,11 +153,17 @@ impl<'a> Expansion<'a> {
             weights,
             block,
             is_whole: true,
-            is_empty: if weights.is_empty() { features.is_empty() } else { total == 0 },
+            is_empty: if weights.is_empty() {
+                features.is_empty()
+            } else {
+                total == 0
+            },
         };
         expansion.block.clear();
         if weights.is_empty() {
-            expansion.block.extend(features.iter().map(|&feature| fold(feature)));
+            expansion
+                .block
+                .extend(features.iter().map(|&feature| fold(feature)));
             expansion.pad();
         } else if total <= EXPANSION_LEN as u64 {
             for (&feature, &weight) in features.iter().zip(weights) {

@@ -51,7 +51,10 @@ impl<'a> Signatures<'a> {
 
 /// Number of equal slots of two rows of the same length.
 fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, _isa: Isa) -> u32 {
-    assert!(matches!(slot_bytes, 1 | 2 | 4), "slot_bytes = {slot_bytes}, none of 1, 2, 4");
+    assert!(
+        matches!(slot_bytes, 1 | 2 | 4),
+        "slot_bytes = {slot_bytes}, none of 1, 2, 4"
+    );
     let equal = a
         .chunks_exact(slot_bytes)
         .zip(b.chunks_exact(slot_bytes))

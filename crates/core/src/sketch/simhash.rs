@@ -29,7 +29,11 @@ pub fn simhash(features: &[u64], weights: &[u32], bits: u32, isa: Isa, out: &mut
         (32..=256).contains(&bits) && bits.is_multiple_of(32),
         "bits = {bits}, not a multiple of 32 from 32 to 256"
     );
-    assert_eq!(out.len(), bits.div_ceil(64) as usize, "words of the fingerprint");
+    assert_eq!(
+        out.len(),
+        bits.div_ceil(64) as usize,
+        "words of the fingerprint"
+    );
     assert!(
         weights.is_empty() || weights.len() == features.len(),
         "{} weights for {} features",
@@ -68,7 +72,11 @@ fn count_bits(features: &[u64], weights: &[u32], isa: Isa, counts: &mut [Counts]
             let end = (start + BLOCK_LEN).min(features.len());
             let words = &mut words[..end - start];
             derive_words(&features[start..end], step, isa, words);
-            let weights = if weights.is_empty() { weights } else { &weights[start..end] };
+            let weights = if weights.is_empty() {
+                weights
+            } else {
+                &weights[start..end]
+            };
             add_block(words, weights, isa, counts);
         }
     }
