@@ -189,6 +189,11 @@ impl<'a> Expansion<'a> {
         }
     }
 
+    /// The one block that holds the whole expansion, unless there are several.
+    pub(super) fn whole(&self) -> Option<&[u64]> {
+        self.is_whole.then_some(&**self.block)
+    }
+
     /// Calls `work` on every block, in order.
     pub(super) fn for_each_block(&mut self, mut work: impl FnMut(&[u64])) {
         if self.is_whole {

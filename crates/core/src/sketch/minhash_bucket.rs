@@ -7,7 +7,7 @@ use crate::isa::Isa;
 
 use super::minhash::{Expansion, finish_high, fold, folded_key};
 
-/// Fills every slot (all `u64::MAX` before) with its 32-bit value. The expansion must not be empty.
+/// Fills every slot (all `u64::MAX` before) with its 32-bit value in the low half. The expansion must not be empty.
 pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &mut [u64]) {
     let num_slots = slots.len() as u32;
     let mut num_unfilled = num_slots;
@@ -19,6 +19,15 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
         if num_unfilled == 0 {
             return;
         }
+        if let Some(block) = expansion.whole()
+            && let Some(left) = compete_for_unfilled(block, seed, isa, slots)
+        {
+            num_unfilled = left;
+            break;
+        }
+    }
+    if num_unfilled == 0 {
+        return;
     }
     for slot in 0..num_slots {
         if slots[slot as usize] == u64::MAX {
@@ -37,8 +46,36 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
 /// Lets the features of a block compete for slots in one round; returns how many slots got their first value.
 ///
 /// A slot holds `round * 2^32 + value`, so that the minimum keeps the values of earlier rounds.
-fn compete(block: &[u64], key: u64, round: u32, _isa: Isa, slots: &mut [u64]) -> u32 {
-    plain(block, key, round, slots)
+fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
+    match isa {
+        Isa::Plain => plain(block, key, round, slots),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::minhash_avx512::compete(block, key, round, slots) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => plain(block, key, round, slots),
+    }
+}
+
+/// Runs the rounds from 1 on where a vector kernel can look up unfilled slots in a register; returns
+/// how many slots are left unfilled. `None`: nothing was done.
+fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -> Option<u32> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if slots.len() <= super::minhash_avx2::MAX_BITMAP_SLOTS => {
+            // SAFETY: the caller of the core passes only instruction sets that the processor has.
+            Some(unsafe { super::minhash_avx2::compete_for_unfilled(block, seed, slots) })
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if slots.len() <= super::minhash_avx512::MAX_BITMAP_SLOTS => {
+            // SAFETY: as above.
+            Some(unsafe { super::minhash_avx512::compete_for_unfilled(block, seed, slots) })
+        }
+        _ => None,
+    }
 }
 
 /// The oracle of the vector kernels.
