@@ -50,7 +50,9 @@ def folders(data: Path) -> list[Path]:
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
-        if "man" in path.parts and any(len(part) in (2, 5) and part[:2].islower() and part != "man" for part in path.parts[4:-2]):
+        if "man" in path.parts and any(
+            len(part) in (2, 5) and part[:2].islower() and part != "man" for part in path.parts[4:-2]
+        ):
             continue  # translated manual pages
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_FILE:
             continue

@@ -17,9 +17,10 @@ import re
 import sys
 from pathlib import Path
 
-import carrier
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+import carrier
 
 HERE = Path(__file__).parent
 MEAN_BYTES = 2400
@@ -32,7 +33,8 @@ SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 def blocks(paragraphs: list[str], rng: random.Random, num_wanted: int) -> tuple[list[str], int]:
     """Documents of consecutive paragraphs; when these run out, of paragraphs drawn anew in random order.
 
-    A resampled document shares at most single paragraphs with any other, so its resemblance to each stays far below a half.
+    A resampled document shares at most single paragraphs with any other, so its resemblance to each stays far below
+    a half.
     Returns the documents and how many of them were resampled.
     """
     made: list[str] = []
@@ -96,7 +98,8 @@ def plant(texts: list[str], num_planted: int, rng: random.Random) -> tuple[list[
 def templated(texts: list[str], paragraphs: list[str], rng: random.Random) -> tuple[list[str], list[int]]:
     """Half of the texts replaced by pages of five templates; returns for each its template, -1 for none.
 
-    The content is a fifth of a page, words of its own in each: two pages of one template have a resemblance near .8 / 1.2.
+    The content is a fifth of a page, words of its own in each: two pages of one template have a resemblance near
+    .8 / 1.2.
     """
     frames = []
     for _ in range(5):
@@ -182,7 +185,9 @@ def english(variants: set[str], data: Path, num_documents: int, seed: int) -> No
 def main() -> None:
     """Make what is asked for and not there yet."""
     parser = argparse.ArgumentParser(description="Make the corpora of the benchmarks.")
-    parser.add_argument("--fetch", action="store_true", help="download Debian documentation packages first (about 100 MB)")
+    parser.add_argument(
+        "--fetch", action="store_true", help="download Debian documentation packages first (about 100 MB)"
+    )
     parser.add_argument("--num-documents", type=int, default=100_000)
     parser.add_argument("--variant", choices=("plain", "templates", "chinese", "all"), default="all")
     parser.add_argument("--seed", type=int, default=1)

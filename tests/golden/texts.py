@@ -1,6 +1,6 @@
 """Texts of the golden vectors, all written for this project."""
 
-SYLLABLES = "ka lo min ter sa vor el du pri on gast re bel u tam".split()
+SYLLABLES = ["ka", "lo", "min", "ter", "sa", "vor", "el", "du", "pri", "on", "gast", "re", "bel", "u", "tam"]
 
 
 def made_up(num_words, seed):
@@ -18,7 +18,8 @@ TEXTS = {
     "spaces": " \t\r\n\u3000\u2028 ",
     "cat": "cat",
     "two words": "Cat DOG",
-    "english": "The quick brown fox didn't jump over the lazy dog's 3.14 fences; it walked, at 10:30, through snake_case.",
+    "english": "The quick brown fox didn't jump over the lazy dog's 3.14 fences; "
+    "it walked, at 10:30, through snake_case.",
     "punctuation": "... !!! --- ???",
     "one mark": "!",
     "nul": "one\0two three\0\0four",
@@ -37,7 +38,8 @@ TEXTS = {
     "lao": "ພາສາລາວ ສະບາຍດີ",
     "korean": "안녕하세요 세계 여러분 한글",
     "mixed": "Release 2.0 发布了 новая версия, カメラ付き phone v1.2.3 für €99,90",
-    "emoji": "family \U0001f468\u200d\U0001f469\u200d\U0001f467 thumbs \U0001f44d\U0001f3fd flags \U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7 heart \u2764\ufe0f",
+    "emoji": "family \U0001f468\u200d\U0001f469\u200d\U0001f467 thumbs \U0001f44d\U0001f3fd "
+    "flags \U0001f1e9\U0001f1ea\U0001f1eb\U0001f1f7 heart \u2764\ufe0f",
     "only emoji": "\U0001f600\U0001f601",
     "soft hyphen": "co\u00adoperate zero\u200bwidth \ufeffmark",
     "lone surrogate": "before \ud800 after \udfffend",

@@ -30,13 +30,16 @@ SIGNATURES = (
     (128, 16, "bucket"), (128, 8, "bucket"), (1, 32, "bucket"), (7, 32, "bucket"), (100, 32, "bucket"),
     (256, 16, "bucket"), (128, 32, "classical"), (33, 16, "classical"), (64, 8, "classical"),
 )  # fmt: skip
-XXH3_LENGTHS = (0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 32, 33, 64, 65, 96, 97, 127, 128, 129, 130, 159, 160,
-                192, 239, 240, 241, 255, 256, 257, 511, 512, 1023, 1024, 1025, 1088, 1089, 2048, 2049, 4100)  # fmt: skip
+XXH3_LENGTHS = (
+    *range(18), 31, 32, 33, 64, 65, 96, 97, 127, 128, 129, 130, 159, 160, 192, 239, 240, 241, 255, 256, 257, 511, 512,
+    1023, 1024, 1025, 1088, 1089, 2048, 2049, 4100,
+)  # fmt: skip
 SEEDS = (0, 1, 0x9E3779B97F4A7C15, 2**64 - 1)
 
 
 def pattern(length):
-    return bytes((i * 7 + 3 ^ i >> 3) & 0xFF for i in range(length))
+    """Printable ASCII of that length."""
+    return "".join(chr(33 + (i * i + i // 11) % 94) for i in range(length))
 
 
 def hexadecimal(values):
@@ -60,7 +63,11 @@ def feature_vectors():
         documents = {}
         for name, text in TEXTS.items():
             found = features(text, rules)
-            entry = {"shape": found.shape, "num_features": len(found.weights), "digest": hexadecimal(digest(found.weights))}
+            entry = {
+                "shape": found.shape,
+                "num_features": len(found.weights),
+                "digest": hexadecimal(digest(found.weights)),
+            }
             if len(found.weights) <= 120:
                 entry |= {"features": hexadecimal(found.weights), "weights": list(found.weights.values())}
             documents[name] = entry
@@ -118,7 +125,9 @@ def number_vectors():
             if (plan := candidates.plan_bands(m, t, recall))
         ],
         "min_equal_slots": [
-            [m, t, candidates.min_equal_slots(m, t)] for m in (1, 16, 64, 128, 256, 1000) for t in (0.05, 0.3, 0.5, 0.8, 0.95, 1.0)
+            [m, t, candidates.min_equal_slots(m, t)]
+            for m in (1, 16, 64, 128, 256, 1000)
+            for t in (0.05, 0.3, 0.5, 0.8, 0.95, 1.0)
         ],
         "radii": [
             [bits, t, recall, candidates.radius_for(bits, t, recall)[0]]
@@ -130,7 +139,11 @@ def number_vectors():
 
 
 def hash_vectors():
-    return [[length, f"{seed:016x}", f"{xxh3(pattern(length), seed):016x}"] for length in XXH3_LENGTHS for seed in SEEDS]
+    return [
+        [length, f"{seed:016x}", f"{xxh3(pattern(length).encode(), seed):016x}"]
+        for length in XXH3_LENGTHS
+        for seed in SEEDS
+    ]
 
 
 VECTORS = {

@@ -1,8 +1,8 @@
 """Tokens: the word boundaries of UAX #29 with every rule written out, over an explicit set of characters.
 
-The classes are written down here for ASCII, accented Latin, Greek, Cyrillic, Hebrew, Arabic letters, Han, kana, Hangul, Thai, Lao,
-digits, common punctuation, combining marks and a few emoji, after normalisation. Any other character raises
-`OutsideOracle`, unless a wider table of classes is handed in.
+The classes are written down here for ASCII, accented Latin, Greek, Cyrillic, Hebrew, Arabic letters, Han, kana,
+Hangul, Thai, Lao, digits, common punctuation, combining marks and a few emoji, after normalisation. Any other
+character raises `OutsideOracle`, unless a wider table of classes is handed in.
 """
 
 import unicodedata
@@ -114,7 +114,9 @@ def _boundary(classes, characters, i):
     if right in SKIPPED:
         return False  # WB4: marks stay with what they follow
     # WB4: from here on marks are skipped, on both sides.
-    seen = [(j, c) for j, c in enumerate(classes) if c not in SKIPPED or j == 0 or classes[j - 1] in ("Newline", "CR", "LF")]
+    seen = [
+        (j, c) for j, c in enumerate(classes) if c not in SKIPPED or j == 0 or classes[j - 1] in ("Newline", "CR", "LF")
+    ]
     at = next(n for n, (j, _) in enumerate(seen) if j == i)
     kinds = [c for _, c in seen]
     before2 = kinds[at - 2] if at >= 2 else SOT
