@@ -140,15 +140,17 @@ def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
     return lambda name, value: _one_of(name, value, allowed)
 
 
-def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
-    def check(name: str, value: object) -> int:
-        number = _index(value)
-        if number is None or not low <= number <= high or number % step:
-            multiple = f", a multiple of {step}" if step > 1 else ""
-            raise InvalidParameter(name, f"{name} is {value!r}; it must be a whole number from {low} to {high}{multiple}")
-        return number
+def check_integer(name: str, value: object, low: int, high: int, step: int = 1) -> int:
+    """Return a whole number in its range, or raise InvalidParameter with the range."""
+    number = _index(value)
+    if number is None or not low <= number <= high or number % step:
+        multiple = f", a multiple of {step}" if step > 1 else ""
+        raise InvalidParameter(name, f"{name} is {value!r}; it must be a whole number from {low} to {high}{multiple}")
+    return number
 
-    return check
+
+def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
+    return lambda name, value: check_integer(name, value, low, high, step)
 
 
 def _index(value: object) -> int | None:
