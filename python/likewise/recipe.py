@@ -256,7 +256,7 @@ class Recipe:
             If an option belongs to another method.
         """
         if method not in FIELDS_OF_METHOD:
-            raise InvalidParameter("method", f"method is {method!r}; it must be one of {', '.join(FIELDS_OF_METHOD)}")
+            raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
                 raise InvalidParameter(name, f"{name} does not act with method {method}")
@@ -363,7 +363,7 @@ class Recipe:
         versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
         differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
         if differing:
-            raise RecipeMismatch(differing)
+            raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
         options = {name: value for name, value in fields.items() if name not in versions and name != "method"}
         return cls.from_options(str(fields["method"]), **options)
 

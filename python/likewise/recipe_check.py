@@ -44,7 +44,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
         if rule not in ("first", "longest", "shortest", "max", "min") or needs_field != bool(field):
             raise InvalidParameter(
                 "keep",
-                f"keep is {keep!r}; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
+                f"{keep!r} given; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
                 "or several with commas",
             )
         criteria.append((rule, field))
@@ -109,7 +109,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("bits", "method simhash needs bits")
     bits, within, measure = fields["bits"], fields["within"], fields["measure"]
     if within is not None and within > bits:
-        raise InvalidParameter("within", f"within is {within}; it must be from 0 to bits, which is {bits}")
+        raise InvalidParameter("within", f"{within} given; it must be from 0 to bits, which is {bits}")
     if measure == "hamming":
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
@@ -132,7 +132,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidParameter(name, f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        raise InvalidParameter(name, f"{value!r} given; it must be one of {', '.join(allowed)}")
     return value
 
 
@@ -145,7 +145,7 @@ def check_integer(name: str, value: object, low: int, high: int, step: int = 1) 
     number = _index(value)
     if number is None or not low <= number <= high or number % step:
         multiple = f", a multiple of {step}" if step > 1 else ""
-        raise InvalidParameter(name, f"{name} is {value!r}; it must be a whole number from {low} to {high}{multiple}")
+        raise InvalidParameter(name, f"{value!r} given; it must be a whole number from {low} to {high}{multiple}")
     return number
 
 
@@ -164,7 +164,7 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
         number = None if isinstance(value, bool | str) or not hasattr(value, "__float__") else float(value)
         if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
             edges = f"{'from' if zero else 'above'} 0 {'up to' if one else 'to below'} 1"
-            raise InvalidParameter(name, f"{name} is {value!r}; it must be a number {edges}")
+            raise InvalidParameter(name, f"{value!r} given; it must be a number {edges}")
         return number
 
     return check
@@ -172,14 +172,14 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(name, f"{name} is {value!r}; it must be text")
+        raise InvalidParameter(name, f"{value!r} given; it must be text")
     return value
 
 
 def _slot_bits(name: str, value: object) -> int:
     number = _index(value)
     if number not in (8, 16, 32):
-        raise InvalidParameter(name, f"{name} is {value!r}; it must be 8, 16 or 32")
+        raise InvalidParameter(name, f"{value!r} given; it must be 8, 16 or 32")
     return number
 
 

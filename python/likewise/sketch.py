@@ -86,7 +86,7 @@ class Sketches:
         """Raise RecipeMismatch, naming the fields, if `recipe` makes other sketches."""
         differing = self.recipe.sketch_differences(recipe)
         if differing:
-            raise RecipeMismatch(differing)
+            raise RecipeMismatch("these sketches were made by another recipe; sketch the texts again with one", differing)
 
     def write(self, path: str | Path) -> None:
         """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json`` beside it).
@@ -96,9 +96,12 @@ class Sketches:
         InvalidInput
             If the name ends in neither.
         """
-        from likewise.io.sketches import write_sketches
+        from likewise.io.sketches import SketchFile, write_sketch_file
 
-        write_sketches(self, Path(path))
+        content = SketchFile(
+            self.array, self.recipe.to_json(), self.recipe.sketch_id, self.is_empty, self.num_features, self.doc_ids
+        )
+        write_sketch_file(content, Path(path))
 
     @staticmethod
     def read(path: str | Path, recipe: Recipe | None = None) -> "Sketches":
@@ -118,9 +121,12 @@ class Sketches:
         InvalidInput
             If the file holds no sketches.
         """
-        from likewise.io.sketches import read_sketches
+        from likewise.io.sketches import read_sketch_file
 
-        sketches = read_sketches(Path(path))
+        content = read_sketch_file(Path(path))
+        sketches = Sketches(
+            content.array, Recipe.from_json(content.recipe), content.is_empty, content.num_features, content.doc_ids
+        )
         if recipe is not None:
             sketches.check_same_recipe(recipe)
         return sketches

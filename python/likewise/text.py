@@ -59,7 +59,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     ["don't", 'panic', '猫']
     """
     if rule not in TOKENS:
-        raise InvalidParameter("tokens", f"tokens is {rule!r}; it must be one of {', '.join(TOKENS)}")
+        raise InvalidParameter("tokens", f"{rule!r} given; it must be one of {', '.join(TOKENS)}")
     return _native.tokens(text, rule)
 
 

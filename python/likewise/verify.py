@@ -54,7 +54,7 @@ def verify_pairs(
     [0.6666666666666666]
     """
     if measure not in SET_MEASURES:
-        raise InvalidParameter("measure", f"measure is {measure!r}; it must be one of {', '.join(SET_MEASURES)}")
+        raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
     batch = as_texts(texts)
     rows = np.asarray(pairs, np.int64).reshape(-1, 2)
     if len(rows) and not (0 <= rows.min() and rows.max() < len(batch)):
