@@ -1,5 +1,6 @@
 """JSON Lines: read in pieces, read again by offset, written back byte for byte."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -47,10 +48,15 @@ class JsonlFile:
         """Cut the file at line ends into (offset, length)."""
         return _native.jsonl_pieces(str(self.path), piece_bytes)
 
-    def read(self, start: int, length: int) -> Piece:
+    @property
+    def can_read_again(self) -> bool:
+        """Single texts are cheap to read again."""
+        return True
+
+    def read(self, start: int, length: int) -> Iterator[Piece]:
         """Read the lines of one piece."""
         piece = _native.read_jsonl_piece(str(self.path), start, length, self._native_rules)
-        return Piece(
+        yield Piece(
             texts=piece.texts,
             ids=piece.ids,
             has_id=as_array(piece.has_id, np.uint8),

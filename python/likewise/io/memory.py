@@ -1,5 +1,6 @@
 """Texts that are already in memory, as an input like any file."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,11 +44,16 @@ class MemorySource:
         rows = max(1, num_texts * piece_bytes // max(1, self.num_bytes)) if num_texts else 1
         return [(start, min(rows, num_texts - start)) for start in range(0, num_texts, rows)]
 
-    def read(self, start: int, length: int) -> Piece:
+    @property
+    def can_read_again(self) -> bool:
+        """Single texts are cheap to read again."""
+        return True
+
+    def read(self, start: int, length: int) -> Iterator[Piece]:
         """Return the documents from row `start` on."""
         rows = np.arange(start, start + length, dtype=np.int64)
         has_id = np.full(length, self.ids is not None, np.uint8)
-        return Piece(
+        yield Piece(
             texts=self._part(self.texts, rows),
             ids=Texts.from_list([""] * length) if self.ids is None else self._part(self.ids, rows),
             has_id=has_id,

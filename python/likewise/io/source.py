@@ -1,5 +1,6 @@
 """What every reader gives: pieces of documents, and their texts again by position."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -103,8 +104,12 @@ class Source(Protocol):
     def pieces(self, piece_bytes: int) -> list[tuple[int, int]]:
         """Cut the input into (start, length), in order."""
 
-    def read(self, start: int, length: int) -> Piece:
-        """Read one piece. Safe to call from several threads at once."""
+    @property
+    def can_read_again(self) -> bool:
+        """Whether single texts are cheap to read again; if not, the run spools what it may need."""
+
+    def read(self, start: int, length: int) -> Iterator[Piece]:
+        """Read one piece, in one part or several. Safe to call from several threads at once."""
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""
