@@ -111,17 +111,28 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let threads = arguments.get(1).map_or(1, |text| text.parse().unwrap());
     let isa = arguments.get(2).map_or(Isa::best(), |name| Isa::from_name(name).unwrap());
+    let wanted = |part: &str| arguments.get(3).is_none_or(|name| name == part);
     println!("threads {threads}, {}", isa.name());
-    for (n, bits, within) in [(100_000, 64, 3), (1_000_000, 64, 3), (100_000, 64, 6), (100_000, 64, 10), (100_000, 128, 12)] {
-        bench_hamming(n, bits, within, Strategy::Cheapest, threads, isa);
+    if wanted("join") {
+        bench_hamming(100_000, 64, 3, Strategy::Cheapest, threads, isa);
+        bench_hamming(1_000_000, 64, 3, Strategy::Cheapest, threads, isa);
     }
-    bench_hamming(50_000, 64, 3, Strategy::Scan, threads, isa);
-    bench_hamming(30_000, 128, 24, Strategy::Scan, threads, isa);
-    bench_hamming(20_000, 256, 24, Strategy::Scan, threads, isa);
-    for decided in [true, false] {
-        bench_bands(100_000, 0, 0, decided, threads, isa);
-        bench_bands(100_000, 5, 1, decided, threads, isa);
-        bench_bands(100_000, 5, 10, decided, threads, isa);
+    if wanted("wide") {
+        bench_hamming(100_000, 64, 6, Strategy::Cheapest, threads, isa);
+        bench_hamming(100_000, 64, 10, Strategy::Cheapest, threads, isa);
+        bench_hamming(100_000, 128, 12, Strategy::Cheapest, threads, isa);
     }
-    bench_bands(100_000, 10_000, 5, true, threads, isa);
+    if wanted("scan") {
+        bench_hamming(50_000, 64, 3, Strategy::Scan, threads, isa);
+        bench_hamming(30_000, 128, 24, Strategy::Scan, threads, isa);
+        bench_hamming(20_000, 256, 24, Strategy::Scan, threads, isa);
+    }
+    if wanted("bands") {
+        for decided in [true, false] {
+            bench_bands(100_000, 0, 0, decided, threads, isa);
+            bench_bands(100_000, 5, 1, decided, threads, isa);
+            bench_bands(100_000, 5, 10, decided, threads, isa);
+        }
+        bench_bands(100_000, 10_000, 5, true, threads, isa);
+    }
 }
