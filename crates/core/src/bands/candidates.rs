@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::buckets::{BandBuckets, check_rows, unpack};
-use super::position_set::PositionSet;
+use super::buckets::{BandBuckets, Slice, check_rows, num_members};
+use super::position_set::{PositionSet, push_bits};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
@@ -147,22 +147,34 @@ impl Request<'_> {
 
     /// Distinct members of the slices, ascending.
     fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
-        let num_entries: usize = slices.iter().map(|&slice| unpack(slice).1).sum();
+        let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
         let Scratch { seen, found } = scratch;
-        let members = |slice: u64| {
-            let (start, length) = unpack(slice);
-            &self.buckets.members[start..start + length]
-        };
         if num_entries <= FEW_ENTRIES || num_entries * 16 < seen.summary_len() {
             for &slice in slices {
-                found.extend_from_slice(members(slice));
+                match self.buckets.unpack(slice) {
+                    Slice::Few(members) => found.extend_from_slice(members),
+                    Slice::Full(chunks) => {
+                        for chunk in chunks {
+                            push_bits(chunk.word, chunk.bits, found);
+                        }
+                    }
+                }
             }
             found.sort_unstable();
             found.dedup();
         } else {
             for &slice in slices {
-                for &member in members(slice) {
-                    seen.insert(member);
+                match self.buckets.unpack(slice) {
+                    Slice::Few(members) => {
+                        for &member in members {
+                            seen.insert(member);
+                        }
+                    }
+                    Slice::Full(chunks) => {
+                        for chunk in chunks {
+                            seen.insert_word(chunk.word, chunk.bits);
+                        }
+                    }
                 }
             }
             seen.drain_into(found);
