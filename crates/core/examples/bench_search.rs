@@ -38,9 +38,13 @@ fn codes(n: usize, num_words: usize) -> Vec<u64> {
 fn bench_hamming(n: usize, bits: u32, within: u32, strategy: Strategy, threads: usize, isa: Isa) {
     let words = codes(n, bits.div_ceil(64) as usize);
     let order: Vec<u32> = (0..n as u32).collect();
-    let fingerprints = Fingerprints { words: &words, bits };
+    let fingerprints = Fingerprints {
+        words: &words,
+        bits,
+    };
     let start = Instant::now();
-    let tables = HammingTables::build_for(strategy, fingerprints, &order, within, threads, &STOP).unwrap();
+    let tables =
+        HammingTables::build_for(strategy, fingerprints, &order, within, threads, &STOP).unwrap();
     let build = start.elapsed().as_secs_f64();
     let num_pairs: usize = ranges(n)
         .map(|range| {
@@ -60,7 +64,14 @@ fn bench_hamming(n: usize, bits: u32, within: u32, strategy: Strategy, threads: 
 }
 
 /// Half of the documents in `num_templates` templates, `changed` percent of their slots their own.
-fn bench_bands(n: usize, num_templates: u64, changed: u64, decided: bool, threads: usize, isa: Isa) {
+fn bench_bands(
+    n: usize,
+    num_templates: u64,
+    changed: u64,
+    decided: bool,
+    threads: usize,
+    isa: Isa,
+) {
     let (num_slots, slot_bytes, bands, rows) = (128, 2, 18, 7);
     let mut bytes = Vec::with_capacity(n * num_slots * slot_bytes);
     for row in 0..n as u64 {
@@ -75,7 +86,11 @@ fn bench_bands(n: usize, num_templates: u64, changed: u64, decided: bool, thread
             bytes.extend_from_slice(&(value as u16).to_le_bytes());
         }
     }
-    let signatures = Signatures { bytes: &bytes, num_slots, slot_bytes };
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
     let order: Vec<u32> = (0..n as u32).collect();
     let start = Instant::now();
     let buckets = BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
@@ -86,13 +101,24 @@ fn bench_bands(n: usize, num_templates: u64, changed: u64, decided: bool, thread
     for range in ranges(n) {
         let states = decided.then_some(&leaders.states[..]);
         let pairs = buckets
-            .candidates(signatures, &order, range.clone(), states, min_equal, isa, threads, &STOP)
+            .candidates(
+                signatures,
+                &order,
+                range.clone(),
+                states,
+                min_equal,
+                isa,
+                threads,
+                &STOP,
+            )
             .unwrap();
         considered += pairs.num_considered;
         kept += pairs.later.len();
         if decided {
             let similarity = vec![0.9; pairs.later.len()];
-            leaders.decide(range, &pairs.later, &pairs.earlier, &similarity, &[]).unwrap();
+            leaders
+                .decide(range, &pairs.later, &pairs.earlier, &similarity, &[])
+                .unwrap();
         }
     }
     let search = start.elapsed().as_secs_f64() - build;
@@ -110,7 +136,9 @@ fn bench_bands(n: usize, num_templates: u64, changed: u64, decided: bool, thread
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let threads = arguments.get(1).map_or(1, |text| text.parse().unwrap());
-    let isa = arguments.get(2).map_or(Isa::best(), |name| Isa::from_name(name).unwrap());
+    let isa = arguments
+        .get(2)
+        .map_or(Isa::best(), |name| Isa::from_name(name).unwrap());
     let wanted = |part: &str| arguments.get(3).is_none_or(|name| name == part);
     println!("threads {threads}, {}", isa.name());
     if wanted("join") {

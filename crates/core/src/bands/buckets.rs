@@ -32,6 +32,8 @@ pub struct BandBuckets {
     pub(super) slices: Vec<u64>,
     /// Position `p` looks at `slices[offsets[p]..offsets[p + 1]]`.
     pub(super) offsets: Vec<usize>,
+    /// Rows of the signatures.
+    pub(super) num_rows: usize,
     num_capped: u64,
 }
 
@@ -106,7 +108,7 @@ impl BandBuckets {
             Grouper::default,
             |grouper, range| fill_band(&signatures, order, range.start as u32, rows, grouper),
         )?;
-        Ok(merge(order.len(), parts))
+        Ok(merge(order.len(), signatures.len(), parts))
     }
 
     /// How often a document met a full last level: it looked at the members there and became none.
@@ -144,8 +146,8 @@ impl BandBuckets {
     }
 }
 
-/// Whether signatures and order fit each other.
-pub(super) fn check_rows(signatures: &Signatures<'_>, order: &[u32]) -> Result<(), Error> {
+/// Whether the bytes are whole rows of slots.
+pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     let Signatures {
         bytes,
         num_slots,
@@ -160,23 +162,10 @@ pub(super) fn check_rows(signatures: &Signatures<'_>, order: &[u32]) -> Result<(
         ));
     }
     let row_bytes = num_slots * slot_bytes;
-    if bytes.len() % row_bytes != 0 {
+    if !bytes.len().is_multiple_of(row_bytes) {
         return Err(Error::invalid(
             "signatures",
             format!("{} bytes are not whole rows of {row_bytes}", bytes.len()),
-        ));
-    }
-    let num_rows = bytes.len() / row_bytes;
-    if u32::try_from(order.len()).is_err() {
-        return Err(Error::invalid(
-            "order",
-            format!("{} positions; at most 4294967295 fit", order.len()),
-        ));
-    }
-    if let Some(row) = order.iter().find(|&&row| row as usize >= num_rows) {
-        return Err(Error::invalid(
-            "order",
-            format!("row {row} is outside the {num_rows} rows of the signatures"),
         ));
     }
     Ok(())
@@ -188,7 +177,20 @@ fn check_shapes(
     bands: u32,
     rows: u32,
 ) -> Result<(), Error> {
-    check_rows(signatures, order)?;
+    check_layout(signatures)?;
+    if u32::try_from(order.len()).is_err() {
+        return Err(Error::invalid(
+            "order",
+            format!("{} positions; at most 4294967295 fit", order.len()),
+        ));
+    }
+    let num_rows = signatures.len();
+    if let Some(row) = order.iter().find(|&&row| row as usize >= num_rows) {
+        return Err(Error::invalid(
+            "order",
+            format!("row {row} is outside the {num_rows} rows of the signatures"),
+        ));
+    }
     let num_slots = signatures.num_slots;
     if bands == 0 || rows == 0 || u64::from(bands) * u64::from(rows) > num_slots as u64 {
         return Err(Error::invalid(
@@ -261,14 +263,16 @@ fn add_chunks(chunks: &mut Vec<Chunk>, members: &[u32]) -> u64 {
     for same_word in members.chunk_by(|a, b| a / 64 == b / 64) {
         chunks.push(Chunk {
             word: same_word[0] / 64,
-            bits: same_word.iter().fold(0, |bits, member| bits | 1 << (member % 64)),
+            bits: same_word
+                .iter()
+                .fold(0, |bits, member| bits | 1 << (member % 64)),
         });
     }
     pack(start, BUCKET_SIZE + chunks.len() - start)
 }
 
 /// Brings the slices of all bands into order of position.
-fn merge(num_positions: usize, bands: Vec<BandEntries>) -> BandBuckets {
+fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> BandBuckets {
     let mut offsets = vec![0_usize; num_positions + 1];
     for &position in bands.iter().flat_map(|band| &band.lookers) {
         offsets[position as usize] += 1;
@@ -281,6 +285,7 @@ fn merge(num_positions: usize, bands: Vec<BandEntries>) -> BandBuckets {
     let mut merged = BandBuckets {
         members: Vec::with_capacity(bands.iter().map(|band| band.members.len()).sum()),
         slices: vec![0; total],
+        num_rows,
         offsets,
         chunks: Vec::with_capacity(bands.iter().map(|band| band.chunks.len()).sum()),
         num_capped: bands.iter().map(|band| band.num_capped).sum(),

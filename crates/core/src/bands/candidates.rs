@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::buckets::{BandBuckets, Slice, check_rows, num_members};
+use super::buckets::{BandBuckets, Slice, check_layout, num_members};
 use super::position_set::{PositionSet, push_bits};
 use crate::error::Error;
 use crate::isa::Isa;
@@ -94,8 +94,17 @@ impl BandBuckets {
                 format!("{} states; the range ends at {}", states.len(), range.end),
             ));
         }
-        // Earlier positions lie before the range's end.
-        check_rows(&signatures, &order[..range.end])?;
+        check_layout(&signatures)?;
+        if signatures.len() != self.num_rows {
+            return Err(Error::invalid(
+                "signatures",
+                format!(
+                    "{} rows; the buckets were built of {}",
+                    signatures.len(),
+                    self.num_rows
+                ),
+            ));
+        }
         let request = Request {
             buckets: self,
             signatures,
@@ -123,6 +132,52 @@ impl BandBuckets {
     }
 }
 
+impl BandBuckets {
+    /// Distinct members of the slices, ascending.
+    fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
+        let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
+        let Scratch { seen, found } = scratch;
+        if num_entries <= FEW_ENTRIES || num_entries * 16 < seen.summary_len() {
+            self.sort_distinct(slices, found);
+        } else {
+            self.mark_distinct(slices, seen);
+            seen.drain_into(found);
+        }
+    }
+
+    fn sort_distinct(&self, slices: &[u64], found: &mut Vec<u32>) {
+        for &slice in slices {
+            match self.unpack(slice) {
+                Slice::Few(members) => found.extend_from_slice(members),
+                Slice::Full(chunks) => {
+                    for chunk in chunks {
+                        push_bits(chunk.word, chunk.bits, found);
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+    }
+
+    fn mark_distinct(&self, slices: &[u64], seen: &mut PositionSet) {
+        for &slice in slices {
+            match self.unpack(slice) {
+                Slice::Few(members) => {
+                    for &member in members {
+                        seen.insert(member);
+                    }
+                }
+                Slice::Full(chunks) => {
+                    for chunk in chunks {
+                        seen.insert_word(chunk.word, chunk.bits);
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl Request<'_> {
     fn pairs_of(&self, scratch: &mut Scratch, range: Range<usize>) -> Pairs {
         let mut pairs = Pairs::default();
@@ -133,7 +188,7 @@ impl Request<'_> {
                 continue;
             }
             scratch.found.clear();
-            self.find_distinct(slices, scratch);
+            self.buckets.find_distinct(slices, scratch);
             pairs.num_considered += scratch.found.len() as u64;
             if let Some(states) = self.states {
                 scratch
@@ -143,42 +198,6 @@ impl Request<'_> {
             self.keep_likely(later, &scratch.found, &mut pairs);
         }
         pairs
-    }
-
-    /// Distinct members of the slices, ascending.
-    fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
-        let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
-        let Scratch { seen, found } = scratch;
-        if num_entries <= FEW_ENTRIES || num_entries * 16 < seen.summary_len() {
-            for &slice in slices {
-                match self.buckets.unpack(slice) {
-                    Slice::Few(members) => found.extend_from_slice(members),
-                    Slice::Full(chunks) => {
-                        for chunk in chunks {
-                            push_bits(chunk.word, chunk.bits, found);
-                        }
-                    }
-                }
-            }
-            found.sort_unstable();
-            found.dedup();
-        } else {
-            for &slice in slices {
-                match self.buckets.unpack(slice) {
-                    Slice::Few(members) => {
-                        for &member in members {
-                            seen.insert(member);
-                        }
-                    }
-                    Slice::Full(chunks) => {
-                        for chunk in chunks {
-                            seen.insert_word(chunk.word, chunk.bits);
-                        }
-                    }
-                }
-            }
-            seen.drain_into(found);
-        }
     }
 
     /// Appends the pairs of `later` that have enough equal slots.
@@ -220,4 +239,42 @@ fn concatenate(parts: Vec<Pairs>) -> Pairs {
         all.num_considered += part.num_considered;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    #[test]
+    fn sorting_and_marking_find_the_same() {
+        let n = 2000_u32;
+        // Slots of two values: buckets are full at every level, and partly filled ones occur.
+        let bytes: Vec<u8> = (0..u64::from(n) * 8)
+            .map(|i| (mix64(i) % 2) as u8)
+            .collect();
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 8,
+            slot_bytes: 1,
+        };
+        let order: Vec<u32> = (0..n).collect();
+        let stop = AtomicBool::new(false);
+        let buckets = BandBuckets::build(signatures, &order, 4, 2, 1, &stop).unwrap();
+        let mut seen = PositionSet::new(n as usize);
+        let mut num_full = 0;
+        for later in 0..n as usize {
+            let slices = &buckets.slices[buckets.offsets[later]..buckets.offsets[later + 1]];
+            let (mut sorted, mut marked) = (Vec::new(), Vec::new());
+            buckets.sort_distinct(slices, &mut sorted);
+            buckets.mark_distinct(slices, &mut seen);
+            seen.drain_into(&mut marked);
+            assert_eq!(sorted, marked);
+            num_full += slices
+                .iter()
+                .filter(|&&slice| matches!(buckets.unpack(slice), Slice::Full(_)))
+                .count();
+        }
+        assert!(num_full > 1000);
+    }
 }

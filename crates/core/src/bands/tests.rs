@@ -10,7 +10,7 @@ use crate::isa::Isa;
 use crate::sketch::Signatures;
 use crate::states::{KEPT, REMOVED, UNDECIDED};
 
-const STOP: AtomicBool = AtomicBool::new(false);
+static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Signatures of `n` documents and the width of a slot. `kind` picks how alike they are.
 fn signatures(kind: &str, n: usize, num_slots: usize, slot_bytes: usize) -> Vec<u8> {
@@ -82,7 +82,12 @@ fn online(
 }
 
 fn listed(pairs: &Pairs) -> Vec<(u32, u32)> {
-    pairs.later.iter().copied().zip(pairs.earlier.iter().copied()).collect()
+    pairs
+        .later
+        .iter()
+        .copied()
+        .zip(pairs.earlier.iter().copied())
+        .collect()
 }
 
 fn num_equal(signatures: &Signatures<'_>, a: u32, b: u32) -> u32 {
@@ -100,21 +105,43 @@ fn shuffled(n: usize) -> Vec<u32> {
 #[test]
 fn same_pairs_as_documents_arriving_one_by_one() {
     // (slots, bytes a slot, bands, rows): also keys that wrap around the end and keys of all slots at every level.
-    let shapes = [(16, 1, 5, 3), (16, 2, 16, 1), (12, 4, 3, 4), (8, 2, 1, 8), (20, 2, 2, 7)];
+    let shapes = [
+        (16, 1, 5, 3),
+        (16, 2, 16, 1),
+        (12, 4, 3, 4),
+        (8, 2, 1, 8),
+        (20, 2, 2, 7),
+    ];
     for (num_slots, slot_bytes, bands, rows) in shapes {
         for kind in ["random", "narrow", "clusters", "templates", "half", "equal"] {
             let n = 1500;
             let bytes = signatures(kind, n, num_slots, slot_bytes);
-            let signatures = Signatures { bytes: &bytes, num_slots, slot_bytes };
+            let signatures = Signatures {
+                bytes: &bytes,
+                num_slots,
+                slot_bytes,
+            };
             let order = shuffled(n);
             let (expected, num_capped) = online(&signatures, &order, bands, rows);
             let buckets = BandBuckets::build(signatures, &order, bands, rows, 2, &STOP).unwrap();
             let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
             assert_eq!(buckets.num_capped(), num_capped, "{what}");
             let pairs = buckets
-                .candidates(signatures, &order, 0..n as u32, None, 0, Isa::best(), 2, &STOP)
+                .candidates(
+                    signatures,
+                    &order,
+                    0..n as u32,
+                    None,
+                    0,
+                    Isa::best(),
+                    2,
+                    &STOP,
+                )
                 .unwrap();
-            assert!(listed(&pairs) == expected.iter().copied().collect::<Vec<_>>(), "{what}");
+            assert!(
+                listed(&pairs) == expected.iter().copied().collect::<Vec<_>>(),
+                "{what}"
+            );
             assert_eq!(pairs.num_considered, expected.len() as u64, "{what}");
         }
     }
@@ -124,13 +151,26 @@ fn same_pairs_as_documents_arriving_one_by_one() {
 fn equal_documents_fill_all_levels() {
     let n = 200;
     let bytes = signatures("equal", n, 8, 2);
-    let signatures = Signatures { bytes: &bytes, num_slots: 8, slot_bytes: 2 };
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots: 8,
+        slot_bytes: 2,
+    };
     let order: Vec<u32> = (0..n as u32).collect();
     let buckets = BandBuckets::build(signatures, &order, 2, 4, 1, &STOP).unwrap();
     // Three levels hold 192; the 8 behind them are capped in both bands.
     assert_eq!(buckets.num_capped(), 16);
     let pairs = buckets
-        .candidates(signatures, &order, 0..n as u32, None, 0, Isa::Plain, 1, &STOP)
+        .candidates(
+            signatures,
+            &order,
+            0..n as u32,
+            None,
+            0,
+            Isa::Plain,
+            1,
+            &STOP,
+        )
         .unwrap();
     let mut num_earlier = BTreeMap::new();
     for later in &pairs.later {
@@ -148,7 +188,11 @@ fn equal_documents_fill_all_levels() {
 fn ranges_threads_and_instruction_sets_change_nothing() {
     let (n, num_slots, slot_bytes, bands, rows) = (5000, 16, 2, 5, 3);
     let bytes = signatures("half", n, num_slots, slot_bytes);
-    let signatures = Signatures { bytes: &bytes, num_slots, slot_bytes };
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
     let order = shuffled(n);
     let states: Vec<u8> = (0..n).map(|p| [UNDECIDED, KEPT, REMOVED][p % 3]).collect();
     let min_equal = 16;
@@ -164,7 +208,8 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
     assert!(expected.len() > 10_000 && expected.len() < all.len() / 2);
     for isa in Isa::available() {
         for threads in [1, 2, 7] {
-            let buckets = BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
+            let buckets =
+                BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
             for step in [1, 64, 4096] {
                 if step == 1 && threads > 1 {
                     continue;
@@ -173,7 +218,16 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
                 for start in (0..n as u32).step_by(step) {
                     let range = start..(start + step as u32).min(n as u32);
                     let pairs = buckets
-                        .candidates(signatures, &order, range, Some(&states), min_equal, isa, threads, &STOP)
+                        .candidates(
+                            signatures,
+                            &order,
+                            range,
+                            Some(&states),
+                            min_equal,
+                            isa,
+                            threads,
+                            &STOP,
+                        )
                         .unwrap();
                     found.extend(listed(&pairs));
                     num_considered += pairs.num_considered;
@@ -195,7 +249,11 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
 #[test]
 fn misfits_are_refused() {
     let bytes = [0_u8; 24];
-    let rows_of = |num_slots, slot_bytes| Signatures { bytes: &bytes, num_slots, slot_bytes };
+    let rows_of = |num_slots, slot_bytes| Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
     let build = |signatures, order: &[u32], bands, rows| {
         BandBuckets::build(signatures, order, bands, rows, 1, &STOP)
     };
@@ -213,6 +271,13 @@ fn misfits_are_refused() {
     assert_eq!(refused(ask(&order, 0..4, None)), "range");
     assert_eq!(refused(ask(&order[..2], 0..2, None)), "order");
     assert_eq!(refused(ask(&order, 0..3, Some(&[0]))), "states");
+    let other = Signatures {
+        bytes: &bytes[..16],
+        num_slots: 4,
+        slot_bytes: 2,
+    };
+    let result = buckets.candidates(other, &order, 0..3, None, 0, Isa::Plain, 1, &STOP);
+    assert_eq!(refused(result), "signatures");
     assert_eq!(ask(&order, 0..3, None).unwrap().later, [1, 2, 2]);
     assert!(build(rows_of(4, 2), &[], 2, 2).unwrap().is_empty());
 }
