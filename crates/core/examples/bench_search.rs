@@ -22,9 +22,11 @@ fn ranges(n: usize) -> impl Iterator<Item = std::ops::Range<u32>> {
         .map(move |start| start as u32..(start + STEP).min(n) as u32)
 }
 
-/// Uniform codes, one in a hundred a near copy of another.
-fn codes(n: usize, num_words: usize) -> Vec<u64> {
-    let mut words: Vec<u64> = (0..(n * num_words) as u64).map(mix64).collect();
+/// Codes uniform in the bits `live` of each word, one in a hundred a near copy of another.
+fn codes(n: usize, num_words: usize, live: u64) -> Vec<u64> {
+    let mut words: Vec<u64> = (0..(n * num_words) as u64)
+        .map(|i| mix64(i) & live)
+        .collect();
     for copy in (0..n).step_by(100).skip(1) {
         let original = mix64(copy as u64) as usize % copy;
         for w in 0..num_words {
@@ -36,12 +38,22 @@ fn codes(n: usize, num_words: usize) -> Vec<u64> {
 }
 
 fn bench_hamming(n: usize, bits: u32, within: u32, strategy: Strategy, threads: usize, isa: Isa) {
-    let words = codes(n, bits.div_ceil(64) as usize);
+    let words = codes(n, bits.div_ceil(64) as usize, u64::MAX);
+    bench_codes("uniform", &words, bits, within, strategy, threads, isa);
+}
+
+fn bench_codes(
+    name: &str,
+    words: &[u64],
+    bits: u32,
+    within: u32,
+    strategy: Strategy,
+    threads: usize,
+    isa: Isa,
+) {
+    let n = words.len() / bits.div_ceil(64) as usize;
     let order: Vec<u32> = (0..n as u32).collect();
-    let fingerprints = Fingerprints {
-        words: &words,
-        bits,
-    };
+    let fingerprints = Fingerprints { words, bits };
     let start = Instant::now();
     let tables =
         HammingTables::build_for(strategy, fingerprints, &order, within, threads, &STOP).unwrap();
@@ -54,7 +66,7 @@ fn bench_hamming(n: usize, bits: u32, within: u32, strategy: Strategy, threads: 
         .sum();
     let total = start.elapsed().as_secs_f64();
     println!(
-        "hamming n={n} bits={bits} k={within} {:?}: build {:.1} ms, search {:.1} ms = {:.3} us a code, {:.2} ns a pair of codes, {num_pairs} found",
+        "{name} n={n} bits={bits} k={within} {:?}: build {:.1} ms, search {:.1} ms = {:.3} us a code, {:.2} ns a pair of codes, {num_pairs} found",
         tables.strategy(),
         build * 1e3,
         (total - build) * 1e3,
@@ -154,6 +166,21 @@ fn main() {
         bench_hamming(50_000, 64, 3, Strategy::Scan, threads, isa);
         bench_hamming(30_000, 128, 24, Strategy::Scan, threads, isa);
         bench_hamming(20_000, 256, 24, Strategy::Scan, threads, isa);
+    }
+    if wanted("skewed") {
+        // Two of four blocks hold one value; then three of four, as many codes as there can be.
+        let half = codes(1_000_000, 1, 0xffff_ffff);
+        bench_codes("two blocks", &half, 64, 3, Strategy::Cheapest, threads, isa);
+        let quarter: Vec<u64> = (0..1 << 16).collect();
+        bench_codes(
+            "one block",
+            &quarter,
+            64,
+            3,
+            Strategy::Cheapest,
+            threads,
+            isa,
+        );
     }
     if wanted("bands") {
         for decided in [true, false] {

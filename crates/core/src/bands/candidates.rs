@@ -195,34 +195,39 @@ impl Request<'_> {
                     .found
                     .retain(|&earlier| states[earlier as usize] != REMOVED);
             }
-            self.keep_likely(later, &scratch.found, &mut pairs);
+            self.keep_likely(later, &mut scratch.found);
+            let num_kept = scratch.found.len();
+            pairs
+                .later
+                .extend(std::iter::repeat_n(later as u32, num_kept));
+            pairs.earlier.extend_from_slice(&scratch.found);
         }
         pairs
     }
 
-    /// Appends the pairs of `later` that have enough equal slots.
-    fn keep_likely(&self, later: usize, found: &[u32], pairs: &mut Pairs) {
+    /// Leaves those that have enough equal slots with `later`.
+    fn keep_likely(&self, later: usize, found: &mut Vec<u32>) {
         if self.min_equal == 0 {
-            pairs.later.extend(found.iter().map(|_| later as u32));
-            pairs.earlier.extend_from_slice(found);
             return;
         }
         let row_bytes = self.signatures.num_slots * self.signatures.slot_bytes;
         let later_row = self.order[later] as usize;
-        for (i, &earlier) in found.iter().enumerate() {
+        let mut num_kept = 0;
+        for i in 0..found.len() {
             if let Some(&ahead) = found.get(i + LOOKAHEAD) {
                 let start = self.order[ahead as usize] as usize * row_bytes;
                 for line in 0..row_bytes.div_ceil(CACHE_LINE).min(PREFETCHED_LINES) {
                     prefetch_read(self.signatures.bytes, start + line * CACHE_LINE);
                 }
             }
+            let earlier = found[i];
             let earlier_row = self.order[earlier as usize] as usize;
             let num_equal = self.signatures.num_equal(later_row, earlier_row, self.isa);
-            if num_equal >= self.min_equal {
-                pairs.later.push(later as u32);
-                pairs.earlier.push(earlier);
-            }
+            // Whether a pair passes cannot be foretold: no branch on it.
+            found[num_kept] = earlier;
+            num_kept += usize::from(num_equal >= self.min_equal);
         }
+        found.truncate(num_kept);
     }
 }
 
