@@ -13,6 +13,9 @@ pub mod hash;
 pub mod isa;
 pub mod parallel;
 
+#[cfg(test)]
+mod testing;
+
 pub mod text;
 
 pub mod features;
