@@ -1,0 +1,81 @@
+# Likewise: `make` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+RUST_TESTS := --locked -p likewise-core -p likewise-disk
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+# The environment with every dependency group, and the package built into it in release mode.
+$(VENV)/.environment: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Likewise needs Python 3.11 or later; \
+	$(PYTHON) is $$($(PYTHON) -V). Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@command -v cargo >/dev/null || { echo "Likewise needs a Rust toolchain (cargo) on the PATH."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --group dev
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.environment $(CORE_SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+.PHONY: build
+build: $(VENV)/.built ## Make .venv with the package and everything it needs
+
+.PHONY: demo
+demo: build ## Find near-duplicates in the text that came with Python
+	$(BIN)/python examples/demo.py demo-out
+
+.PHONY: test
+test: build ## Fast tests of both languages (under 2 minutes once built)
+	cargo test --quiet $(RUST_TESTS)
+	$(BIN)/python -m pytest -q -m "not slow"
+
+.PHONY: test-all
+test-all: build ## The slow tests too
+	cargo test --quiet $(RUST_TESTS)
+	$(BIN)/python -m pytest -q
+
+.PHONY: lint
+lint: build ## Formatting, types, layers, licences
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-timing
+	$(BIN)/python tools/check_licences.py
+
+.PHONY: fix
+fix: build ## Mend what the formatters can
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: golden
+golden: build ## Write the golden vectors anew from the oracle and show the difference
+	$(BIN)/python -m tests.golden.write
+	git --no-pager diff --stat -- tests/golden
+
+.PHONY: bench
+bench: build ## Measure on a corpus made from this machine's own text (bench/README.md)
+	test -x bench/.venv/bin/python || $(PYTHON) -m venv bench/.venv
+	bench/.venv/bin/python -m pip install --quiet -r bench/requirements.txt
+	VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
+	bench/.venv/bin/python bench/corpus.py
+	bench/.venv/bin/python bench/run.py
+
+.PHONY: docs
+docs: build ## Build the documentation into docs/_build
+	$(BIN)/python -m pip install --quiet --group docs
+	$(BIN)/sphinx-build -W -n -q docs docs/_build
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf $(VENV) target docs/_build demo-out bench/.venv

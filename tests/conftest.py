@@ -1,0 +1,48 @@
+"""What all tests share: hypothesis profiles, instruction sets, the labelled sets."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LABELLED = ROOT.parent / "shared" / "data"
+
+hypothesis.settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def instruction_sets():
+    """Names of the instruction sets of this processor, the plainest first."""
+    from likewise import _native
+
+    names = ["plain", "avx2", "avx512"]
+    return names[: names.index(_native.ISA) + 1]
+
+
+def pytest_generate_tests(metafunc):
+    if "isa" in metafunc.fixturenames:
+        metafunc.parametrize("isa", instruction_sets())
+
+
+@pytest.fixture
+def labelled():
+    """A loader of a labelled set: ids, texts, the folder. Skips where the sets are absent."""
+
+    def load(name, field="text"):
+        folder = LABELLED / name
+        if not folder.is_dir():
+            pytest.skip(f"labelled set {name} is not at ../shared/data")
+        ids, texts = [], []
+        with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
+            for line in lines:
+                row = json.loads(line)
+                ids.append(row["id"])
+                texts.append(row[field])
+        return ids, texts, folder
+
+    return load

@@ -1,0 +1,87 @@
+"""Which pairs are compared: bands and their bucket levels one document at a time, the estimate, the radius."""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+from tests.oracle.sketches import slot_bytes
+from tests.oracle.xxh3 import xxh3
+
+MEMBERS = 64
+LEVELS = 3
+
+
+def s_curve(similarity, bands, rows):
+    """P(at least one band agrees), exact."""
+    return 1 - (1 - Fraction(similarity) ** rows) ** bands
+
+
+def plan_bands(num_slots, threshold, recall):
+    """(bands, rows) with the most rows that still meet the recall, or None."""
+    best = None
+    for rows in range(1, num_slots + 1):
+        bands = num_slots // rows
+        if s_curve(threshold, bands, rows) >= Fraction(recall):
+            best = bands, rows
+    return best
+
+
+def effective_threshold(threshold, measure):
+    """The Jaccard similarity that the bands are planned for."""
+    return threshold if measure == "jaccard" else threshold / (2 - threshold)
+
+
+def min_equal_slots(num_slots, threshold):
+    with localcontext() as context:
+        context.prec = 60
+        t = Decimal(threshold)
+        least = num_slots * (t - 3 * (t * (1 - t) / num_slots).sqrt())
+        return max(0, math.ceil(least))
+
+
+def num_equal(a, b):
+    return sum(x == y for x, y in zip(a, b, strict=True))
+
+
+class BandModel:
+    """Bands as plain dictionaries, fed one document at a time in order of priority."""
+
+    def __init__(self, bands, rows, slot_bits, seed=0, members=MEMBERS):
+        self.bands, self.rows, self.slot_bits, self.members = bands, rows, slot_bits, members
+        self.buckets = {}
+        self.num_capped = 0
+
+    def key(self, slots, band, level):
+        count = min(len(slots), self.rows * 2**level)
+        chosen = [slots[(band * self.rows + i) % len(slots)] for i in range(count)]
+        return xxh3(slot_bytes(chosen, self.slot_bits), band * 256 + level)
+
+    def arrive(self, document, slots):
+        """The documents this one looks at, as a set; afterwards it is a member itself."""
+        seen = set()
+        for band in range(self.bands):
+            for level in range(LEVELS):
+                bucket = self.buckets.setdefault((band, level, self.key(slots, band, level)), [])
+                seen.update(bucket)
+                if len(bucket) < self.members:
+                    bucket.append(document)
+                    break
+            else:
+                self.num_capped += 1
+        seen.discard(document)
+        return seen
+
+
+def distance(a, b):
+    return (a ^ b).bit_count()
+
+
+def radius_for(bits, threshold, recall):
+    """(k, P(found)) of SimHash asked by a cosine threshold."""
+    p = math.acos(threshold) / math.pi
+    total = 0.0
+    for k in range(bits + 1):
+        total += math.comb(bits, k) * p**k * (1 - p) ** (bits - k)
+        if total >= recall:
+            return k, total
+    return bits, 1.0

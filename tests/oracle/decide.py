@@ -1,0 +1,147 @@
+"""The decision rule fed one document at a time: the online model that batch runs must equal."""
+
+from typing import NamedTuple
+
+from tests.oracle import candidates, features, measures, sketches
+
+
+class Recipe(NamedTuple):
+    """A fully resolved recipe. `measure` None is a distance-only run of SimHash."""
+
+    method: str = "minhash"
+    rules: features.Rules = features.Rules()
+    threshold: float = 0.8
+    recall: float = 0.95
+    measure: str | None = "jaccard"
+    num_slots: int = 128
+    slot_bits: int = 16
+    scheme: str = "bucket"
+    bits: int = 64
+    within: int = 3
+    short_threshold: float = 0.8
+
+
+class Verdict(NamedTuple):
+    kept: bool
+    by: int | None = None
+    similarity: float | None = None
+    distance: int | None = None
+
+
+class Document(NamedTuple):
+    row: int
+    weights: dict
+    sketch: object
+    key: object
+
+
+SHORT = 64
+
+
+class Online:
+    """Documents arrive in order of priority; `add` gives the verdict of each."""
+
+    def __init__(self, recipe):
+        self.recipe = recipe
+        self.documents = {}
+        self.first_of = {}
+        self.verdicts = {}
+        self.num_measured = 0
+        if recipe.method == "minhash":
+            t = candidates.effective_threshold(recipe.threshold, recipe.measure)
+            self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
+            self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
+
+    def _document(self, row, text, found):
+        recipe = self.recipe
+        found = found or features.features(text, recipe.rules)
+        weights = found.weights
+        if recipe.method == "minhash":
+            sketch = sketches.minhash(weights, recipe.num_slots, recipe.slot_bits, recipe.scheme, recipe.rules.seed)
+        else:
+            sketch = sketches.simhash(weights, recipe.bits)
+        if recipe.measure is None:
+            key = (not weights, sketch, features.digest(weights) if len(weights) < SHORT else None)
+        else:
+            key = (not weights, features.digest(weights))
+        return Document(row, weights, sketch, key)
+
+    def _looks_at(self, document):
+        if not document.weights:
+            return set()
+        if self.recipe.method == "minhash":
+            return self.bands.arrive(document.row, document.sketch)
+        return {
+            row
+            for row, other in self.documents.items()
+            if other.weights and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
+        }
+
+    def match(self, later, earlier):
+        """(similarity, distance) where the two match, else None."""
+        recipe = self.recipe
+        distance = None if recipe.method == "minhash" else candidates.distance(later.sketch, earlier.sketch)
+        if recipe.measure is None:
+            short = min(len(later.weights), len(earlier.weights)) < SHORT
+            if short and measures.similarity(later.weights, earlier.weights, "jaccard") < recipe.short_threshold:
+                return None
+            return 1 - distance / recipe.bits, distance
+        if recipe.method == "minhash" and recipe.measure == "jaccard":
+            least = candidates.min_equal_slots(recipe.num_slots, recipe.threshold)
+            if candidates.num_equal(later.sketch, earlier.sketch) < least:
+                return None
+        self.num_measured += 1
+        value = measures.similarity(later.weights, earlier.weights, recipe.measure)
+        return (value, distance) if value >= recipe.threshold else None
+
+    def add(self, row, text="", found=None):
+        document = self._document(row, text, found)
+        first = self.first_of.setdefault(document.key, row)
+        if first != row:
+            earlier = self.verdicts[first]
+            zero = None if self.recipe.method == "minhash" else 0
+            self.verdicts[row] = Verdict(False, first, 1.0, zero) if earlier.kept else earlier
+            return self.verdicts[row]
+        best = Verdict(True)
+        # Documents arrived in order of priority, so that the first of equals has the highest.
+        seen = self._looks_at(document)
+        for other in self.documents.values():
+            if other.row in seen and self.verdicts[other.row].kept:
+                matched = self.match(document, other)
+                if matched and (best.kept or matched[0] > best.similarity):
+                    best = Verdict(False, other.row, *matched)
+        self.documents[row] = document
+        self.verdicts[row] = best
+        return best
+
+
+def priority(texts, keep="first"):
+    """Rows in order of priority."""
+    rows = range(len(texts))
+    if keep == "longest":
+        return sorted(rows, key=lambda row: (-len(texts[row]), row))
+    if keep == "shortest":
+        return sorted(rows, key=lambda row: (len(texts[row]), row))
+    return list(rows)
+
+
+def dedup(texts, recipe, keep="first"):
+    """Verdicts by row."""
+    model = Online(recipe)
+    for row in priority(texts, keep):
+        model.add(row, texts[row])
+    return [model.verdicts[row] for row in range(len(texts))]
+
+
+def components(num_documents, pairs):
+    """For each document the smallest position of its connected component."""
+    group = list(range(num_documents))
+    changed = True
+    while changed:
+        changed = False
+        for a, b in pairs:
+            least = min(group[a], group[b])
+            if group[a] != least or group[b] != least:
+                group[a] = group[b] = least
+                changed = True
+    return group

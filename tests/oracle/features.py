@@ -1,0 +1,84 @@
+"""Features of a document: shingles, weights, expansion, digest."""
+
+import math
+from decimal import Decimal, localcontext
+from typing import NamedTuple
+
+from tests.oracle.normalize import normalize
+from tests.oracle.segment import tokens
+from tests.oracle.xxh3 import xxh3
+
+MASK = (1 << 64) - 1
+MULTIPLIER = 0xC2B2AE3D27D4EB4F
+STEP = 0xD6E8FEB86659FD93
+NO_TOKEN = 0x6E6F746F6B656E73
+
+
+class Rules(NamedTuple):
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    seed: int = 0
+
+
+class Features(NamedTuple):
+    """Distinct features in order of first occurrence with their weights; shape 0 full, 1 short, 2 empty."""
+
+    weights: dict
+    shape: int
+
+
+def mix(x):
+    x &= MASK
+    x ^= x >> 33
+    x = x * 0xFF51AFD7ED558CCD & MASK
+    x ^= x >> 33
+    x = x * 0xC4CEB9FE1A85EC53 & MASK
+    return x ^ (x >> 33)
+
+
+def polynomial(hashes):
+    return sum(t * MULTIPLIER ** (len(hashes) - 1 - i) for i, t in enumerate(hashes)) & MASK
+
+
+def occurrences(text, rules, tokenize=tokens):
+    """Every feature occurrence in order, and the shape."""
+    words = tokenize(text, rules.tokens)
+    hashes = [xxh3(word.encode(), rules.seed) for word in words]
+    width = rules.shingle
+    if len(hashes) >= width:
+        if width == 1:
+            return hashes, 0
+        return [mix(polynomial(hashes[i : i + width])) for i in range(len(hashes) - width + 1)], 0
+    if hashes:
+        return [mix(polynomial(hashes))], 1
+    normal = normalize(text)
+    if normal:
+        return [mix(xxh3(normal.encode(), rules.seed) ^ NO_TOKEN)], 1
+    return [], 2
+
+
+def log_count_weight(count):
+    with localcontext() as context:
+        context.prec = 40
+        exact = 2 * (Decimal(1 + count).ln() / Decimal(2).ln())
+        return min(15, math.floor(exact + Decimal("0.5")))
+
+
+def features(text, rules, tokenize=tokens):
+    found, shape = occurrences(text, rules, tokenize)
+    counts = {}
+    for f in found:
+        counts[f] = counts.get(f, 0) + 1
+    weigh = {"none": lambda c: 1, "count": lambda c: c, "log-count": log_count_weight}[rules.weights]
+    return Features({f: weigh(c) for f, c in counts.items()}, shape)
+
+
+def expansion(weights):
+    return [f if i == 1 else mix(f + (i - 1) * STEP) for f, v in weights.items() for i in range(1, v + 1)]
+
+
+def digest(weights):
+    low = sum(v * mix(f ^ 0x243F6A8885A308D3) for f, v in weights.items()) & MASK
+    high = sum(v * mix(f + 0x13198A2E03707344) for f, v in weights.items()) & MASK
+    return low, high
