@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WALL_STAGES = ("reading_and_sketching", "ordering", "candidates", "verification", "deciding", "writing")
-THREAD_STAGES = ("reading", "sketching", "reading_again")
+THREAD_STAGES = ("reading", "sketching", "reading_again", "making_sets")
 
 
 class Timing:
@@ -36,6 +36,11 @@ class Timing:
             yield
         finally:
             self.add_wall(stage, time.perf_counter() - began)
+
+    @staticmethod
+    def now() -> float:
+        """Return the clock that stages are measured by."""
+        return time.perf_counter()
 
     def to_dict(self) -> dict[str, object]:
         """Return ``total_s``, ``wall_s`` by stage (they add up to about the total), ``thread_s`` (sums over threads)."""

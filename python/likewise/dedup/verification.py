@@ -1,8 +1,8 @@
 """Exact similarity of candidate pairs, on feature sets made again from their texts and held within a budget."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,16 +138,18 @@ class Verifier:
         rows = self._order[missing]
         by_row = np.argsort(rows)
         rows, missing = rows[by_row], missing[by_row]
-        reads = list(self._documents.texts(rows, self._threads))
-        for (part, _), texts in zip(reads, self._pool.map(self._read, reads), strict=True):
-            self._sets.add(np.ascontiguousarray(missing[part], np.uint32), texts, threads=self._threads)
+        reads = self._documents.texts(rows, self._threads)
+        for job in [self._pool.submit(self._add, missing[part], read) for part, read in reads]:
+            job.result()
         self._resident[missing] = True
 
-    def _read(self, read: tuple[slice, Any]) -> _native.Texts:
+    def _add(self, positions: NDArray[np.uint32], read: Callable[[], _native.Texts]) -> None:
         began = time.perf_counter()
-        texts: _native.Texts = read[1]()
-        self._timing.add_thread("reading_again", time.perf_counter() - began)
-        return texts
+        texts = read()
+        read_at = time.perf_counter()
+        self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, threads=1)
+        self._timing.add_thread("reading_again", read_at - began)
+        self._timing.add_thread("making_sets", time.perf_counter() - read_at)
 
     def _evict(self, needed: int) -> None:
         """Drop what was used longest ago, never what was just asked for, down to half of what is free."""
