@@ -12,6 +12,8 @@ pub mod error;
 pub mod hash;
 pub mod isa;
 pub mod parallel;
+mod prefetch;
+pub mod states;
 
 pub mod text;
 

@@ -1,1 +1,20 @@
-//! What touches files: line splitting, row parsing, copying of ranges.
+//! What touches files: splitting into lines, parsing rows, copying lines.
+//!
+//! Files are read by position, never mapped, so a file that is cut while it is read gives an error
+//! and not a crash. Nothing here knows Python.
+
+pub mod column;
+pub mod copy;
+pub mod error;
+pub mod jsonl;
+pub mod lines;
+pub mod position;
+
+pub use column::TextColumn;
+pub use copy::copy_ranges;
+pub use error::Error;
+pub use jsonl::capture::push_lossy;
+pub use jsonl::piece::{BadRow, Piece, read_piece};
+pub use jsonl::rows::read_rows;
+pub use jsonl::rules::JsonlRules;
+pub use lines::split_lines;

@@ -1,6 +1,57 @@
 //! The seam: arguments in, interpreter lock released, core called, arrays out.
+
+mod array;
+mod arrow;
+mod bands;
+mod column;
+mod door;
+mod errors;
+mod features;
+mod groups;
+mod hamming;
+mod jsonl;
+mod sketch;
+mod texts;
+mod verify;
+
 use pyo3::prelude::*;
+
+/// Version of the sketch bytes: a changed byte is a new version.
+const SKETCH_VERSION: u32 = 1;
 
 /// Native half of Likewise.
 #[pymodule(gil_used = true)]
-mod _native {}
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::array::Array;
+    #[pymodule_export]
+    use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
+    #[pymodule_export]
+    use super::features::{FeatureRules, features, normalize, tokens};
+    #[pymodule_export]
+    use super::groups::{Leaders, components};
+    #[pymodule_export]
+    use super::hamming::{HammingTables, distances, radius_for};
+    #[pymodule_export]
+    use super::jsonl::{
+        JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
+    };
+    #[pymodule_export]
+    use super::sketch::{
+        SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,
+    };
+    #[pymodule_export]
+    use super::texts::Texts;
+    #[pymodule_export]
+    use super::verify::{FeatureSets, aligned_diff};
+
+    #[pymodule_init]
+    fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("TEXT_VERSION", likewise_core::text::TEXT_VERSION)?;
+        module.add("SKETCH_VERSION", super::SKETCH_VERSION)?;
+        module.add("ISA", likewise_core::isa::Isa::best().name())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,1 +1,24 @@
-//! Placeholder.
+//! Which pairs of documents share a band of MinHash slots?
+//!
+//! Useful for Jaccard similarity and what follows from it. A bucket level holds its first [`BUCKET_SIZE`] members in order of priority;
+//! later ones go on to a level keyed by more slots. So the pairs that are compared depend on signatures and order alone, stay
+//! bounded on piles of templates, and an index that takes documents one by one finds the same ones.
+
+mod buckets;
+mod candidates;
+mod grouping;
+mod keys;
+mod plan;
+mod position_set;
+#[cfg(test)]
+mod tests;
+
+pub use buckets::BandBuckets;
+pub use candidates::Pairs;
+pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
+
+/// Members that a bucket level holds.
+pub const BUCKET_SIZE: usize = 64;
+
+/// Levels of a band: keys of `rows`, `2 * rows` and `4 * rows` slots.
+pub const NUM_LEVELS: u32 = 3;

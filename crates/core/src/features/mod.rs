@@ -1,1 +1,170 @@
 //! What are the weighted features of a text?
+//!
+//! text -> tokens -> token hashes -> shingles -> distinct features and their weights.
+
+mod distinct;
+mod weights;
+
+use crate::hash::{SHINGLE_MULTIPLIER, mix64, xxh3_64_with_seed};
+use crate::isa::Isa;
+use crate::text::{self, Spaces, Tokens};
+use distinct::Distinct;
+pub use weights::{Weights, digest, log_count_weight};
+
+/// What makes the features of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FeatureRules {
+    /// What a token is.
+    pub tokens: Tokens,
+    /// Tokens a shingle, 1 to 64.
+    pub shingle: u32,
+    /// What repetition weighs.
+    pub weights: Weights,
+    /// Seed of the token hash.
+    pub seed: u64,
+}
+
+/// Whether a text was long enough for its shingles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Shape {
+    /// At least one shingle.
+    Full = 0,
+    /// Fewer tokens than one shingle: one feature stands for the whole text.
+    Short = 1,
+    /// The normalised text is empty: no feature.
+    Empty = 2,
+}
+
+/// Features of one text, borrowed from its [`Extractor`].
+#[derive(Debug, Clone, Copy)]
+pub struct FeatureView<'a> {
+    /// Distinct features, in order of first occurrence.
+    pub features: &'a [u64],
+    /// Their weights; empty where all are 1.
+    pub weights: &'a [u32],
+    /// Whether the text was long enough.
+    pub shape: Shape,
+}
+
+/// Turns texts into features; holds the scratch space, so each thread has its own.
+#[derive(Debug)]
+pub struct Extractor {
+    rules: FeatureRules,
+    normalized: Vec<u8>,
+    /// Token hashes, then features.
+    occurrences: Vec<u64>,
+    distinct: Distinct,
+    weights: Vec<u32>,
+}
+
+impl Extractor {
+    /// Scratch space for these rules. A shingle of 0 counts as 1.
+    pub fn new(rules: FeatureRules, _isa: Isa) -> Self {
+        Extractor {
+            rules: FeatureRules {
+                shingle: rules.shingle.max(1),
+                ..rules
+            },
+            normalized: Vec::new(),
+            occurrences: Vec::new(),
+            distinct: Distinct::default(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// The feature of every shingle, in order, repetitions included. Cost: linear in the text.
+    pub fn occurrences(&mut self, text: &str) -> (&[u64], Shape) {
+        let shape = self.extract(text);
+        (&self.occurrences, shape)
+    }
+
+    /// The distinct features in order of first occurrence, and their weights. Cost: linear in the text.
+    pub fn features(&mut self, text: &str) -> FeatureView<'_> {
+        let shape = self.extract(text);
+        self.distinct.collect(&self.occurrences);
+        let weights: &[u32] = match self.rules.weights {
+            Weights::None => &[],
+            Weights::Count => &self.distinct.counts,
+            Weights::LogCount => {
+                self.weights.clear();
+                self.weights.extend(
+                    self.distinct
+                        .counts
+                        .iter()
+                        .map(|&count| log_count_weight(count)),
+                );
+                &self.weights
+            }
+        };
+        FeatureView {
+            features: &self.distinct.features,
+            weights,
+            shape,
+        }
+    }
+
+    fn extract(&mut self, text: &str) -> Shape {
+        self.occurrences.clear();
+        let seed = self.rules.seed;
+        let (normalized, hashes) = (&mut self.normalized, &mut self.occurrences);
+        if self.rules.tokens == Tokens::Char {
+            text::normalize_into(text, Spaces::Collapse, normalized);
+            let mut start = 0;
+            for end in 1..=normalized.len() {
+                if normalized.get(end).is_none_or(|b| b & 0xC0 != 0x80) {
+                    hashes.push(xxh3_64_with_seed(&normalized[start..end], seed));
+                    start = end;
+                }
+            }
+        } else {
+            text::normalize_into(text, Spaces::Words, normalized);
+            text::cut_words(
+                normalized,
+                self.rules.tokens == Tokens::Auto,
+                |start, end| {
+                    hashes.push(xxh3_64_with_seed(&normalized[start..end], seed));
+                },
+            );
+        }
+        let num_tokens = hashes.len();
+        let width = self.rules.shingle as usize;
+        if num_tokens == 0 {
+            text::normalize(text, normalized);
+            if normalized.is_empty() {
+                return Shape::Empty;
+            }
+            hashes.push(mix64(xxh3_64_with_seed(normalized, seed) ^ NO_TOKENS));
+            return Shape::Short;
+        }
+        if num_tokens < width {
+            shingle(hashes, num_tokens);
+            return Shape::Short;
+        }
+        if width > 1 {
+            shingle(hashes, width);
+        }
+        Shape::Full
+    }
+}
+
+/// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.
+const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;
+
+/// Replaces n >= width >= 1 token hashes by the n - width + 1 shingles of them.
+fn shingle(hashes: &mut Vec<u64>, width: usize) {
+    let leaving = (0..width).fold(1u64, |power, _| power.wrapping_mul(SHINGLE_MULTIPLIER));
+    let append = |sum: u64, hash: u64| sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(hash);
+    let mut sum = hashes[..width]
+        .iter()
+        .fold(0, |sum, &hash| append(sum, hash));
+    let num_shingles = hashes.len() - width + 1;
+    for i in 0..num_shingles {
+        let first = hashes[i];
+        hashes[i] = mix64(sum);
+        if i + width < hashes.len() {
+            sum = append(sum, hashes[i + width]).wrapping_sub(first.wrapping_mul(leaving));
+        }
+    }
+    hashes.truncate(num_shingles);
+}

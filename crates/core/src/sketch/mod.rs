@@ -1,1 +1,26 @@
-//! Placeholder.
+//! What small summary of a feature set shows how alike two documents are?
+//!
+//! [`simhash`](simhash::simhash) answers by angle: fingerprints whose Hamming distance grows with the
+//! angle between the weighted feature vectors. [`MinHasher`](minhash::MinHasher) answers by
+//! resemblance: signatures whose share of equal slots estimates the Jaccard similarity.
+//! [`Signatures`](signatures::Signatures) compares rows of them. Every vector kernel gives the bits of
+//! the plain one.
+
+pub mod minhash;
+pub mod signatures;
+pub mod simhash;
+
+pub use minhash::{MinHasher, Scheme};
+pub use signatures::Signatures;
+pub use simhash::simhash;
+
+#[cfg(target_arch = "x86_64")]
+mod minhash_avx2;
+#[cfg(target_arch = "x86_64")]
+mod minhash_avx512;
+mod minhash_bucket;
+mod minhash_classical;
+#[cfg(target_arch = "x86_64")]
+mod simhash_avx2;
+#[cfg(target_arch = "x86_64")]
+mod simhash_avx512;

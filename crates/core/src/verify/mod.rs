@@ -1,1 +1,44 @@
-//! Placeholder.
+//! How alike are two documents exactly?
+//!
+//! [`FeatureSet`] is the sorted feature set of a document, [`FeatureSets`] holds those of the candidate
+//! pairs' documents and measures whole lists of pairs; [`aligned_diff`] shows where two texts differ.
+
+mod aligned;
+mod bitmap;
+mod bounds;
+mod feature_set;
+mod intersect;
+mod pairs;
+
+pub use aligned::{Hunk, aligned_diff};
+pub use feature_set::FeatureSet;
+pub use pairs::FeatureSets;
+
+/// An exact similarity of two feature sets A and B, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Sum of the lesser weights over the sum of the greater ones.
+    Jaccard,
+    /// Sum of the lesser weights over the sum of A's weights: the share of A that B holds.
+    Containment,
+    /// Cosine of the angle between the weight vectors.
+    Cosine,
+}
+
+impl Measure {
+    /// Name as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Jaccard => "jaccard",
+            Measure::Containment => "containment",
+            Measure::Cosine => "cosine",
+        }
+    }
+
+    /// The measure of that name, or `None`.
+    pub fn from_name(name: &str) -> Option<Measure> {
+        [Measure::Jaccard, Measure::Containment, Measure::Cosine]
+            .into_iter()
+            .find(|measure| measure.name() == name)
+    }
+}

@@ -1,0 +1,51 @@
+//! What is the key of a band?
+
+use crate::hash::xxh3_64_with_seed;
+use crate::sketch::Signatures;
+
+/// Computes the keys of one band at one level.
+pub(super) struct BandKey {
+    seed: u64,
+    /// First byte of the band in a row.
+    start: usize,
+    /// Bytes up to the end of the row or of the key, whichever comes first.
+    head_end: usize,
+    /// Bytes taken from the start of the row where the key runs past its end.
+    tail_end: usize,
+    joined: Vec<u8>,
+}
+
+impl BandKey {
+    /// Band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken cyclically.
+    pub(super) fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
+        let num_slots = signatures.num_slots;
+        let length = ((rows as usize) << level).min(num_slots);
+        let start = band as usize * rows as usize;
+        let end = start + length;
+        BandKey {
+            seed: u64::from(band) * 256 + u64::from(level),
+            start: start * signatures.slot_bytes,
+            head_end: end.min(num_slots) * signatures.slot_bytes,
+            tail_end: end.saturating_sub(num_slots) * signatures.slot_bytes,
+            joined: Vec::new(),
+        }
+    }
+
+    /// Offset of the key's first byte in a row.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Key of one row.
+    #[inline]
+    pub(super) fn of(&mut self, row: &[u8]) -> u64 {
+        if self.tail_end == 0 {
+            return xxh3_64_with_seed(&row[self.start..self.head_end], self.seed);
+        }
+        self.joined.clear();
+        self.joined
+            .extend_from_slice(&row[self.start..self.head_end]);
+        self.joined.extend_from_slice(&row[..self.tail_end]);
+        xxh3_64_with_seed(&self.joined, self.seed)
+    }
+}

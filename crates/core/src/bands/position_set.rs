@@ -1,0 +1,47 @@
+//! Which positions were seen, in ascending order and each once?
+
+/// A set of positions that is emptied in ascending order: one bit a position, and one bit for 64 of those.
+pub(super) struct PositionSet {
+    words: Vec<u64>,
+    /// Bit `i` of entry `j`: word `64*j + i` is not zero.
+    summary: Vec<u64>,
+}
+
+impl PositionSet {
+    /// An empty set for positions below `len`. `len / 8` bytes.
+    pub(super) fn new(len: usize) -> Self {
+        let num_words = len.div_ceil(64);
+        PositionSet {
+            words: vec![0; num_words],
+            summary: vec![0; num_words.div_ceil(64)],
+        }
+    }
+
+    /// Cost of [`PositionSet::drain_into`] that does not depend on the members, in words read.
+    pub(super) fn summary_len(&self) -> usize {
+        self.summary.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&mut self, position: u32) {
+        let word = position as usize / 64;
+        self.words[word] |= 1 << (position % 64);
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    /// Appends the members in ascending order and empties the set.
+    pub(super) fn drain_into(&mut self, out: &mut Vec<u32>) {
+        for (i, summary) in self.summary.iter_mut().enumerate() {
+            let mut live = std::mem::take(summary);
+            while live != 0 {
+                let word = i * 64 + live.trailing_zeros() as usize;
+                live &= live - 1;
+                let mut bits = std::mem::take(&mut self.words[word]);
+                while bits != 0 {
+                    out.push((word * 64) as u32 + bits.trailing_zeros());
+                    bits &= bits - 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which features are distinct, and how often does each occur?
+
+/// Open-addressing table over a list of distinct features, in order of first occurrence.
+#[derive(Debug, Default)]
+pub(crate) struct Distinct {
+    /// Index into `features` plus one, 0 = free; a power of two long, at most half full.
+    slots: Vec<u32>,
+    pub(crate) features: Vec<u64>,
+    pub(crate) counts: Vec<u32>,
+}
+
+const MIN_SLOTS: usize = 256;
+const MAX_FIRST_SLOTS: usize = 8192;
+
+impl Distinct {
+    /// Replaces the content by the distinct ones of `occurrences`.
+    pub(crate) fn collect(&mut self, occurrences: &[u64]) {
+        let wanted = (occurrences.len() * 2).next_power_of_two();
+        self.slots.clear();
+        self.slots
+            .resize(wanted.clamp(MIN_SLOTS, MAX_FIRST_SLOTS), 0);
+        self.features.clear();
+        self.counts.clear();
+        for &feature in occurrences {
+            self.add(feature);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, feature: u64) {
+        let mask = self.slots.len() - 1;
+        let mut slot = feature as usize & mask;
+        loop {
+            match self.slots[slot] {
+                0 => break,
+                i if self.features[i as usize - 1] == feature => {
+                    self.counts[i as usize - 1] += 1;
+                    return;
+                }
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+        self.features.push(feature);
+        self.counts.push(1);
+        self.slots[slot] = self.features.len() as u32;
+        if self.features.len() * 2 > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let num_slots = self.slots.len() * 4;
+        self.slots.clear();
+        self.slots.resize(num_slots, 0);
+        for (i, &feature) in self.features.iter().enumerate() {
+            let mut slot = feature as usize & (num_slots - 1);
+            while self.slots[slot] != 0 {
+                slot = (slot + 1) & (num_slots - 1);
+            }
+            self.slots[slot] = i as u32 + 1;
+        }
+    }
+}

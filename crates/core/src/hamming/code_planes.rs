@@ -1,0 +1,67 @@
+//! How do fingerprints lie in memory for the kernels?
+
+use super::BLOCK_BITS;
+use super::kernels::LANES;
+
+/// Fingerprints by word: all words 0, then all words 1, ..., so that one vector holds the same word of eight fingerprints.
+#[derive(Debug)]
+pub(super) struct CodePlanes {
+    data: Vec<u64>,
+    /// Words from one plane to the next: the length and [`LANES`] words of padding, so that a full vector may be read at any index.
+    stride: usize,
+    len: usize,
+    num_words: usize,
+}
+
+impl CodePlanes {
+    pub(super) fn new(len: usize, num_words: usize) -> Self {
+        let stride = len + LANES;
+        CodePlanes {
+            data: vec![0; stride * num_words],
+            stride,
+            len,
+            num_words,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn num_words(&self) -> usize {
+        self.num_words
+    }
+
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All planes, one after the other.
+    pub(super) fn data(&self) -> &[u64] {
+        &self.data
+    }
+
+    /// Word `word` of every code.
+    pub(super) fn plane(&self, word: usize) -> &[u64] {
+        &self.data[word * self.stride..][..self.len]
+    }
+
+    pub(super) fn plane_mut(&mut self, word: usize) -> &mut [u64] {
+        &mut self.data[word * self.stride..][..self.len]
+    }
+
+    /// Value of block `block` of every code.
+    pub(super) fn block_values(&self, block: u32) -> impl Iterator<Item = usize> {
+        let blocks_a_word = u64::BITS / BLOCK_BITS;
+        let shift = block % blocks_a_word * BLOCK_BITS;
+        self.plane((block / blocks_a_word) as usize)
+            .iter()
+            .map(move |word| usize::from((word >> shift) as u16))
+    }
+
+    /// Code `index`, of `W` words.
+    #[inline(always)]
+    pub(super) fn get<const W: usize>(&self, index: usize) -> [u64; W] {
+        std::array::from_fn(|word| self.data[word * self.stride + index])
+    }
+}

@@ -1,0 +1,178 @@
+//! Which of eight fingerprints lie within a radius of another?
+//!
+//! One small step for each instruction set. The loops around it are written once, generic and always inlined into a function that
+//! enables the instruction set, so that each gets its own machine code.
+
+/// Fingerprints that one step compares.
+pub(super) const LANES: usize = 8;
+
+/// One instruction set's way to compare.
+pub(super) trait Kernel {
+    /// Bit `i` is set if the code at `codes + i` (word `w` of it lies `w * stride` further) is at distance `within` or less of `query`.
+    ///
+    /// # Safety
+    /// `codes + (W - 1) * stride` and the seven words behind it are readable, and so for smaller `w`; the processor has the
+    /// instruction set.
+    unsafe fn within8<const W: usize>(
+        codes: *const u64,
+        stride: usize,
+        query: &[u64; W],
+        within: u32,
+    ) -> u8;
+}
+
+/// Portable.
+pub(super) struct Plain;
+
+impl Kernel for Plain {
+    #[inline(always)]
+    unsafe fn within8<const W: usize>(
+        codes: *const u64,
+        stride: usize,
+        query: &[u64; W],
+        within: u32,
+    ) -> u8 {
+        let mut mask = 0;
+        for lane in 0..LANES {
+            let mut distance = 0;
+            for (w, word) in query.iter().enumerate() {
+                // SAFETY: readable by the contract of the trait.
+                distance += unsafe { (*codes.add(w * stride + lane) ^ word).count_ones() };
+            }
+            mask |= u8::from(distance <= within) << lane;
+        }
+        mask
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Kernel;
+    use std::arch::x86_64::*;
+
+    /// Popcount by table look-up of nibbles.
+    pub struct Avx2;
+
+    impl Avx2 {
+        /// Distances of four codes as 64-bit numbers.
+        ///
+        /// # Safety
+        /// As [`Kernel::within8`], for four codes.
+        #[inline(always)]
+        unsafe fn distances4<const W: usize>(
+            codes: *const u64,
+            stride: usize,
+            query: &[u64; W],
+        ) -> __m256i {
+            // SAFETY: the caller's processor has AVX2 and the codes are readable.
+            unsafe {
+                let counts = _mm256_setr_epi8(
+                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
+                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+                );
+                let low = _mm256_set1_epi8(0x0f);
+                // Bytes hold at most 8 a word, 32 in all.
+                let mut bytes = _mm256_setzero_si256();
+                for (w, &word) in query.iter().enumerate() {
+                    let code = _mm256_loadu_si256(codes.add(w * stride).cast());
+                    let differing = _mm256_xor_si256(code, _mm256_set1_epi64x(word as i64));
+                    let lower = _mm256_and_si256(differing, low);
+                    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), low);
+                    bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, lower));
+                    bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, upper));
+                }
+                _mm256_sad_epu8(bytes, _mm256_setzero_si256())
+            }
+        }
+    }
+
+    impl Kernel for Avx2 {
+        #[inline(always)]
+        unsafe fn within8<const W: usize>(
+            codes: *const u64,
+            stride: usize,
+            query: &[u64; W],
+            within: u32,
+        ) -> u8 {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let limit = _mm256_set1_epi64x(i64::from(within));
+                let first = _mm256_cmpgt_epi64(Self::distances4(codes, stride, query), limit);
+                let second =
+                    _mm256_cmpgt_epi64(Self::distances4(codes.add(4), stride, query), limit);
+                let first = _mm256_movemask_pd(_mm256_castsi256_pd(first));
+                let second = _mm256_movemask_pd(_mm256_castsi256_pd(second));
+                !((first | second << 4) as u8)
+            }
+        }
+    }
+
+    /// Popcount by VPOPCNTDQ.
+    pub struct Avx512;
+
+    impl Kernel for Avx512 {
+        #[inline(always)]
+        unsafe fn within8<const W: usize>(
+            codes: *const u64,
+            stride: usize,
+            query: &[u64; W],
+            within: u32,
+        ) -> u8 {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut distances = _mm512_setzero_si512();
+                for (w, &word) in query.iter().enumerate() {
+                    let code = _mm512_loadu_si512(codes.add(w * stride).cast());
+                    let differing = _mm512_xor_si512(code, _mm512_set1_epi64(word as i64));
+                    distances = _mm512_add_epi64(distances, _mm512_popcnt_epi64(differing));
+                }
+                _mm512_cmple_epu64_mask(distances, _mm512_set1_epi64(i64::from(within)))
+            }
+        }
+    }
+}
+
+/// Runs a generic body with the kernel of an instruction set and the number of words as a constant.
+///
+/// `run_kernel!(isa, num_words, body(arguments...))` calls `body::<K, W>(arguments...)`. The body is an `#[inline(always)]` unsafe
+/// function whose arguments are bound before.
+macro_rules! run_kernel {
+    ($isa:expr, $num_words:expr, $body:ident, ($($argument:ident : $type:ty),*)) => {{
+        use crate::hamming::kernels;
+        use crate::isa::Isa;
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn avx2<const W: usize>($($argument: $type),*) {
+            // SAFETY: this function enables what the kernel needs.
+            unsafe { $body::<kernels::Avx2, W>($($argument),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq")]
+        fn avx512<const W: usize>($($argument: $type),*) {
+            // SAFETY: this function enables what the kernel needs.
+            unsafe { $body::<kernels::Avx512, W>($($argument),*) }
+        }
+        fn run<const W: usize>(isa: Isa, $($argument: $type),*) {
+            match isa {
+                // SAFETY: the processor was asked.
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 if isa.is_available() => unsafe { avx512::<W>($($argument),*) },
+                // SAFETY: the processor was asked.
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 if isa.is_available() => unsafe { avx2::<W>($($argument),*) },
+                // SAFETY: the plain kernel needs no instruction set.
+                _ => unsafe { $body::<kernels::Plain, W>($($argument),*) },
+            }
+        }
+        match $num_words {
+            1 => run::<1>($isa, $($argument),*),
+            2 => run::<2>($isa, $($argument),*),
+            3 => run::<3>($isa, $($argument),*),
+            _ => run::<4>($isa, $($argument),*),
+        }
+    }};
+}
+pub(super) use run_kernel;

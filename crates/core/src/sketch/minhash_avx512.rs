@@ -1,0 +1,109 @@
+//! MinHash kernels for AVX-512.
+
+use std::arch::x86_64::*;
+
+use super::minhash::folded_key;
+
+/// Most slots whose bitmap fits one register.
+pub(super) const MAX_BITMAP_SLOTS: usize = 512;
+
+/// Features whose hits are collected before they are applied.
+const BLOCK_LEN: usize = 512;
+
+/// See `minhash_classical::least_hash`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
+    super::minhash_classical::least_hash_body(block, key)
+}
+
+/// Slot (high half) and value (low half) of eight folded features.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
+#[inline]
+fn entries(folded: __m512i, key: __m512i, num_slots: __m512i) -> __m512i {
+    let first = _mm512_set1_epi64(0xff51_afd7_ed55_8ccd_u64 as i64);
+    let second = _mm512_set1_epi64(0xc4ce_b9fe_1a85_ec53_u64 as i64);
+    let x = _mm512_mullo_epi64(_mm512_xor_si512(folded, key), first);
+    let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
+    let x = _mm512_mullo_epi64(x, second);
+    // The last step of the mix changes the low 31 bits only, so the slot needs it not.
+    let value = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
+    let slot = _mm512_mul_epu32(_mm512_srli_epi64::<32>(x), num_slots);
+    _mm512_mask_mov_epi32(value, 0xAAAA, slot)
+}
+
+/// Lets features (a multiple of 8) compete in a round where any slot may be taken, as in round 0.
+///
+/// Returns how many slots got their first value. See `minhash_bucket::plain`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
+    let key = _mm512_set1_epi64(key as i64);
+    let num_slots = _mm512_set1_epi64(slots.len() as i64);
+    let tag = u64::from(round) << 32;
+    let mut num_filled = 0;
+    let mut buffer = [0u64; 64];
+    for features in block.chunks(buffer.len()) {
+        let (vectors, _) = features.as_chunks::<8>();
+        for (entry, folded) in buffer.as_chunks_mut::<8>().0.iter_mut().zip(vectors) {
+            // SAFETY: both sides are arrays of 64 bytes; no alignment is asked for.
+            unsafe {
+                let folded = _mm512_loadu_si512(folded.as_ptr().cast());
+                _mm512_storeu_si512(entry.as_mut_ptr().cast(), entries(folded, key, num_slots));
+            }
+        }
+        for &entry in &buffer[..features.len()] {
+            let slot = &mut slots[(entry >> 32) as usize];
+            num_filled += u32::from(*slot == u64::MAX);
+            *slot = (*slot).min(entry & u64::from(u32::MAX) | tag);
+        }
+    }
+    num_filled
+}
+
+/// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`].
+///
+/// Slots that are `u64::MAX` are unfilled. Returns how many are unfilled at the end.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
+    let num_slots = _mm512_set1_epi64(slots.len() as i64);
+    let mut unfilled = [0u64; MAX_BITMAP_SLOTS / 64];
+    for (slot, _) in slots
+        .iter()
+        .enumerate()
+        .filter(|&(_, &value)| value == u64::MAX)
+    {
+        unfilled[slot / 64] |= 1 << (slot % 64);
+    }
+    let one = _mm512_set1_epi64(1);
+    let mut hits = [0u64; BLOCK_LEN + 8];
+    for round in 1..slots.len() as u32 {
+        let key = _mm512_set1_epi64(folded_key(round, seed) as i64);
+        // SAFETY: the array has the 64 bytes that are loaded; no alignment is asked for.
+        let bitmap = unsafe { _mm512_loadu_si512(unfilled.as_ptr().cast()) };
+        for features in block.chunks(BLOCK_LEN) {
+            let mut num_hits = 0;
+            for folded in features.as_chunks::<8>().0 {
+                // SAFETY: as above.
+                let folded = unsafe { _mm512_loadu_si512(folded.as_ptr().cast()) };
+                let entry = entries(folded, key, num_slots);
+                // Word slot / 64 of the bitmap, rotated right by slot modulo 64.
+                let word = _mm512_permutexvar_epi64(_mm512_srli_epi64::<38>(entry), bitmap);
+                let word = _mm512_rorv_epi64(word, _mm512_srli_epi64::<32>(entry));
+                let is_hit = _mm512_test_epi64_mask(word, one);
+                // Compressed in the register: storing compressed is slow on Zen 4.
+                let hit = _mm512_maskz_compress_epi64(is_hit, entry);
+                // SAFETY: at most BLOCK_LEN hits stand before the 8 words written here.
+                unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(num_hits).cast(), hit) };
+                num_hits += is_hit.count_ones() as usize;
+            }
+            for &entry in &hits[..num_hits] {
+                let slot = (entry >> 32) as usize;
+                slots[slot] = slots[slot].min(entry & u64::from(u32::MAX));
+                unfilled[slot / 64 % unfilled.len()] &= !(1 << (slot % 64));
+            }
+        }
+        if unfilled == [0; MAX_BITMAP_SLOTS / 64] {
+            return 0;
+        }
+    }
+    unfilled.iter().map(|word| word.count_ones()).sum()
+}

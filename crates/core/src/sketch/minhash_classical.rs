@@ -1,0 +1,51 @@
+//! How are the slots of a signature filled by one permutation each?
+//!
+//! Source: Broder, On the resemblance and containment of documents, SEQUENCES 1997. The cost is
+//! slots x features hashes; bucket filling gives less variance for far less work.
+
+use crate::isa::Isa;
+
+use super::minhash::{Expansion, finish_high, fold, folded_key};
+
+/// Writes the low 32 bits of the least hash of every slot. The expansion must not be empty.
+pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut [u32]) {
+    let mut least = vec![u64::MAX; out.len()];
+    expansion.for_each_block(|block| {
+        for (slot, least) in least.iter_mut().enumerate() {
+            let key = folded_key(slot as u32, seed);
+            *least = (*least).min(least_hash(block, key, isa));
+        }
+    });
+    for (value, &least) in out.iter_mut().zip(&least) {
+        *value = least as u32;
+    }
+}
+
+/// The least hash of the features of a block under one key.
+fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
+    match isa {
+        Isa::Plain => least_hash_body(block, key),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::minhash_avx2::least_hash(block, key) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::minhash_avx512::least_hash(block, key) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => least_hash_body(block, key),
+    }
+}
+
+/// Body of [`least_hash`]; each instruction set compiles its own copy.
+///
+/// Eight running minima, since blocks are a multiple of eight long and one minimum would be a chain.
+#[inline(always)]
+pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
+    let mut least = [u64::MAX; 8];
+    for eight in block.as_chunks::<8>().0 {
+        for (least, &folded) in least.iter_mut().zip(eight) {
+            *least = (*least).min(fold(finish_high(folded ^ key)));
+        }
+    }
+    least.into_iter().min().unwrap_or(u64::MAX)
+}

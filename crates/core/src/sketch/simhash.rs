@@ -1,0 +1,131 @@
+//! Which fingerprint has a weighted feature set?
+//!
+//! Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002; the exact
+//! rule is in `docs/reference/definitions.md`. Bit i is 1 if the features with that bit set weigh
+//! more than those without, so the kernels only count set bits (weighted) and compare twice the count
+//! with the total weight.
+
+use crate::hash::{GOLDEN, mix64};
+use crate::isa::Isa;
+
+/// Weighted counts of set bits, one for each bit of a 64-bit word.
+pub(super) type Counts = [u64; 64];
+
+/// Features of one block: their words are computed into a buffer of this length.
+const BLOCK_LEN: usize = 256;
+
+/// Writes the fingerprint of the features into `out`, word 0 the lowest bits.
+///
+/// `weights` is empty (each feature weighs 1) or as long as `features`. Bits of the last word beyond
+/// `bits` are 0, and so is every bit without features. The order of the features does not matter.
+///
+/// Cost: about 1 ns a feature and word with a vector kernel.
+///
+/// # Panics
+/// When `bits` is no multiple of 32 from 32 to 256, `out` is not `bits.div_ceil(64)` long, or
+/// `weights` has another length than `features`.
+pub fn simhash(features: &[u64], weights: &[u32], bits: u32, isa: Isa, out: &mut [u64]) {
+    assert!(
+        (32..=256).contains(&bits) && bits.is_multiple_of(32),
+        "bits = {bits}, not a multiple of 32 from 32 to 256"
+    );
+    assert_eq!(
+        out.len(),
+        bits.div_ceil(64) as usize,
+        "words of the fingerprint"
+    );
+    assert!(
+        weights.is_empty() || weights.len() == features.len(),
+        "{} weights for {} features",
+        weights.len(),
+        features.len()
+    );
+    let total = if weights.is_empty() {
+        features.len() as u64
+    } else {
+        weights.iter().map(|&weight| u64::from(weight)).sum()
+    };
+    let mut counts = [[0u64; 64]; 4];
+    let counts = &mut counts[..out.len()];
+    count_bits(features, weights, isa, counts);
+    for (word, counts) in out.iter_mut().zip(counts.iter()) {
+        *word = 0;
+        for (bit, &count) in counts.iter().enumerate() {
+            *word |= u64::from(2 * count > total) << bit;
+        }
+    }
+    if bits % 64 == 32 {
+        out[out.len() - 1] &= u64::from(u32::MAX);
+    }
+}
+
+/// Adds the weighted counts of set bits of every word of the features.
+fn count_bits(features: &[u64], weights: &[u32], isa: Isa, counts: &mut [Counts]) {
+    let mut words = [0u64; BLOCK_LEN];
+    for (index, counts) in counts.iter_mut().enumerate() {
+        if index == 0 {
+            add_block(features, weights, isa, counts);
+            continue;
+        }
+        let step = (index as u64).wrapping_mul(GOLDEN);
+        for start in (0..features.len()).step_by(BLOCK_LEN) {
+            let end = (start + BLOCK_LEN).min(features.len());
+            let words = &mut words[..end - start];
+            derive_words(&features[start..end], step, isa, words);
+            let weights = if weights.is_empty() {
+                weights
+            } else {
+                &weights[start..end]
+            };
+            add_block(words, weights, isa, counts);
+        }
+    }
+}
+
+/// Adds the weighted counts of set bits of `words` to `counts`.
+fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
+    match isa {
+        Isa::Plain => plain(words, weights, counts),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::simhash_avx512::add_bits(words, weights, counts) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => plain(words, weights, counts),
+    }
+}
+
+/// Writes the derived words `mix(f + step)` of the features.
+fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
+    match isa {
+        Isa::Plain => derive_words_body(features, step, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::simhash_avx2::derive_words(features, step, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::simhash_avx512::derive_words(features, step, out) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => derive_words_body(features, step, out),
+    }
+}
+
+/// Body of [`derive_words`]; each instruction set compiles its own copy.
+#[inline(always)]
+pub(super) fn derive_words_body(features: &[u64], step: u64, out: &mut [u64]) {
+    for (word, &feature) in out.iter_mut().zip(features) {
+        *word = mix64(feature.wrapping_add(step));
+    }
+}
+
+/// The oracle of the vector kernels.
+pub(super) fn plain(words: &[u64], weights: &[u32], counts: &mut Counts) {
+    for (i, &word) in words.iter().enumerate() {
+        let weight = weights.get(i).map_or(1, |&weight| u64::from(weight));
+        for (bit, count) in counts.iter_mut().enumerate() {
+            *count += (word >> bit & 1) * weight;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How is a run of combining characters brought into NFC?
+
+use super::tables;
+use super::utf8;
+
+/// A run of scalars that interact: a starter, its marks, what may compose with them.
+///
+/// An entry is `rank << 21 | scalar`, where the rank orders combining classes and 0 is a starter.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    entries: Vec<u32>,
+}
+
+const SCALAR: u32 = (1 << 21) - 1;
+
+impl Run {
+    /// Adds the canonical decomposition of a scalar of NFC text.
+    pub(crate) fn push(&mut self, c: u32) {
+        match tables::decompose(c) {
+            // The depth is that of the decomposition, at most four.
+            Some((first, second)) => {
+                self.push(first);
+                self.push(second);
+            }
+            None => self.entries.push(u32::from(tables::order(c).0) << 21 | c),
+        }
+    }
+
+    /// Appends the NFC form to `out` and forgets the run. Cost: n log n in the length of the run, at worst.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        let entries = &mut self.entries;
+        for marks in entries.split_mut(|&e| e <= SCALAR) {
+            // Stable: marks of one class keep their order.
+            marks.sort_by_key(|&e| e >> 21);
+        }
+        let mut starter: Option<usize> = None;
+        let mut last_rank: Option<u32> = None;
+        let mut kept = 0;
+        for i in 0..entries.len() {
+            let (rank, c) = (entries[i] >> 21, entries[i] & SCALAR);
+            if let Some(s) = starter
+                && last_rank.is_none_or(|last| last < rank)
+                && let Some(composite) = tables::compose(entries[s], c)
+            {
+                entries[s] = composite;
+                continue;
+            }
+            if rank == 0 {
+                starter = Some(kept);
+                last_rank = None;
+            } else {
+                last_rank = Some(rank);
+            }
+            entries[kept] = entries[i];
+            kept += 1;
+        }
+        for &entry in &entries[..kept] {
+            utf8::push(entry & SCALAR, out);
+        }
+        entries.clear();
+    }
+}

@@ -1,0 +1,42 @@
+//! How is one scalar read from and written to UTF-8?
+
+/// The scalar at `bytes[at]`, which must be the first byte of a well-formed sequence, and its length in bytes.
+#[inline(always)]
+pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
+    let low = |i: usize| u32::from(bytes[at + i] & 0x3F);
+    let lead = u32::from(bytes[at]);
+    if lead < 0x80 {
+        (lead, 1)
+    } else if lead < 0xE0 {
+        ((lead & 0x1F) << 6 | low(1), 2)
+    } else if lead < 0xF0 {
+        ((lead & 0x0F) << 12 | low(1) << 6 | low(2), 3)
+    } else {
+        ((lead & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3), 4)
+    }
+}
+
+/// Where the last scalar of a non-empty well-formed text begins.
+#[inline]
+pub(crate) fn last_start(bytes: &[u8]) -> usize {
+    let mut at = bytes.len() - 1;
+    while bytes[at] & 0xC0 == 0x80 {
+        at -= 1;
+    }
+    at
+}
+
+/// Appends a scalar.
+#[inline]
+pub(crate) fn push(c: u32, out: &mut Vec<u8>) {
+    let low = |shift: u32| 0x80 | (c >> shift & 0x3F) as u8;
+    if c < 0x80 {
+        out.push(c as u8);
+    } else if c < 0x800 {
+        out.extend_from_slice(&[0xC0 | (c >> 6) as u8, low(0)]);
+    } else if c < 0x1_0000 {
+        out.extend_from_slice(&[0xE0 | (c >> 12) as u8, low(6), low(0)]);
+    } else {
+        out.extend_from_slice(&[0xF0 | (c >> 18) as u8, low(12), low(6), low(0)]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Which sum must two sets share to reach a threshold?
+//!
+//! Every measure here is a non-decreasing function of one integer, the sum over shared features of the
+//! lesser weight (jaccard, containment) or of the product of the weights (cosine). Rounding to `f64`
+//! is monotone too: conversion, division and square root are each correctly rounded. So an upper bound
+//! of the integer, put through the same formula, is an upper bound of the similarity as computed, and
+//! no margin is needed at the edge.
+
+use super::Measure;
+use super::feature_set::FeatureSet;
+
+/// The measure of one pair as a function of the shared sum.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Formula {
+    measure: Measure,
+    /// Similarity where either set is empty, whatever the sum.
+    fixed: Option<f64>,
+    /// Jaccard: the total weight of both; containment: that of A.
+    whole: u64,
+    /// Cosine: the root of the product of the squared norms.
+    root: f64,
+}
+
+impl Formula {
+    /// The formula for A against B.
+    #[inline]
+    pub(super) fn new(a: &FeatureSet, b: &FeatureSet, measure: Measure) -> Self {
+        let fixed = match (a.total == 0, b.total == 0) {
+            (true, true) => Some(1.0),
+            (false, false) => None,
+            _ => Some(0.0),
+        };
+        Formula {
+            measure,
+            fixed,
+            whole: match measure {
+                Measure::Jaccard => a.total + b.total,
+                _ => a.total,
+            },
+            root: match measure {
+                Measure::Cosine => root_of_product(a.norm, b.norm),
+                _ => 0.0,
+            },
+        }
+    }
+
+    /// Whether the sum is of products of weights, rather than of lesser weights.
+    #[inline]
+    pub(super) fn is_product(&self) -> bool {
+        self.measure == Measure::Cosine
+    }
+
+    /// The similarity at a shared sum. Non-decreasing in `sum`, up to the greatest possible sum.
+    #[inline]
+    pub(super) fn similarity(&self, sum: u128) -> f64 {
+        if let Some(fixed) = self.fixed {
+            return fixed;
+        }
+        match self.measure {
+            Measure::Jaccard => sum as u64 as f64 / (self.whole - sum as u64) as f64,
+            Measure::Containment => sum as u64 as f64 / self.whole as f64,
+            Measure::Cosine => sum as f64 / self.root,
+        }
+    }
+}
+
+/// The square root of a * b, from the product rounded once.
+#[inline]
+fn root_of_product(a: u128, b: u128) -> f64 {
+    if a == b {
+        return a as f64;
+    }
+    match (u64::try_from(a), u64::try_from(b)) {
+        (Ok(a), Ok(b)) => ((u128::from(a) * u128::from(b)) as f64).sqrt(),
+        // Squared norms beyond 2^64 take weights that no document reaches.
+        _ => (a as f64 * b as f64).sqrt(),
+    }
+}

@@ -1,0 +1,162 @@
+//! How are the kept lines of a file written out, byte for byte?
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+
+use crate::error::Error;
+use crate::position::{MAX_WINDOW, Window, write_all_at};
+
+/// Output bytes that one thread writes at a time.
+const GRAIN_BYTES: u64 = 8 << 20;
+
+/// Writes the byte ranges `(offset, length)` of `source` one after another to the start of `target`; returns the bytes written.
+///
+/// Ranges are written in the order given and as they are, line ends included: nothing is added. Ranges that touch
+/// are copied as one. A range may reach one byte beyond the end of the source, where the last line has no newline;
+/// that byte is not written.
+///
+/// # Errors
+/// [`Error::Io`] if the source is too short or a file refuses; [`Error::Cancelled`]. The target is then unfinished.
+///
+/// # Cost
+/// Two megabytes a thread and 16 bytes a merged range.
+pub fn copy_ranges(
+    source: &File,
+    target: &File,
+    ranges: impl Iterator<Item = (u64, u64)>,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<u64, Error> {
+    let size = source
+        .metadata()
+        .map_err(|e| Error::io("read the size", e))?
+        .len();
+    let merged = merge(ranges, size);
+    let tasks = tasks(&merged);
+    let num_bytes = merged.iter().map(|range| range.end - range.start).sum();
+    // Room is claimed first, so that a full disk is noticed before the work where the system can tell.
+    target
+        .set_len(num_bytes)
+        .map_err(|e| Error::io("write", e))?;
+    let make_state = || (Window::new(), Vec::with_capacity(MAX_WINDOW as usize));
+    let results = map_ranges(
+        tasks.len(),
+        1,
+        threads,
+        cancel,
+        make_state,
+        |(window, out), i| copy_task(source, target, &merged, &tasks[i.start], window, out),
+    )?;
+    results.into_iter().collect::<Result<(), Error>>()?;
+    Ok(num_bytes)
+}
+
+/// A part of the output.
+struct Task {
+    /// Number of its first range, and how many bytes of that one belong to earlier tasks.
+    first: usize,
+    skipped: u64,
+    /// Where it begins in the output, and its length.
+    target_offset: u64,
+    num_bytes: u64,
+}
+
+fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<Range<u64>> {
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for (offset, length) in ranges {
+        let end = match offset.saturating_add(length) {
+            end if end == size + 1 => size,
+            end => end,
+        };
+        match merged.last_mut() {
+            _ if end <= offset => {}
+            Some(last) if last.end == offset => last.end = end,
+            _ => merged.push(offset..end),
+        }
+    }
+    merged
+}
+
+fn tasks(merged: &[Range<u64>]) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut target_offset = 0;
+    for (first, range) in merged.iter().enumerate() {
+        let length = range.end - range.start;
+        let mut skipped = 0;
+        while skipped < length {
+            // The open task takes what it has room for; then the next one begins inside the same range.
+            let open = tasks.last_mut().filter(|task| task.num_bytes < GRAIN_BYTES);
+            let task = match open {
+                Some(task) => task,
+                None => {
+                    tasks.push(Task {
+                        first,
+                        skipped,
+                        target_offset,
+                        num_bytes: 0,
+                    });
+                    let last = tasks.len() - 1;
+                    &mut tasks[last]
+                }
+            };
+            let taken = (GRAIN_BYTES - task.num_bytes).min(length - skipped);
+            task.num_bytes += taken;
+            target_offset += taken;
+            skipped += taken;
+        }
+    }
+    tasks
+}
+
+fn copy_task(
+    source: &File,
+    target: &File,
+    merged: &[Range<u64>],
+    task: &Task,
+    window: &mut Window,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut left = task.num_bytes;
+    let mut target_offset = task.target_offset;
+    let mut skipped = task.skipped;
+    out.clear();
+    for at in task.first..merged.len() {
+        let mut start = merged[at].start + skipped;
+        let end = merged[at].end.min(start + left);
+        skipped = 0;
+        while start < end {
+            let length = (end - start).min(MAX_WINDOW);
+            let next = merged[at + 1..]
+                .iter()
+                .map(|range| (range.start, range.end - range.start));
+            let bytes = window
+                .fetch(source, start, length, next)
+                .map_err(|e| Error::io("read", e))?;
+            if out.is_empty() && length == MAX_WINDOW {
+                write_all_at(target, bytes, target_offset).map_err(|e| Error::io("write", e))?;
+                target_offset += length;
+            } else {
+                out.extend_from_slice(bytes);
+                if out.len() as u64 >= MAX_WINDOW {
+                    flush(target, out, &mut target_offset)?;
+                }
+            }
+            start += length;
+            left -= length;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    flush(target, out, &mut target_offset)
+}
+
+fn flush(target: &File, out: &mut Vec<u8>, target_offset: &mut u64) -> Result<(), Error> {
+    write_all_at(target, out, *target_offset).map_err(|e| Error::io("write", e))?;
+    *target_offset += out.len() as u64;
+    out.clear();
+    Ok(())
+}

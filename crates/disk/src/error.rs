@@ -1,0 +1,84 @@
+//! What can go wrong with files?
+
+use std::fmt;
+use std::io;
+
+/// An error of a file operation. Bad rows are not errors: they are part of a [`Piece`](crate::Piece).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused an operation.
+    Io {
+        /// What was being done, such as "read".
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A row that was read before cannot be read again: the file changed meanwhile.
+    Changed {
+        /// First byte of the row in the file.
+        offset: u64,
+        /// Why the row is no longer a row.
+        reason: String,
+    },
+    /// A parameter is outside its range.
+    InvalidParameter {
+        /// Name of the parameter as users write it.
+        name: &'static str,
+        /// Value found and range allowed.
+        message: String,
+    },
+    /// The caller asked the operation to stop.
+    Cancelled,
+}
+
+impl Error {
+    /// Builds [`Error::Io`].
+    pub fn io(action: &'static str, source: io::Error) -> Self {
+        Error::Io { action, source }
+    }
+
+    /// Builds [`Error::InvalidParameter`].
+    pub fn invalid(name: &'static str, message: impl Into<String>) -> Self {
+        Error::InvalidParameter {
+            name,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { action, source } => write!(f, "cannot {action}: {source}"),
+            Error::Changed { offset, reason } => {
+                write!(
+                    f,
+                    "the file changed while it was in use: row at byte {offset}: {reason}"
+                )
+            }
+            Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
+            Error::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<likewise_core::error::Error> for Error {
+    fn from(error: likewise_core::error::Error) -> Self {
+        match error {
+            likewise_core::error::Error::InvalidParameter { name, message } => {
+                Error::InvalidParameter { name, message }
+            }
+            _ => Error::Cancelled,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What does one line hold, or why is it no row?
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, IgnoredAny};
+
+use super::capture::{Captured, Found, ObjectSeed, TextSeed, TextSlot};
+use super::nan::replace_non_numbers;
+use super::rules::{JsonlRules, Node};
+use crate::column::TextColumn;
+use crate::error::Error;
+
+/// Parses lines one after another, using its memory again.
+pub(super) struct RowParser<'r> {
+    rules: &'r JsonlRules,
+    tree: Node,
+    captured: Captured,
+}
+
+/// A good row.
+pub(super) struct Row<'a> {
+    line: &'a str,
+    captured: &'a Captured,
+    /// The id, if the row has one.
+    pub id: Option<Cow<'a, str>>,
+}
+
+/// UTF-8 encoding of U+FEFF at the start of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl<'r> RowParser<'r> {
+    pub fn new(rules: &'r JsonlRules) -> Result<Self, Error> {
+        Ok(RowParser {
+            rules,
+            tree: rules.tree()?,
+            captured: Captured::new(rules.text_fields.len(), rules.fields.len()),
+        })
+    }
+
+    /// Whether the line counts as blank. `offset` is its place in the file.
+    pub fn is_blank(line: &[u8], offset: u64) -> bool {
+        without_mark(line, offset)
+            .iter()
+            .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\x0B' | b'\x0C'))
+    }
+
+    /// Why a line of this length is refused unseen, if it is.
+    pub fn check_length(&self, length: u64) -> Result<(), String> {
+        match length > self.rules.max_document {
+            true => Err(format!(
+                "the line has {length} bytes, more than the {} allowed (max_document)",
+                self.rules.max_document
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Parses a line (without its newline); `offset` is its place in the file. The error is the reason for people.
+    pub fn parse<'a>(&'a mut self, line: &'a [u8], offset: u64) -> Result<Row<'a>, String> {
+        self.check_length(line.len() as u64)?;
+        let line = without_mark(line, offset);
+        let line = std::str::from_utf8(line).map_err(|error| {
+            let at = error.valid_up_to();
+            format!(
+                "bad UTF-8: byte 0x{:02x} at byte {at} of the line",
+                line[at]
+            )
+        })?;
+        match line
+            .trim_start_matches([' ', '\t', '\r'])
+            .as_bytes()
+            .first()
+        {
+            Some(b'{') => {}
+            first => return Err(not_an_object(line, first.copied())),
+        }
+        if has_inner_control(line.as_bytes()) {
+            // The fast pass lets control characters through; this one refuses those inside strings.
+            check_json(line)?;
+        }
+        if self.capture(line, false).is_err() {
+            self.captured.forget_all(&self.tree);
+            if let Err(error) = self.capture(line, true) {
+                let replaced = replace_non_numbers(line).ok_or_else(|| bad_json(&error))?;
+                self.captured.forget_all(&self.tree);
+                self.capture(&replaced, true)
+                    .map_err(|error| bad_json(&error))?;
+            }
+        }
+        self.resolve(line)
+    }
+
+    /// Finds the wanted values. With `all_raw` only bad JSON is an error.
+    fn capture(&mut self, line: &str, all_raw: bool) -> Result<(), serde_json::Error> {
+        self.captured.forget_all(&self.tree);
+        let mut deserializer = serde_json::Deserializer::from_str(line);
+        ObjectSeed {
+            line,
+            node: &self.tree,
+            out: &mut self.captured,
+            all_raw,
+        }
+        .deserialize(&mut deserializer)?;
+        deserializer.end()
+    }
+
+    /// Checks that text and id are there and of the right type.
+    fn resolve<'a>(&'a mut self, line: &'a str) -> Result<Row<'a>, String> {
+        for (slot, name) in self.captured.texts.iter_mut().zip(&self.rules.text_fields) {
+            resolve_text(line, slot, name)?;
+        }
+        let id = match (&self.captured.id, &self.rules.id_field) {
+            (Some(range), Some(name)) => parse_id(&line[range.clone()], name)?,
+            _ => None,
+        };
+        if id.is_none() && self.rules.id_required {
+            let name = self.rules.id_field.as_deref().unwrap_or("id");
+            return Err(match self.captured.id {
+                Some(_) => format!("id field \"{name}\" is null"),
+                None => format!("no id field \"{name}\""),
+            });
+        }
+        Ok(Row {
+            line,
+            captured: &self.captured,
+            id,
+        })
+    }
+}
+
+impl Row<'_> {
+    /// Adds the text to a column; several fields joined by a newline.
+    pub fn push_text(&self, out: &mut TextColumn) {
+        for (i, slot) in self.captured.texts.iter().enumerate() {
+            if i > 0 {
+                out.push_part("\n");
+            }
+            match &slot.found {
+                Found::Plain(range) => out.push_part(&self.line[range.clone()]),
+                _ => out.push_part(&slot.decoded),
+            }
+        }
+        out.end_text();
+    }
+
+    /// Further field `i` as it is written, "" if absent.
+    pub fn field(&self, i: usize) -> &str {
+        match &self.captured.fields[i] {
+            Some(range) => &self.line[range.clone()],
+            None => "",
+        }
+    }
+}
+
+/// Sees to it that a text slot holds a string.
+fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), String> {
+    let range: Range<usize> = match &slot.found {
+        Found::Plain(_) | Found::Decoded => return Ok(()),
+        Found::Absent => return Err(format!("no field \"{name}\"")),
+        Found::Raw(range) => range.clone(),
+    };
+    let raw = &line[range.clone()];
+    match raw.as_bytes()[0] {
+        b'"' => {
+            let mut deserializer = serde_json::Deserializer::from_str(raw);
+            TextSeed { line, slot }
+                .deserialize(&mut deserializer)
+                .map_err(|error| bad_json(&error))
+        }
+        b'n' => Err(format!("field \"{name}\" is null")),
+        _ => Err(format!(
+            "field \"{name}\" is {}, not a string",
+            type_of(raw)
+        )),
+    }
+}
+
+/// The id that a raw value stands for: a string, or an integer exactly as it is written; `None` for null.
+fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String> {
+    let digits = raw.strip_prefix('-').unwrap_or(raw);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Some(Cow::Borrowed(raw)));
+    }
+    match raw.as_bytes()[0] {
+        b'n' => Ok(None),
+        b'"' => {
+            let mut slot = TextSlot::default();
+            let mut deserializer = serde_json::Deserializer::from_str(raw);
+            TextSeed {
+                line: raw,
+                slot: &mut slot,
+            }
+            .deserialize(&mut deserializer)
+            .map_err(|error| bad_json(&error))?;
+            Ok(Some(match slot.found {
+                Found::Plain(range) => Cow::Borrowed(&raw[range]),
+                _ => Cow::Owned(slot.decoded),
+            }))
+        }
+        _ => Err(format!(
+            "id field \"{name}\" is {}; ids are strings or integers",
+            type_of(raw)
+        )),
+    }
+}
+
+/// The type of a valid JSON value, for people.
+fn type_of(raw: &str) -> &'static str {
+    match raw.as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "a list",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => match raw.contains(['.', 'e', 'E', 'N', 'I']) {
+            true => "a number with a fraction or exponent",
+            false => "a number",
+        },
+    }
+}
+
+/// Why a line that does not begin with a brace is no row.
+fn not_an_object(line: &str, first: Option<u8>) -> String {
+    match (check_json(line), first) {
+        (Ok(()), _) => format!(
+            "the line is {}, not a JSON object",
+            type_of(line.trim_start())
+        ),
+        (Err(reason), _) => reason,
+    }
+}
+
+/// Checks one JSON value and nothing behind it; control characters inside strings are refused.
+fn check_json(line: &str) -> Result<(), String> {
+    let Err(error) = serde_json::from_str::<IgnoredAny>(line) else {
+        return Ok(());
+    };
+    match replace_non_numbers(line) {
+        Some(replaced) => serde_json::from_str::<IgnoredAny>(&replaced)
+            .map(|_| ())
+            .map_err(|error| bad_json(&error)),
+        None => Err(bad_json(&error)),
+    }
+}
+
+/// The reason for people; the line number of the library is always 1 and is left out.
+fn bad_json(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message
+        .split(" at line 1 column ")
+        .next()
+        .unwrap_or_default();
+    match error.column() {
+        0 => format!("bad JSON: {message}"),
+        column => format!("bad JSON at byte {column} of the line: {message}"),
+    }
+}
+
+/// Whether a control character stands before the line's end (where a carriage return is usual).
+fn has_inner_control(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    // Without an early exit the loop becomes vector code.
+    line.iter()
+        .fold(false, |found, &byte| found | (byte < 0x20))
+}
+
+fn without_mark(line: &[u8], offset: u64) -> &[u8] {
+    match offset {
+        0 => line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line),
+        _ => line,
+    }
+}

@@ -1,0 +1,118 @@
+//! Which fields of a row are wanted?
+
+use crate::error::Error;
+
+/// What to take from each row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonlRules {
+    /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in field `a`.
+    pub text_fields: Vec<String>,
+    /// Field that holds the id, if any.
+    pub id_field: Option<String>,
+    /// Whether a row without an id is bad.
+    pub id_required: bool,
+    /// Further fields, wanted as they are written.
+    pub fields: Vec<String>,
+    /// Longest line, in bytes; a longer one is a bad row. At most 4 GiB - 1.
+    pub max_document: u64,
+}
+
+/// The wanted fields as a tree of keys.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    pub children: Vec<Child>,
+}
+
+/// A wanted key of an object and what its value is wanted for.
+#[derive(Debug, Default)]
+pub(crate) struct Child {
+    pub key: Vec<u8>,
+    /// Places of this value among the text fields.
+    pub texts: Vec<usize>,
+    pub is_id: bool,
+    /// Places of this value among the further fields.
+    pub fields: Vec<usize>,
+    pub nested: Node,
+}
+
+impl Child {
+    /// Whether the value is one text and nothing else: it is decoded without being looked at twice.
+    pub fn is_only_text(&self) -> bool {
+        self.texts.len() == 1
+            && !self.is_id
+            && self.fields.is_empty()
+            && self.nested.children.is_empty()
+    }
+
+    /// Whether only fields of the value are wanted.
+    pub fn is_only_nested(&self) -> bool {
+        self.texts.is_empty() && !self.is_id && self.fields.is_empty()
+    }
+}
+
+impl JsonlRules {
+    /// Checks the rules.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if no text field is named or `max_document` is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        self.tree().map(|_| ())
+    }
+
+    /// Checks the rules and makes the tree of keys.
+    pub(crate) fn tree(&self) -> Result<Node, Error> {
+        if self.text_fields.is_empty() {
+            return Err(Error::invalid(
+                "text_fields",
+                "no field is named; name at least one",
+            ));
+        }
+        if self.max_document == 0 || self.max_document > u64::from(u32::MAX) {
+            return Err(Error::invalid(
+                "max_document",
+                format!("{} is outside 1..{}", self.max_document, u32::MAX),
+            ));
+        }
+        let mut root = Node::default();
+        for (i, path) in self.text_fields.iter().enumerate() {
+            root.child(path).texts.push(i);
+        }
+        if let Some(path) = &self.id_field {
+            root.child(path).is_id = true;
+        }
+        for (i, path) in self.fields.iter().enumerate() {
+            root.child(path).fields.push(i);
+        }
+        Ok(root)
+    }
+}
+
+impl Node {
+    /// The child at a dotted path, made if it is not there.
+    fn child(&mut self, path: &str) -> &mut Child {
+        let (key, rest) = match path.split_once('.') {
+            Some((key, rest)) => (key, Some(rest)),
+            None => (path, None),
+        };
+        let at = match self.find(key.as_bytes()) {
+            Some(at) => at,
+            None => {
+                self.children.push(Child {
+                    key: key.as_bytes().to_vec(),
+                    ..Child::default()
+                });
+                self.children.len() - 1
+            }
+        };
+        match rest {
+            Some(rest) => self.children[at].nested.child(rest),
+            None => &mut self.children[at],
+        }
+    }
+
+    /// Which child has this key.
+    #[inline]
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        self.children.iter().position(|child| child.key == key)
+    }
+}

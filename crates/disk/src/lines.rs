@@ -1,0 +1,62 @@
+//! Where may a file be cut so that every piece holds whole lines?
+
+use std::fs::File;
+
+use crate::error::Error;
+use crate::position::read_exact_at;
+
+/// Longest piece that may be asked for, in bytes: line numbers inside a piece are 32 bits.
+pub const MAX_PIECE_BYTES: u64 = 1 << 30;
+
+/// Bytes read at a time while a line end is looked for.
+const PROBE_BYTES: u64 = 64 << 10;
+
+/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending behind a line end.
+///
+/// The last piece ends with the file, whether or not that ends with a newline. An empty file has no piece.
+/// A piece is longer than `piece_bytes` only to reach the end of its last line.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`]; [`Error::Io`] if the file cannot be read.
+///
+/// # Cost
+/// One read of 64 kB a piece (more where lines are longer).
+pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Error> {
+    if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
+        return Err(Error::invalid(
+            "piece_bytes",
+            format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
+        ));
+    }
+    let length = file
+        .metadata()
+        .map_err(|e| Error::io("read the size", e))?
+        .len();
+    let mut pieces = Vec::with_capacity((length / piece_bytes) as usize + 1);
+    let mut probe = Vec::new();
+    let mut start = 0;
+    while start < length {
+        let end = match start + piece_bytes < length {
+            true => line_end(file, start + piece_bytes - 1, length, &mut probe)?,
+            false => length,
+        };
+        pieces.push((start, end - start));
+        start = end;
+    }
+    Ok(pieces)
+}
+
+/// The position behind the first newline at or after `from`, or the end of the file.
+fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<u64, Error> {
+    let mut position = from;
+    while position < length {
+        let num_bytes = PROBE_BYTES.min(length - position) as usize;
+        probe.resize(num_bytes, 0);
+        read_exact_at(file, probe, position).map_err(|e| Error::io("read", e))?;
+        if let Some(at) = memchr::memchr(b'\n', probe) {
+            return Ok(position + at as u64 + 1);
+        }
+        position += num_bytes as u64;
+    }
+    Ok(length)
+}

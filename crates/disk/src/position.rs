@@ -1,0 +1,126 @@
+//! How are bytes read and written at a position, without the file's own cursor?
+//!
+//! Several threads may use one open file at once.
+
+use std::fs::File;
+use std::io;
+
+/// Fills `buffer` from byte `offset` of the file on.
+///
+/// # Errors
+/// `UnexpectedEof` if the file ends before the buffer is full.
+#[cfg(unix)]
+pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+/// Writes all of `buffer` from byte `offset` of the file on.
+#[cfg(unix)]
+pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, buffer, offset)
+}
+
+/// Fills `buffer` from byte `offset` of the file on.
+///
+/// # Errors
+/// `UnexpectedEof` if the file ends before the buffer is full.
+#[cfg(windows)]
+pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            Ok(num_read) => {
+                buffer = &mut buffer[num_read..];
+                offset += num_read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `buffer` from byte `offset` of the file on.
+#[cfg(windows)]
+pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, buffer, offset) {
+            Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+            Ok(num_written) => {
+                buffer = &buffer[num_written..];
+                offset += num_written as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A span of a source that serves several rows by one read.
+///
+/// Rows that follow one another with small gaps are fetched together: a gap of 32 kB costs less to read than a
+/// second call.
+pub struct Window {
+    bytes: Vec<u8>,
+    start: u64,
+    length: usize,
+}
+
+/// Largest gap between two rows that are fetched together, in bytes.
+const MAX_GAP: u64 = 32 << 10;
+
+/// Longest span that is fetched for several rows, in bytes. A longer row is fetched alone.
+pub const MAX_WINDOW: u64 = 1 << 20;
+
+impl Window {
+    /// An empty window.
+    pub fn new() -> Self {
+        Window {
+            bytes: Vec::new(),
+            start: 0,
+            length: 0,
+        }
+    }
+
+    /// The bytes of `(offset, length)`, read from the file if the window does not hold them. `next` gives the rows
+    /// that will be asked for afterwards; those that lie close behind are fetched by the same read.
+    pub fn fetch(
+        &mut self,
+        file: &File,
+        offset: u64,
+        length: u64,
+        next: impl Iterator<Item = (u64, u64)>,
+    ) -> io::Result<&[u8]> {
+        if offset < self.start || offset.saturating_add(length) > self.start + self.length as u64 {
+            let mut end = offset.saturating_add(length);
+            for (next_offset, next_length) in next {
+                let next_end = next_offset.saturating_add(next_length);
+                if next_offset < end
+                    || next_offset - end > MAX_GAP
+                    || next_end - offset > MAX_WINDOW
+                {
+                    break;
+                }
+                end = next_end;
+            }
+            let needed = (end - offset) as usize;
+            if self.bytes.len() < needed {
+                self.bytes.resize(needed, 0);
+            }
+            // A failed read leaves the window empty, not half old and half new.
+            self.length = 0;
+            read_exact_at(file, &mut self.bytes[..needed], offset)?;
+            self.start = offset;
+            self.length = needed;
+        }
+        let from = (offset - self.start) as usize;
+        Ok(&self.bytes[from..from + length as usize])
+    }
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,142 @@
+//! How does work leave the interpreter and come back?
+//!
+//! Every door releases the interpreter lock, turns a panic into `LikewiseError`, and, where the work may be long, lets
+//! Ctrl-C stop it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use likewise_core::isa::Isa;
+use pyo3::prelude::*;
+
+use crate::errors::Failure;
+
+/// How often a waiting caller looks for Ctrl-C.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Work on more bytes than this may be long (over about 10 ms): Ctrl-C is looked for. Shorter work starts no thread.
+pub const LONG_BYTES: usize = 4 << 20;
+
+/// Runs short work with the interpreter lock released.
+pub fn run_short<T, F>(py: Python<'_>, work: F) -> Result<T, Failure>
+where
+    T: Send,
+    F: FnOnce(&AtomicBool) -> Result<T, Failure> + Send,
+{
+    py.detach(|| caught(|| work(&AtomicBool::new(false))))
+}
+
+/// Runs work with the interpreter lock released; `num_bytes` tells its size. Long work runs on a second thread while this
+/// one looks for Ctrl-C, which sets the flag that the work is given.
+pub fn run<T, F>(py: Python<'_>, num_bytes: usize, work: F) -> Result<T, Failure>
+where
+    T: Send,
+    F: FnOnce(&AtomicBool) -> Result<T, Failure> + Send,
+{
+    if num_bytes < LONG_BYTES {
+        return run_short(py, work);
+    }
+    let cancel = AtomicBool::new(false);
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (sender, receiver) = channel();
+            let cancel = &cancel;
+            scope.spawn(move || {
+                // The receiver lives until a result has come.
+                let _ = sender.send(caught(|| work(cancel)));
+            });
+            let mut interrupt = None;
+            let result = loop {
+                match receiver.recv_timeout(SIGNAL_INTERVAL) {
+                    Ok(result) => break result,
+                    Err(RecvTimeoutError::Timeout) => {
+                        if interrupt.is_none() {
+                            interrupt = Python::attach(|py| py.check_signals()).err();
+                            cancel.store(interrupt.is_some(), Ordering::Relaxed);
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {
+                        break Err(Failure::Internal(
+                            "a thread ended without a result".to_owned(),
+                        ));
+                    }
+                }
+            };
+            match interrupt {
+                Some(error) => Err(Failure::Python(error)),
+                None => result,
+            }
+        })
+    })
+}
+
+/// Runs work; a panic becomes [`Failure::Internal`].
+pub fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Failure::Internal(panic_text(panic.as_ref()))))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "panic".to_owned()
+    }
+}
+
+/// The instruction set of that name; the best where none is named.
+pub fn parse_isa(name: Option<&str>) -> Result<Isa, Failure> {
+    match name {
+        None => Ok(Isa::best()),
+        Some(name) => Isa::from_name(name).ok_or_else(|| {
+            let available: Vec<&str> = Isa::available().into_iter().map(Isa::name).collect();
+            Failure::parameter(
+                "isa",
+                format!("{name:?} is not one of {}", available.join(", ")),
+            )
+        }),
+    }
+}
+
+/// Refuses values of `name` that are not below `end`.
+pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<(), Failure> {
+    match values.iter().max() {
+        Some(&max) if max as usize >= end => Err(Failure::parameter(
+            name,
+            format!("{max} is not below {end}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses two arrays of different lengths.
+pub fn check_same_length(
+    name: &str,
+    length: usize,
+    other: &str,
+    expected: usize,
+) -> Result<(), Failure> {
+    match length == expected {
+        true => Ok(()),
+        false => Err(Failure::parameter(
+            name,
+            format!("has length {length}, but {other} has {expected}"),
+        )),
+    }
+}
+
+/// Refuses a range that does not lie in `0..end`.
+pub fn check_range(lo: u32, hi: u32, end: usize) -> Result<std::ops::Range<u32>, Failure> {
+    match lo <= hi && hi as usize <= end {
+        true => Ok(lo..hi),
+        false => Err(Failure::parameter(
+            "hi",
+            format!("the range {lo}..{hi} is not inside 0..{end}"),
+        )),
+    }
+}

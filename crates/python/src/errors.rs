@@ -1,0 +1,139 @@
+//! How do errors of Rust become errors of `likewise.errors`?
+
+use std::io;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::prelude::*;
+
+/// Whatever ends a call. Becomes a Python error only where the interpreter is attached.
+#[derive(Debug)]
+pub enum Failure {
+    /// `InvalidParameter(name, message)`.
+    Parameter { name: String, message: String },
+    /// `InvalidInput(message, file, row)`.
+    Input {
+        message: String,
+        file: Option<String>,
+        row: Option<u64>,
+    },
+    /// `OSError` or the subclass that fits its number.
+    System { source: io::Error, file: String },
+    /// `LikewiseError("internal error: ...")`.
+    Internal(String),
+    /// The work saw that it was asked to stop.
+    Cancelled,
+    /// Raised by Python itself.
+    Python(PyErr),
+}
+
+impl Failure {
+    /// Builds [`Failure::Parameter`].
+    pub fn parameter(name: &str, message: impl Into<String>) -> Self {
+        Failure::Parameter {
+            name: name.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// Builds [`Failure::Input`] about a row, counted from 0.
+    pub fn row(row: usize, message: impl Into<String>) -> Self {
+        Failure::Input {
+            message: message.into(),
+            file: None,
+            row: Some(row as u64),
+        }
+    }
+
+    /// Builds [`Failure::Input`] about the whole input.
+    pub fn input(message: impl Into<String>) -> Self {
+        Failure::Input {
+            message: message.into(),
+            file: None,
+            row: None,
+        }
+    }
+
+    /// An error of file work on `file`.
+    pub fn disk(error: likewise_disk::Error, file: &str) -> Self {
+        use likewise_disk::Error;
+        match error {
+            Error::Io { source, .. } => Failure::System {
+                source,
+                file: file.to_owned(),
+            },
+            Error::Changed { .. } => Failure::Input {
+                message: error.to_string(),
+                file: Some(file.to_owned()),
+                row: None,
+            },
+            Error::InvalidParameter { name, message } => Failure::parameter(name, message),
+            Error::Cancelled => Failure::Cancelled,
+            other => Failure::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure::Python(error)
+    }
+}
+
+impl From<likewise_core::error::Error> for Failure {
+    fn from(error: likewise_core::error::Error) -> Self {
+        use likewise_core::error::Error;
+        match error {
+            Error::InvalidParameter { name, message } => Failure::parameter(name, message),
+            Error::Cancelled => Failure::Cancelled,
+            other => Failure::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        Python::attach(|py| match failure {
+            Failure::Parameter { name, message } => raise(py, "InvalidParameter", (name, message)),
+            Failure::Input { message, file, row } => {
+                raise(py, "InvalidInput", (message, file, row))
+            }
+            Failure::System { source, file } => system_error(source, file),
+            Failure::Internal(message) => {
+                raise(py, "LikewiseError", (format!("internal error: {message}"),))
+            }
+            Failure::Cancelled => PyKeyboardInterrupt::new_err(()),
+            Failure::Python(error) => error,
+        })
+    }
+}
+
+/// An instance of a class of `likewise.errors`.
+fn raise<'py, A>(py: Python<'py>, class: &str, arguments: A) -> PyErr
+where
+    A: pyo3::call::PyCallArgs<'py>,
+{
+    let made = py
+        .import("likewise.errors")
+        .and_then(|module| module.getattr(class))
+        .and_then(|class| class.call1(arguments));
+    match made {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+fn system_error(source: io::Error, file: String) -> PyErr {
+    match source.raw_os_error() {
+        // With a number Python picks the subclass, such as FileNotFoundError.
+        Some(number) => {
+            let text = source.to_string();
+            let text = text
+                .split(" (os error")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            PyOSError::new_err((number, text, file))
+        }
+        None => PyOSError::new_err(format!("{file}: {source}")),
+    }
+}

@@ -1,0 +1,166 @@
+//! Text rules, features and the feature rules object.
+
+use likewise_core::features::{Extractor, FeatureRules as CoreRules, Weights};
+use likewise_core::parallel::map_ranges;
+use likewise_core::text;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::array::Array;
+use crate::door::{parse_isa, run, run_short};
+use crate::errors::Failure;
+use crate::texts::{Texts, text_of};
+
+/// Bytes of text that one thread takes at a time.
+pub const GRAIN_BYTES: usize = 256 << 10;
+
+/// What makes the features of a text.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct FeatureRules {
+    pub rules: CoreRules,
+}
+
+#[pymethods]
+impl FeatureRules {
+    #[new]
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0))]
+    fn new(tokens: &str, shingle: u32, weights: &str, seed: u64) -> Result<Self, Failure> {
+        if !(1..=64).contains(&shingle) {
+            return Err(Failure::parameter(
+                "shingle",
+                format!("{shingle} is outside 1..64"),
+            ));
+        }
+        let weights = Weights::from_name(weights).ok_or_else(|| {
+            Failure::parameter(
+                "weights",
+                format!("{weights:?} is not one of none, count, log-count"),
+            )
+        })?;
+        Ok(FeatureRules {
+            rules: CoreRules {
+                tokens: parse_tokens(tokens)?,
+                shingle,
+                weights,
+                seed,
+            },
+        })
+    }
+
+    #[getter]
+    fn tokens(&self) -> &'static str {
+        self.rules.tokens.name()
+    }
+
+    #[getter]
+    fn shingle(&self) -> u32 {
+        self.rules.shingle
+    }
+
+    #[getter]
+    fn weights(&self) -> &'static str {
+        self.rules.weights.name()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.rules.seed
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "FeatureRules(tokens={:?}, shingle={}, weights={:?}, seed={})",
+            self.tokens(),
+            self.shingle(),
+            self.weights(),
+            self.seed()
+        )
+    }
+}
+
+fn parse_tokens(name: &str) -> Result<text::Tokens, Failure> {
+    text::Tokens::from_name(name).ok_or_else(|| {
+        Failure::parameter("tokens", format!("{name:?} is not one of word, char, auto"))
+    })
+}
+
+/// The normalised text.
+#[pyfunction]
+pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
+    let text = text_of(text)?;
+    let text = text.as_ref();
+    run_short(py, |_| {
+        let mut out = Vec::new();
+        text::normalize(text, &mut out);
+        String::from_utf8(out).map_err(|error| Failure::Internal(error.to_string()))
+    })
+}
+
+/// The tokens of a text, in order.
+#[pyfunction]
+pub fn tokens(
+    py: Python<'_>,
+    text: &Bound<'_, PyString>,
+    tokens: &str,
+) -> Result<Vec<String>, Failure> {
+    let kind = parse_tokens(tokens)?;
+    let text = text_of(text)?;
+    let text = text.as_ref();
+    run_short(py, |_| Ok(text::tokens(text, kind)))
+}
+
+/// Features and weights of some texts, and how many features each has.
+#[derive(Default)]
+struct Part {
+    counts: Vec<usize>,
+    features: Vec<u64>,
+    weights: Vec<u32>,
+}
+
+/// Distinct features of each text in order of first occurrence, and their weights: `(offsets, features, weights)`.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
+pub fn features(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<(Array, Array, Array), Failure> {
+    let isa = parse_isa(isa)?;
+    let column = texts.column.as_ref();
+    let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
+        let ranges = column.ranges(GRAIN_BYTES);
+        let make_state = || Extractor::new(rules.rules, isa);
+        let parts = map_ranges(
+            ranges.len(),
+            1,
+            threads,
+            cancel,
+            make_state,
+            |extractor, which| {
+                let mut part = Part::default();
+                for i in ranges[which.start].clone() {
+                    let view = extractor.features(column.get(i));
+                    part.counts.push(view.features.len());
+                    part.features.extend_from_slice(view.features);
+                    part.weights.extend_from_slice(view.weights);
+                    // No weights stand for ones.
+                    part.weights.resize(part.features.len(), 1);
+                }
+                part
+            },
+        )?;
+        let mut offsets = vec![0];
+        let mut all = Part::default();
+        for part in parts {
+            for count in part.counts {
+                offsets.push(offsets[offsets.len() - 1] + count as i64);
+            }
+            all.features.extend(part.features);
+            all.weights.extend(part.weights);
+        }
+        Ok((offsets, all.features, all.weights))
+    })?;
+    Ok((offsets.into(), features.into(), weights.into()))
+}

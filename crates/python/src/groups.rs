@@ -1,0 +1,125 @@
+//! Who stays, and connected components.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use likewise_core::groups;
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::door::{check_below, check_range, check_same_length, run, run_short};
+use crate::errors::Failure;
+
+/// Verdicts and evidence of documents in order of priority.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct Leaders {
+    leaders: Mutex<groups::Leaders>,
+    num_positions: usize,
+}
+
+impl Leaders {
+    fn lock(&self) -> MutexGuard<'_, groups::Leaders> {
+        self.leaders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A copy of one of the columns.
+    fn column<V: Clone + Send>(
+        &self,
+        py: Python<'_>,
+        column: impl Fn(&groups::Leaders) -> &Vec<V> + Send + Sync,
+    ) -> Result<Array, Failure>
+    where
+        Vec<V>: Into<Array>,
+    {
+        Ok(run_short(py, |_| Ok(column(&self.lock()).clone()))?.into())
+    }
+}
+
+#[pymethods]
+impl Leaders {
+    #[new]
+    fn new(py: Python<'_>, n: u32) -> Result<Self, Failure> {
+        let num_positions = n as usize;
+        Ok(Leaders {
+            leaders: Mutex::new(run_short(py, |_| Ok(groups::Leaders::new(num_positions)))?),
+            num_positions,
+        })
+    }
+
+    /// Decides the positions `lo..hi`, which begin where the last ones ended. Pairs are sorted by their later position.
+    #[pyo3(signature = (lo, hi, later, earlier, similarity, distance=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn decide(
+        &self,
+        py: Python<'_>,
+        lo: u32,
+        hi: u32,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+        similarity: &Bound<'_, PyAny>,
+        distance: Option<&Bound<'_, PyAny>>,
+    ) -> Result<(), Failure> {
+        let range = check_range(lo, hi, self.num_positions)?;
+        let later = Input::<u32>::take("later", later)?;
+        let earlier = Input::<u32>::take("earlier", earlier)?;
+        let similarity = Input::<f64>::take("similarity", similarity)?;
+        let distance = Input::<u32>::take_option("distance", distance)?;
+        let (later, earlier, similarity) = (later.values(), earlier.values(), similarity.values());
+        let distance = distance.as_ref().map_or(&[][..], Input::values);
+        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        check_same_length("similarity", similarity.len(), "later", later.len())?;
+        if !distance.is_empty() {
+            check_same_length("distance", distance.len(), "later", later.len())?;
+        }
+        check_below("later", later, self.num_positions)?;
+        check_below("earlier", earlier, self.num_positions)?;
+        run(py, 16 * later.len(), |_| {
+            Ok(self
+                .lock()
+                .decide(range, later, earlier, similarity, distance)?)
+        })
+    }
+
+    /// 0 undecided, 1 kept, 2 removed.
+    #[getter]
+    fn states(&self, py: Python<'_>) -> Result<Array, Failure> {
+        self.column(py, |leaders| &leaders.states)
+    }
+
+    /// The kept position that removed each one; 4294967295 where it is not removed.
+    #[getter]
+    fn best_earlier(&self, py: Python<'_>) -> Result<Array, Failure> {
+        self.column(py, |leaders| &leaders.best_earlier)
+    }
+
+    /// Similarity to it; NaN where not removed.
+    #[getter]
+    fn best_similarity(&self, py: Python<'_>) -> Result<Array, Failure> {
+        self.column(py, |leaders| &leaders.best_similarity)
+    }
+
+    /// Distance to it; 4294967295 where not removed or not given.
+    #[getter]
+    fn best_distance(&self, py: Python<'_>) -> Result<Array, Failure> {
+        self.column(py, |leaders| &leaders.best_distance)
+    }
+}
+
+/// The smallest position of each position's connected component.
+#[pyfunction]
+pub fn components(
+    py: Python<'_>,
+    n: u32,
+    later: &Bound<'_, PyAny>,
+    earlier: &Bound<'_, PyAny>,
+) -> Result<Array, Failure> {
+    let later = Input::<u32>::take("later", later)?;
+    let earlier = Input::<u32>::take("earlier", earlier)?;
+    let (later, earlier) = (later.values(), earlier.values());
+    check_same_length("earlier", earlier.len(), "later", later.len())?;
+    check_below("later", later, n as usize)?;
+    check_below("earlier", earlier, n as usize)?;
+    let smallest = run(py, 4 * n as usize + 16 * later.len(), |_| {
+        Ok(groups::components(n as usize, later, earlier))
+    })?;
+    Ok(smallest.into())
+}

@@ -1,0 +1,179 @@
+//! JSON Lines: reading pieces, reading rows again, copying lines.
+
+use std::fs::File;
+
+use likewise_disk::{self as disk, TextColumn};
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::column::Column;
+use crate::door::{LONG_BYTES, run, run_short};
+use crate::errors::Failure;
+use crate::texts::Texts;
+
+/// What to take from each row of a JSON Lines file.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct JsonlRules {
+    rules: disk::JsonlRules,
+}
+
+#[pymethods]
+impl JsonlRules {
+    #[new]
+    #[pyo3(signature = (text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20))]
+    fn new(
+        text_fields: Vec<String>,
+        id_field: Option<String>,
+        id_required: bool,
+        fields: Vec<String>,
+        max_document: u64,
+    ) -> Result<Self, Failure> {
+        let rules = disk::JsonlRules {
+            text_fields,
+            id_field,
+            id_required,
+            fields,
+            max_document,
+        };
+        rules.check().map_err(|error| Failure::disk(error, ""))?;
+        Ok(JsonlRules { rules })
+    }
+}
+
+/// The rows of a piece of a file, the bad ones apart.
+#[pyclass(frozen, get_all, module = "likewise._native")]
+pub struct JsonlPiece {
+    texts: Py<Texts>,
+    ids: Py<Texts>,
+    has_id: Py<Array>,
+    offsets: Py<Array>,
+    lengths: Py<Array>,
+    line_numbers: Py<Array>,
+    num_lines: u64,
+    num_blank: u64,
+    fields: Vec<Py<Texts>>,
+    errors: Vec<(u32, u64, u64, String)>,
+}
+
+fn open(path: &str) -> Result<File, Failure> {
+    File::open(path).map_err(|source| Failure::System {
+        source,
+        file: path.to_owned(),
+    })
+}
+
+/// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending behind a line end.
+#[pyfunction]
+pub fn jsonl_pieces(
+    py: Python<'_>,
+    path: &str,
+    piece_bytes: u64,
+) -> Result<Vec<(u64, u64)>, Failure> {
+    run_short(py, |_| {
+        disk::split_lines(&open(path)?, piece_bytes).map_err(|error| Failure::disk(error, path))
+    })
+}
+
+/// Reads and parses one piece.
+#[pyfunction]
+pub fn read_jsonl_piece(
+    py: Python<'_>,
+    path: &str,
+    offset: u64,
+    length: u64,
+    rules: &JsonlRules,
+) -> Result<JsonlPiece, Failure> {
+    // Long enough for Ctrl-C only where a piece is far over the usual size.
+    let piece = run(py, (length / 16) as usize, |_| {
+        disk::read_piece(&open(path)?, offset, length, &rules.rules)
+            .map_err(|error| Failure::disk(error, path))
+    })?;
+    let texts = |column: TextColumn| Py::new(py, Texts::from(Column::from_texts(column)));
+    Ok(JsonlPiece {
+        texts: texts(piece.texts)?,
+        ids: texts(piece.ids)?,
+        has_id: Py::new(py, Array::from(piece.has_id))?,
+        offsets: Py::new(py, Array::from(piece.offsets))?,
+        lengths: Py::new(py, Array::from(piece.lengths))?,
+        line_numbers: Py::new(py, Array::from(piece.line_numbers))?,
+        num_lines: piece.num_lines,
+        num_blank: piece.num_blank,
+        fields: piece
+            .fields
+            .into_iter()
+            .map(texts)
+            .collect::<PyResult<_>>()?,
+        errors: piece
+            .bad
+            .into_iter()
+            .map(|bad| (bad.line_number, bad.offset, bad.length, bad.reason))
+            .collect(),
+    })
+}
+
+/// Reads the texts of rows again, in the order asked.
+#[pyfunction]
+#[pyo3(signature = (path, offsets, lengths, rules, *, threads=1))]
+pub fn read_jsonl_texts(
+    py: Python<'_>,
+    path: &str,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    rules: &JsonlRules,
+    threads: usize,
+) -> Result<Texts, Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u32>::take("lengths", lengths)?;
+    let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
+    let columns = run(py, num_bytes, |cancel| {
+        disk::read_rows(
+            &open(path)?,
+            offsets.values(),
+            lengths.values(),
+            &rules.rules,
+            threads,
+            cancel,
+        )
+        .map_err(|error| Failure::disk(error, path))
+    })?;
+    let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
+    Ok(Column::concat(columns.iter()).into())
+}
+
+/// Writes byte ranges of `source` one after another into `target`, a new or emptied file; returns the bytes written.
+#[pyfunction]
+#[pyo3(signature = (source, target, offsets, lengths, *, threads=1))]
+pub fn copy_lines(
+    py: Python<'_>,
+    source: &str,
+    target: &str,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    threads: usize,
+) -> Result<u64, Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u64>::take("lengths", lengths)?;
+    let (offsets, lengths) = (offsets.values(), lengths.values());
+    if offsets.len() != lengths.len() {
+        return Err(Failure::parameter(
+            "lengths",
+            format!("{} lengths for {} offsets", lengths.len(), offsets.len()),
+        ));
+    }
+    run(py, LONG_BYTES, |cancel| {
+        let source_file = open(source)?;
+        let target_file = File::create(target).map_err(|error| Failure::System {
+            source: error,
+            file: target.to_owned(),
+        })?;
+        let ranges = offsets.iter().copied().zip(lengths.iter().copied());
+        disk::copy_ranges(&source_file, &target_file, ranges, threads, cancel).map_err(|error| {
+            match error {
+                disk::Error::Io {
+                    action: "write", ..
+                } => Failure::disk(error, target),
+                error => Failure::disk(error, source),
+            }
+        })
+    })
+}

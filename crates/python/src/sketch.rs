@@ -1,0 +1,359 @@
+//! Sketching: texts or features in, fingerprints and signatures out.
+
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::features::{Extractor, FeatureView, Weights, digest};
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use likewise_core::sketch::{MinHasher, Scheme, simhash};
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::column::Column;
+use crate::door::{check_same_length, parse_isa, run};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::texts::Texts;
+
+/// Sketches of a batch of texts, one entry a text.
+#[pyclass(frozen, get_all, module = "likewise._native")]
+pub struct SketchBatch {
+    sketches: Py<Array>,
+    num_features: Py<Array>,
+    shapes: Py<Array>,
+    digests: Py<Array>,
+}
+
+/// Sketches of some texts. `V` is a word of a fingerprint or a byte of a signature.
+struct Part<V> {
+    sketches: Vec<V>,
+    num_features: Vec<u32>,
+    shapes: Vec<u8>,
+    digests: Vec<u64>,
+}
+
+impl<V> Default for Part<V> {
+    fn default() -> Self {
+        Part {
+            sketches: Vec::new(),
+            num_features: Vec::new(),
+            shapes: Vec::new(),
+            digests: Vec::new(),
+        }
+    }
+}
+
+impl<V> Part<V> {
+    fn append(&mut self, other: Part<V>) {
+        self.sketches.extend(other.sketches);
+        self.num_features.extend(other.num_features);
+        self.shapes.extend(other.shapes);
+        self.digests.extend(other.digests);
+    }
+
+    fn into_batch(self, py: Python<'_>) -> Result<SketchBatch, Failure>
+    where
+        Vec<V>: Into<Array>,
+    {
+        Ok(SketchBatch {
+            sketches: Py::new(py, self.sketches.into())?,
+            num_features: Py::new(py, Array::from(self.num_features))?,
+            shapes: Py::new(py, Array::from(self.shapes))?,
+            digests: Py::new(py, Array::from(self.digests))?,
+        })
+    }
+}
+
+/// How a batch is worked through.
+struct Batch<'a> {
+    column: &'a Column,
+    rules: &'a FeatureRules,
+    /// Whether digests and numbers of distinct features are wanted.
+    sets: bool,
+    /// Without sets: whether every occurrence may be sketched instead of the distinct features.
+    occurrences: bool,
+    threads: usize,
+    isa: Isa,
+}
+
+impl Batch<'_> {
+    /// Sketches all texts. `make` gives a thread's sketcher, which adds the sketch of features and weights to a vector.
+    fn sketch<V: Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
+        &self,
+        cancel: &AtomicBool,
+        make: impl Fn() -> S + Sync,
+    ) -> Result<Part<V>, Failure> {
+        let ranges = self.column.ranges(GRAIN_BYTES);
+        let make_state = || (Extractor::new(self.rules.rules, self.isa), make());
+        let parts = map_ranges(
+            ranges.len(),
+            1,
+            self.threads,
+            cancel,
+            make_state,
+            |(extractor, sketcher), which| {
+                let mut part = Part::default();
+                for i in ranges[which.start].clone() {
+                    let text = self.column.get(i);
+                    let FeatureView {
+                        features,
+                        weights,
+                        shape,
+                    } = match self.occurrences {
+                        true => {
+                            let (features, shape) = extractor.occurrences(text);
+                            FeatureView {
+                                features,
+                                weights: &[],
+                                shape,
+                            }
+                        }
+                        false => extractor.features(text),
+                    };
+                    sketcher(features, weights, &mut part.sketches);
+                    part.num_features.push(features.len() as u32);
+                    part.shapes.push(shape as u8);
+                    if self.sets {
+                        part.digests.extend(digest(features, weights));
+                    }
+                }
+                part
+            },
+        )?;
+        let mut all = Part::default();
+        for part in parts {
+            all.append(part);
+        }
+        Ok(all)
+    }
+}
+
+/// SimHash fingerprints of a batch of texts.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, bits, sets=true, threads=1, isa=None))]
+pub fn sketch_simhash(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    bits: u32,
+    sets: bool,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let num_words = check_bits(bits)?;
+    let batch = Batch {
+        column: &texts.column,
+        rules,
+        sets,
+        // The count of a feature is the number of its occurrences.
+        occurrences: !sets && rules.rules.weights == Weights::Count,
+        threads,
+        isa,
+    };
+    run(py, texts.column.num_bytes, |cancel| {
+        batch.sketch(cancel, || {
+            move |features: &[u64], weights: &[u32], out: &mut Vec<u64>| {
+                let from = out.len();
+                out.resize(from + num_words, 0);
+                simhash(features, weights, bits, isa, &mut out[from..]);
+            }
+        })
+    })?
+    .into_batch(py)
+}
+
+/// MinHash signatures of a batch of texts.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, num_slots, slot_bits, scheme, sets=true, threads=1, isa=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn sketch_minhash(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    num_slots: u32,
+    slot_bits: u32,
+    scheme: &str,
+    sets: bool,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
+    let batch = Batch {
+        column: &texts.column,
+        rules,
+        sets,
+        // Of a repeated feature the least value is the same.
+        occurrences: !sets && rules.rules.weights == Weights::None,
+        threads,
+        isa,
+    };
+    run(py, texts.column.num_bytes, |cancel| {
+        batch.sketch(cancel, || {
+            let mut sketcher =
+                SlotSketcher::new(num_slots, slot_bytes, scheme, rules.rules.seed, isa);
+            move |features: &[u64], weights: &[u32], out: &mut Vec<u8>| {
+                sketcher.sketch(features, weights, out)
+            }
+        })
+    })?
+    .into_batch(py)
+}
+
+/// Makes signatures and cuts their slots to `slot_bytes` bytes.
+struct SlotSketcher {
+    hasher: MinHasher,
+    slots: Vec<u32>,
+    slot_bytes: usize,
+}
+
+impl SlotSketcher {
+    fn new(num_slots: u32, slot_bytes: usize, scheme: Scheme, seed: u64, isa: Isa) -> Self {
+        SlotSketcher {
+            hasher: MinHasher::new(num_slots, scheme, seed, isa),
+            slots: vec![0; num_slots as usize],
+            slot_bytes,
+        }
+    }
+
+    fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut Vec<u8>) {
+        self.hasher.sketch(features, weights, &mut self.slots);
+        match self.slot_bytes {
+            1 => out.extend(self.slots.iter().map(|&slot| slot as u8)),
+            2 => out.extend(
+                self.slots
+                    .iter()
+                    .flat_map(|&slot| (slot as u16).to_le_bytes()),
+            ),
+            _ => out.extend(self.slots.iter().flat_map(|&slot| slot.to_le_bytes())),
+        }
+    }
+}
+
+/// Words of a fingerprint of `bits` bits.
+pub fn check_bits(bits: u32) -> Result<usize, Failure> {
+    match (32..=256).contains(&bits) && bits.is_multiple_of(32) {
+        true => Ok(bits.div_ceil(64) as usize),
+        false => Err(Failure::parameter(
+            "bits",
+            format!("{bits} is not a multiple of 32 from 32 to 256"),
+        )),
+    }
+}
+
+fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, usize), Failure> {
+    if !(1..=65_535).contains(&num_slots) {
+        return Err(Failure::parameter(
+            "num_slots",
+            format!("{num_slots} is outside 1..65535"),
+        ));
+    }
+    if !matches!(slot_bits, 8 | 16 | 32) {
+        return Err(Failure::parameter(
+            "slot_bits",
+            format!("{slot_bits} is not one of 8, 16, 32"),
+        ));
+    }
+    let scheme = Scheme::from_name(scheme).ok_or_else(|| {
+        Failure::parameter(
+            "scheme",
+            format!("{scheme:?} is not one of bucket, classical"),
+        )
+    })?;
+    Ok((scheme, (slot_bits / 8) as usize))
+}
+
+/// The SimHash fingerprint of one list of features.
+#[pyfunction]
+#[pyo3(signature = (features, weights, *, bits, isa=None))]
+pub fn simhash_features(
+    py: Python<'_>,
+    features: &Bound<'_, PyAny>,
+    weights: Option<&Bound<'_, PyAny>>,
+    bits: u32,
+    isa: Option<&str>,
+) -> Result<Array, Failure> {
+    let isa = parse_isa(isa)?;
+    let num_words = check_bits(bits)?;
+    let features = Input::<u64>::take("features", features)?;
+    let weights = Input::<u32>::take_option("weights", weights)?;
+    let features = features.values();
+    let weights = weights.as_ref().map_or(&[][..], Input::values);
+    if !weights.is_empty() {
+        check_same_length("weights", weights.len(), "features", features.len())?;
+    }
+    let words = run(py, 8 * features.len(), |_| {
+        let mut words = vec![0; num_words];
+        simhash(features, weights, bits, isa, &mut words);
+        Ok(words)
+    })?;
+    Ok(words.into())
+}
+
+/// MinHash signatures of lists of features: list i is `features[offsets[i]:offsets[i + 1]]`.
+#[pyfunction]
+#[pyo3(signature = (offsets, features, weights, *, num_slots, slot_bits, scheme, seed, isa=None, threads=1))]
+#[allow(clippy::too_many_arguments)]
+pub fn minhash_features(
+    py: Python<'_>,
+    offsets: &Bound<'_, PyAny>,
+    features: &Bound<'_, PyAny>,
+    weights: Option<&Bound<'_, PyAny>>,
+    num_slots: u32,
+    slot_bits: u32,
+    scheme: &str,
+    seed: u64,
+    isa: Option<&str>,
+    threads: usize,
+) -> Result<Array, Failure> {
+    let isa = parse_isa(isa)?;
+    let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
+    let offsets = Input::<i64>::take("offsets", offsets)?;
+    let features = Input::<u64>::take("features", features)?;
+    let weights = Input::<u32>::take_option("weights", weights)?;
+    let (offsets, features) = (offsets.values(), features.values());
+    let weights = weights.as_ref().map_or(&[][..], Input::values);
+    if !weights.is_empty() {
+        check_same_length("weights", weights.len(), "features", features.len())?;
+    }
+    let ends_fit = match (offsets.first(), offsets.last()) {
+        (Some(&first), Some(&last)) => first >= 0 && last as usize <= features.len(),
+        _ => false,
+    };
+    if !ends_fit || !offsets.is_sorted() {
+        return Err(Failure::parameter(
+            "offsets",
+            format!("not n + 1 rising values inside 0..{}", features.len()),
+        ));
+    }
+    let num_lists = offsets.len() - 1;
+    let bytes = run(
+        py,
+        8 * features.len() + num_lists * num_slots as usize,
+        |cancel| {
+            let make_state = || SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
+            let parts = map_ranges(
+                num_lists,
+                256,
+                threads,
+                cancel,
+                make_state,
+                |sketcher, range| {
+                    let mut out = Vec::new();
+                    for i in range {
+                        let list = offsets[i] as usize..offsets[i + 1] as usize;
+                        let weights = match weights.is_empty() {
+                            true => weights,
+                            false => &weights[list.clone()],
+                        };
+                        sketcher.sketch(&features[list], weights, &mut out);
+                    }
+                    out
+                },
+            )?;
+            Ok(parts.concat())
+        },
+    )?;
+    Ok(bytes.into())
+}

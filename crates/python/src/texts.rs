@@ -1,0 +1,217 @@
+//! `Texts`: a batch of texts as the doors take it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use likewise_core::hash::xxh3_64_with_seed;
+use likewise_disk::TextColumn;
+use pyo3::exceptions::{PyIndexError, PyUnicodeEncodeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::array::{Array, Input};
+use crate::arrow::{read_column, write_column};
+use crate::column::{Column, checked_rows};
+use crate::door::run;
+use crate::errors::Failure;
+
+/// An immutable batch of texts. Where it came from Arrow it shares the buffers.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct Texts {
+    pub column: Arc<Column>,
+}
+
+/// Bytes taken from a list before other threads of Python get a turn.
+const TURN_BYTES: usize = 8 << 20;
+
+impl From<Column> for Texts {
+    fn from(column: Column) -> Self {
+        Texts {
+            column: Arc::new(column),
+        }
+    }
+}
+
+#[pymethods]
+impl Texts {
+    /// Copies texts out of a list (or another iterable) of str.
+    #[staticmethod]
+    fn from_list(texts: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        let py = texts.py();
+        if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
+            return Err(Failure::input(format!(
+                "expected a list of str, found one {}; put it into a list",
+                texts.get_type().name()?
+            )));
+        }
+        let mut collected = TextColumn::default();
+        let mut num_bytes_at_turn = 0;
+        let mut take = |row: usize, item: Bound<'_, PyAny>| -> Result<(), Failure> {
+            let Ok(text) = item.cast::<PyString>() else {
+                return Err(Failure::row(
+                    row,
+                    format!("expected a str, found {}", item.get_type().name()?),
+                ));
+            };
+            push_str(text, &mut collected)?;
+            if collected.bytes.len() - num_bytes_at_turn > TURN_BYTES {
+                num_bytes_at_turn = collected.bytes.len();
+                py.check_signals()?;
+                py.detach(std::thread::yield_now);
+            }
+            Ok(())
+        };
+        if let Ok(list) = texts.cast::<PyList>() {
+            // By number: another thread may shorten the list at a turn.
+            let mut row = 0;
+            while row < list.len() {
+                take(row, list.get_item(row)?)?;
+                row += 1;
+            }
+        } else {
+            for (row, item) in texts.try_iter()?.enumerate() {
+                take(row, item?)?;
+            }
+        }
+        Ok(Column::from_texts(collected).into())
+    }
+
+    /// Takes a column of strings by the Arrow PyCapsule protocol, without a copy.
+    #[staticmethod]
+    fn from_arrow(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        Ok(read_column(data)?.into())
+    }
+
+    /// Puts batches one after another, without a copy.
+    #[staticmethod]
+    fn concat(parts: Vec<Bound<'_, Texts>>) -> Self {
+        Column::concat(parts.iter().map(|part| part.get().column.as_ref())).into()
+    }
+
+    fn __len__(&self) -> usize {
+        self.column.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<likewise Texts: {} texts, {} bytes>",
+            self.column.len(),
+            self.column.num_bytes
+        )
+    }
+
+    /// Bytes of all texts together, as UTF-8.
+    #[getter]
+    fn num_bytes(&self) -> usize {
+        self.column.num_bytes
+    }
+
+    fn __getitem__(&self, i: isize) -> Result<&str, Failure> {
+        let len = self.column.len();
+        let row = match i < 0 {
+            true => i + len as isize,
+            false => i,
+        };
+        if row < 0 || row as usize >= len {
+            return Err(PyIndexError::new_err(format!("text {i} of {len}")).into());
+        }
+        Ok(self.column.get(row as usize))
+    }
+
+    /// All texts as a list of str.
+    fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>, Failure> {
+        let list = PyList::new(py, (0..self.column.len()).map(|i| self.column.get(i)))?;
+        Ok(list)
+    }
+
+    /// The texts at some rows, in that order; shares their memory.
+    fn take(&self, rows: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        let len = self.column.len();
+        let rows = match Input::<u32>::take("rows", rows) {
+            Ok(rows) => checked_rows(rows.values().iter().map(|&row| i64::from(row)), len)?,
+            Err(_) => checked_rows(
+                Input::<i64>::take("rows", rows)?.values().iter().copied(),
+                len,
+            )?,
+        };
+        Ok(self.column.pick(rows).into())
+    }
+
+    /// Unicode scalars of each text.
+    fn lengths(&self, py: Python<'_>) -> Result<Array, Failure> {
+        let column = &self.column;
+        let lengths: Vec<u32> = run(py, column.num_bytes, |_| {
+            Ok((0..column.len())
+                .map(|i| column.get(i).chars().count() as u32)
+                .collect())
+        })?;
+        Ok(lengths.into())
+    }
+
+    /// XXH3-64 of each text's UTF-8.
+    #[pyo3(signature = (seed=0))]
+    fn hashes(&self, py: Python<'_>, seed: u64) -> Result<Array, Failure> {
+        let column = &self.column;
+        let hashes: Vec<u64> = run(py, column.num_bytes, |_| {
+            Ok((0..column.len())
+                .map(|i| xxh3_64_with_seed(column.get(i).as_bytes(), seed))
+                .collect())
+        })?;
+        Ok(hashes.into())
+    }
+
+    /// The Arrow PyCapsule protocol: `large_utf8`, whatever is requested.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyTuple>, Failure> {
+        drop(requested_schema); // advice only
+        write_column(py, &self.column)
+    }
+}
+
+/// Adds one str. Only ASCII is read in place: asking for UTF-8 in place would leave a copy inside every other str for
+/// as long as it lives.
+fn push_str(text: &Bound<'_, PyString>, out: &mut TextColumn) -> Result<(), Failure> {
+    let py = text.py();
+    if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {
+        out.push(text.to_str()?);
+        return Ok(());
+    }
+    match text.encode_utf8() {
+        Ok(bytes) => out.push(utf8(bytes.as_bytes())?),
+        Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(py) => {
+            out.push(&without_surrogates(text)?)
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes).map_err(|error| Failure::Internal(error.to_string()))
+}
+
+/// The text of a str that holds lone surrogates; each becomes U+FFFD.
+fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
+    let py = text.py();
+    let encoded = text.call_method1(intern!(py, "encode"), ("utf-8", "surrogatepass"))?;
+    let encoded = encoded.cast::<PyBytes>().map_err(PyErr::from)?;
+    let mut out = String::with_capacity(encoded.as_bytes().len());
+    likewise_disk::push_lossy(encoded.as_bytes(), &mut out);
+    Ok(out)
+}
+
+/// The text of any str: the door of functions that take one document.
+pub fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Failure> {
+    let py = text.py();
+    if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {
+        return Ok(Cow::Borrowed(text.to_str()?));
+    }
+    let mut column = TextColumn::default();
+    push_str(text, &mut column)?;
+    Ok(Cow::Owned(column.bytes))
+}

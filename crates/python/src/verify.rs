@@ -1,0 +1,192 @@
+//! Exact measures on feature sets, and aligned differences.
+
+use std::borrow::Cow;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use likewise_core::features::Extractor;
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use likewise_core::verify::{self, FeatureSet, Measure};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::array::{Array, Input};
+use crate::door::{check_below, check_same_length, parse_isa, run, run_short};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::texts::{Texts, text_of};
+
+/// Feature sets by position. Locks are taken only with the interpreter lock released, so that two threads cannot wait
+/// for each other.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct FeatureSets {
+    sets: RwLock<verify::FeatureSets>,
+    capacity: usize,
+    rules: Py<FeatureRules>,
+}
+
+impl FeatureSets {
+    fn read(&self) -> RwLockReadGuard<'_, verify::FeatureSets> {
+        self.sets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, verify::FeatureSets> {
+        self.sets.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_positions(
+        &self,
+        name: &str,
+        positions: &Bound<'_, PyAny>,
+    ) -> Result<Input<u32>, Failure> {
+        let positions = Input::<u32>::take(name, positions)?;
+        check_below(name, positions.values(), self.capacity)?;
+        Ok(positions)
+    }
+}
+
+#[pymethods]
+impl FeatureSets {
+    #[new]
+    fn new(py: Python<'_>, capacity: usize, rules: Py<FeatureRules>) -> Result<Self, Failure> {
+        if capacity > u32::MAX as usize {
+            return Err(Failure::parameter(
+                "capacity",
+                format!("{capacity} is outside 0..{}", u32::MAX),
+            ));
+        }
+        Ok(FeatureSets {
+            sets: RwLock::new(run_short(py, |_| Ok(verify::FeatureSets::new(capacity)))?),
+            capacity,
+            rules,
+        })
+    }
+
+    /// Makes the feature sets of texts and holds them at these positions; what was there is replaced.
+    #[pyo3(signature = (positions, texts, *, threads=1))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        positions: &Bound<'_, PyAny>,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<(), Failure> {
+        let positions = self.take_positions("positions", positions)?;
+        let positions = positions.values();
+        let column = texts.column.as_ref();
+        check_same_length("positions", positions.len(), "texts", column.len())?;
+        let rules = self.rules.get().rules;
+        run(py, column.num_bytes, |cancel| {
+            let ranges = column.ranges(GRAIN_BYTES);
+            let make_state = || Extractor::new(rules, Isa::best());
+            let parts = map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |extractor, which| {
+                    let make = |i| {
+                        let view = extractor.features(column.get(i));
+                        FeatureSet::new(view.features, view.weights)
+                    };
+                    ranges[which.start].clone().map(make).collect::<Vec<_>>()
+                },
+            )?;
+            let mut sets = self.write();
+            for (&position, set) in positions.iter().zip(parts.into_iter().flatten()) {
+                sets.insert(position, set);
+            }
+            Ok(())
+        })
+    }
+
+    /// Those of the positions that have no set, sorted, each once.
+    fn missing(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<Array, Failure> {
+        let positions = self.take_positions("positions", positions)?;
+        let positions = positions.values();
+        let missing = run(py, 16 * positions.len(), |_| {
+            let sets = self.read();
+            let mut missing: Vec<u32> = positions
+                .iter()
+                .copied()
+                .filter(|&p| !sets.contains(p))
+                .collect();
+            drop(sets);
+            missing.sort_unstable();
+            missing.dedup();
+            Ok(missing)
+        })?;
+        Ok(missing.into())
+    }
+
+    /// Drops the sets at these positions; a position without one is no error.
+    fn discard(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        let positions = self.take_positions("positions", positions)?;
+        let positions = positions.values();
+        run_short(py, |_| {
+            let mut sets = self.write();
+            positions.iter().for_each(|&position| sets.remove(position));
+            Ok(())
+        })
+    }
+
+    /// Bytes held.
+    #[getter]
+    fn num_bytes(&self, py: Python<'_>) -> Result<usize, Failure> {
+        run_short(py, |_| Ok(self.read().num_bytes()))
+    }
+
+    /// The exact similarity of each pair that reaches the threshold, NaN for the others.
+    #[pyo3(signature = (later, earlier, *, measure, threshold, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+        measure: &str,
+        threshold: f64,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<Array, Failure> {
+        let isa = parse_isa(isa)?;
+        let measure = Measure::from_name(measure).ok_or_else(|| {
+            Failure::parameter(
+                "measure",
+                format!("{measure:?} is not one of jaccard, containment, cosine"),
+            )
+        })?;
+        let later = self.take_positions("later", later)?;
+        let earlier = self.take_positions("earlier", earlier)?;
+        let (later, earlier) = (later.values(), earlier.values());
+        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        // A pair reads two sets of some hundred features.
+        let similarity = run(py, 1024 * later.len(), |cancel| {
+            Ok(self
+                .read()
+                .verify_pairs(later, earlier, measure, threshold, isa, threads, cancel)?)
+        })?;
+        Ok(similarity.into())
+    }
+}
+
+/// Where two lists of tokens differ, in order: `(a0, a1, b0, b1)` says that `a[a0:a1]` stands where `b[b0:b1]` does.
+#[pyfunction]
+pub fn aligned_diff(
+    py: Python<'_>,
+    a: Vec<Bound<'_, PyString>>,
+    b: Vec<Bound<'_, PyString>>,
+) -> Result<Vec<(u32, u32, u32, u32)>, Failure> {
+    let a: Vec<Cow<'_, str>> = a.iter().map(text_of).collect::<Result<_, _>>()?;
+    let b: Vec<Cow<'_, str>> = b.iter().map(text_of).collect::<Result<_, _>>()?;
+    run(py, 16 * (a.len() + b.len()), |_| {
+        let a: Vec<&str> = a.iter().map(AsRef::as_ref).collect();
+        let b: Vec<&str> = b.iter().map(AsRef::as_ref).collect();
+        let hunks = verify::aligned_diff(&a, &b);
+        Ok(hunks
+            .into_iter()
+            .map(|hunk| (hunk.a.start, hunk.a.end, hunk.b.start, hunk.b.end))
+            .collect())
+    })
+}

@@ -1,0 +1,118 @@
+"""Likewise finds documents that say the same thing in nearly the same words, and shows its evidence.
+
+Every public name is loaded when it is first used, so that ``import likewise`` and ``likewise --help`` cost little.
+
+Examples
+--------
+>>> import likewise
+>>> result = likewise.dedup(["one fine day", "One fine day!", "another"])
+>>> result.kept.tolist()
+[True, False, True]
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from likewise.bands import band_pairs, plan_bands, s_curve
+    from likewise.compare import Comparison, compare
+    from likewise.dedup import Deduplication, dedup, dedup_files, pairs
+    from likewise.errors import (
+        InvalidInput,
+        InvalidParameter,
+        LikewiseError,
+        MissingExtra,
+        RecipeMismatch,
+    )
+    from likewise.features import features
+    from likewise.hamming import hamming_distance, hamming_pairs
+    from likewise.recipe import Recipe
+    from likewise.sketch import Sketches, sketch
+    from likewise.text import normalize, tokens
+
+    __version__: str
+
+_HOMES = {
+    "Comparison": "likewise.compare",
+    "Deduplication": "likewise.dedup",
+    "InvalidInput": "likewise.errors",
+    "InvalidParameter": "likewise.errors",
+    "LikewiseError": "likewise.errors",
+    "MissingExtra": "likewise.errors",
+    "Recipe": "likewise.recipe",
+    "RecipeMismatch": "likewise.errors",
+    "Sketches": "likewise.sketch",
+    "band_pairs": "likewise.bands",
+    "compare": "likewise.compare",
+    "dedup": "likewise.dedup",
+    "dedup_files": "likewise.dedup",
+    "features": "likewise.features",
+    "hamming_distance": "likewise.hamming",
+    "hamming_pairs": "likewise.hamming",
+    "normalize": "likewise.text",
+    "pairs": "likewise.dedup",
+    "plan_bands": "likewise.bands",
+    "s_curve": "likewise.bands",
+    "sketch": "likewise.sketch",
+    "tokens": "likewise.text",
+}
+
+__all__ = [
+    "Comparison",
+    "Deduplication",
+    "InvalidInput",
+    "InvalidParameter",
+    "LikewiseError",
+    "MissingExtra",
+    "Recipe",
+    "RecipeMismatch",
+    "Sketches",
+    "__version__",
+    "band_pairs",
+    "compare",
+    "dedup",
+    "dedup_files",
+    "features",
+    "hamming_distance",
+    "hamming_pairs",
+    "normalize",
+    "pairs",
+    "plan_bands",
+    "s_curve",
+    "sketch",
+    "tokens",
+]
+
+
+class _Package(ModuleType):
+    """The package as a module that keeps its functions where a room has the same name.
+
+    Loading the room ``likewise.dedup`` would bind that name to the module and hide the function.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _HOMES and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("likewise")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'likewise' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

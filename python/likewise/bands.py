@@ -1,0 +1,146 @@
+"""Bands: which signatures share a bucket, and how likely a pair is to be found."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidParameter
+from likewise.recipe import Recipe
+from likewise.sketch import Sketches
+from likewise.threads import num_threads
+
+_POSITIONS_AT_ONCE = 4096
+
+
+class BandPlan(NamedTuple):
+    """Bands chosen for a threshold.
+
+    Parameters
+    ----------
+    bands : int
+        Number of bands.
+    rows : int
+        Slots in each.
+    recall : float
+        P(found) for a pair exactly at the threshold.
+    """
+
+    bands: int
+    rows: int
+    recall: float
+
+
+def s_curve(similarity: float, bands: int, rows: int) -> float:
+    """Return P(found) of a pair of this Jaccard similarity: 1 - (1 - s^rows)^bands.
+
+    Examples
+    --------
+    >>> round(s_curve(0.8, 21, 6), 4)
+    0.9983
+    """
+    return _native.s_curve(similarity, bands, rows)
+
+
+def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) -> BandPlan:
+    """Return the bands with the most rows that still find a pair at the threshold with this probability.
+
+    Parameters
+    ----------
+    num_slots : int
+        Slots of a signature, 1 to 65535.
+    threshold : float
+        Jaccard similarity, above 0 and up to 1.
+    recall : float
+        Probability asked for, above 0 and below 1.
+
+    Returns
+    -------
+    BandPlan
+        Bands, rows, and the probability reached.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is out of range, or no bands reach the recall.
+
+    Examples
+    --------
+    >>> plan = plan_bands(128, threshold=0.8, recall=0.95)
+    >>> plan.recall >= 0.95
+    True
+    """
+    recipe = Recipe.minhash(threshold, num_slots=num_slots, recall=recall)
+    assert recipe.recall is not None
+    return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recipe.recall))
+
+
+def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.int64]:
+    """Return the candidate pairs of MinHash signatures: those that share a bucket in some band.
+
+    Parameters
+    ----------
+    sketches : Sketches
+        Signatures, with the recipe that gives bands, rows and threshold. Empty texts are left out.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    ndarray of shape (m, 2), int64
+        Rows, left < right, sorted, unique. Nothing is measured yet, but for Jaccard pairs whose estimate lies
+        more than three standard deviations below the threshold are left out.
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no MinHash signatures.
+
+    Notes
+    -----
+    A bucket holds 64 members, later ones go to a level keyed by more rows: at most n x bands x 192 candidates.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> band_pairs(likewise.sketch(["a b c d e", "A b c d e!", "something else"])).tolist()
+    [[0, 1]]
+    """
+    recipe = sketches.recipe.resolve()
+    if recipe.method != "minhash":
+        raise InvalidParameter("sketches", "these are SimHash fingerprints; use hamming_pairs")
+    workers = num_threads(threads)
+    order = np.flatnonzero(~sketches.is_empty).astype(np.uint32)
+    buckets = open_buckets(sketches.array, recipe, order, threads=workers)
+    min_equal = min_equal_slots(recipe)
+    found = [np.zeros((0, 2), np.int64)]
+    for low in range(0, len(order), _POSITIONS_AT_ONCE):
+        high = min(low + _POSITIONS_AT_ONCE, len(order))
+        later, earlier, _ = buckets.candidates(low, high, None, min_equal=min_equal, threads=workers)
+        found.append(np.stack([order[np.asarray(earlier)], order[np.asarray(later)]], axis=1).astype(np.int64))
+    pairs = np.concatenate(found)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def open_buckets(
+    signatures: NDArray[np.uint8], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
+) -> _native.BandBuckets:
+    """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
+    assert recipe.num_slots and recipe.slot_bits and recipe.bands and recipe.rows
+    return _native.BandBuckets(
+        signatures,
+        recipe.num_slots,
+        recipe.slot_bits // 8,
+        order,
+        bands=recipe.bands,
+        rows=recipe.rows,
+        threads=threads,
+    )
+
+
+def min_equal_slots(recipe: Recipe) -> int:
+    """Return how many slots of a candidate pair must be equal for it to be measured."""
+    if recipe.measure != "jaccard" or recipe.num_slots is None or recipe.threshold is None:
+        return 0
+    return _native.min_equal_slots(recipe.num_slots, recipe.threshold)

@@ -1,0 +1,105 @@
+"""The evidence: one row for every removed document, in the order of the input."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+INPUT = "input"
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where documents are: one side of the evidence.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,), int64
+        Positions in the run.
+    doc_ids : pyarrow.Array of string
+        Their ids.
+    files : pyarrow.Array of string
+        Their files relative to the common parent, null in memory.
+    offsets, lengths : ndarray of shape (n,)
+        Bytes of the line in its file; for tables the row, and 1.
+    """
+
+    rows: NDArray[np.int64]
+    doc_ids: Any
+    files: Any
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def evidence_table(
+    removed: Places,
+    kept: Places,
+    *,
+    measure: str,
+    similarity: NDArray[np.float64],
+    distance: NDArray[np.int32] | None,
+    method: str,
+    recipe_id: str,
+    below_threshold: NDArray[np.bool_] | None = None,
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the evidence as an Arrow table.
+
+    Parameters
+    ----------
+    removed, kept : Places
+        The removed documents in row order, and the kept one that each matches.
+    measure : str
+        What was measured.
+    similarity : ndarray of shape (n,), float64
+        Its values.
+    distance : ndarray of shape (n,), int32, optional
+        Hamming distances; null for MinHash.
+    method, recipe_id : str
+        Of the recipe.
+    below_threshold : ndarray of shape (n,), bool, optional
+        Only for groups by components.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
+        similarity, distance, method, recipe_id, and below_threshold where given.
+    """
+    import pyarrow as pa
+
+    num_rows = len(removed.rows)
+    in_memory = removed.files.null_count == num_rows
+    absent = pa.nulls(num_rows, pa.int64())
+
+    def constant(value: str) -> Any:  # noqa: ANN401
+        return pa.repeat(pa.scalar(value, pa.string()), num_rows)
+
+    columns = {
+        "row": pa.array(removed.rows, pa.int64()),
+        "doc_id": removed.doc_ids,
+        "file": removed.files,
+        "offset": absent if in_memory else pa.array(removed.offsets, pa.int64()),
+        "length": absent if in_memory else pa.array(removed.lengths, pa.int64()),
+        "kept_row": pa.array(kept.rows, pa.int64()),
+        "kept_id": kept.doc_ids,
+        "kept_source": constant(INPUT),
+        "kept_file": kept.files,
+        "kept_offset": absent if in_memory else pa.array(kept.offsets, pa.int64()),
+        "measure": constant(measure),
+        "similarity": pa.array(similarity, pa.float64()),
+        "distance": pa.nulls(num_rows, pa.int32()) if distance is None else pa.array(distance, pa.int32()),
+        "method": constant(method),
+        "recipe_id": constant(recipe_id),
+    }
+    if below_threshold is not None:
+        columns["below_threshold"] = pa.array(below_threshold)
+    return pa.table(columns)
+
+
+def write_evidence(table: Any, path: Path) -> None:  # noqa: ANN401
+    """Write the evidence as Parquet."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="zstd")

@@ -1,0 +1,120 @@
+"""What every reader gives: pieces of documents, and their texts again by position."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+
+
+@dataclass(frozen=True)
+class ReadRules:
+    """What is read of a file.
+
+    Parameters
+    ----------
+    text_fields : tuple of str
+        Dotted names; several texts are joined with a newline.
+    id_field : str, optional
+        Field of the id. Where None, ``id`` if a row has it.
+    fields : tuple of str
+        Further fields that `keep` asks for.
+    max_document_bytes : int
+        A longer document is a bad row.
+    """
+
+    text_fields: tuple[str, ...] = ("text",)
+    id_field: str | None = None
+    fields: tuple[str, ...] = ()
+    max_document_bytes: int = 64_000_000
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that is no document.
+
+    Parameters
+    ----------
+    line : int
+        Line of the file, or row of a table, from 0; within a piece while one is read.
+    offset, length : int
+        Bytes of the line in its file, without the newline; for tables the row and 1.
+    reason : str
+        What is wrong with it.
+    """
+
+    line: int
+    offset: int
+    length: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive documents of one input.
+
+    Parameters
+    ----------
+    texts : Texts
+        The texts of n documents.
+    ids : Texts
+        Their ids, empty where `has_id` is 0.
+    has_id : ndarray of shape (n,), uint8
+        Whether each has an id of its own.
+    offsets : ndarray of shape (n,), uint64
+        Where each begins: byte of the file, or row of the table.
+    lengths : ndarray of shape (n,), uint32
+        Bytes of the line without its newline; 1 for tables.
+    lines : ndarray of shape (n,), uint32
+        Line or row within the piece, from 0.
+    num_lines, num_blank : int
+        Lines of the piece, blank ones and bad ones included; blank ones.
+    fields : list of Texts
+        Further fields as JSON, ``""`` where absent.
+    bad_rows : list of BadRow
+        Those that are no documents.
+    """
+
+    texts: Texts
+    ids: Texts
+    has_id: NDArray[np.uint8]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    lines: NDArray[np.uint32]
+    num_lines: int
+    num_blank: int
+    fields: list[Texts]
+    bad_rows: list[BadRow]
+
+
+class Source(Protocol):
+    """One input: a file, or texts in memory."""
+
+    @property
+    def name(self) -> str | None:
+        """Path relative to the common parent, with slashes; None for texts in memory."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Size, for progress."""
+
+    def pieces(self, piece_bytes: int) -> list[tuple[int, int]]:
+        """Cut the input into (start, length), in order."""
+
+    @property
+    def can_read_again(self) -> bool:
+        """Whether single texts are cheap to read again; if not, the run spools what it may need."""
+
+    def read(self, start: int, length: int) -> Iterator[Piece]:
+        """Read one piece, in one part or several. Safe to call from several threads at once."""
+
+    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
+        """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""
+
+
+def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol
+    """Return native data as an array of this type, without a copy where it is one."""
+    return np.asarray(data).astype(dtype, copy=False)

@@ -1,0 +1,68 @@
+"""Texts put aside in a file for verification, where the input is dear to read again."""
+
+import mmap
+import threading
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+
+
+class Spool:
+    """A file of texts, appended in any order and then mapped: it costs disk, not anonymous memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is deleted by :meth:`close`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("w+b")
+        self._lock = threading.Lock()
+        self._places: list[tuple[int, NDArray[np.int64]]] = []
+        self._map: mmap.mmap | None = None
+        self._texts: dict[int, Texts] = {}
+
+    def append(self, texts: Texts) -> int:
+        """Write texts to the end; return the handle that :meth:`texts` takes. Safe from several threads."""
+        import pyarrow as pa
+
+        array = pa.array(texts)
+        _, offset_buffer, data = array.buffers()
+        offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + len(array) + 1] if len(array) else np.zeros(1, np.int64)
+        first, end = int(offsets[0]), int(offsets[-1])
+        with self._lock:
+            start = self._file.tell()
+            if end > first:
+                self._file.write(memoryview(data)[first:end])
+            self._places.append((start, offsets - first))
+            return len(self._places) - 1
+
+    def texts(self, handle: int) -> Texts:
+        """Return the texts of one :meth:`append`, mapped from the file. Call it when all are appended."""
+        import pyarrow as pa
+
+        with self._lock:
+            if handle not in self._texts:
+                if self._map is None:
+                    self._file.flush()
+                    size = self._file.tell()
+                    self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else None
+                start, offsets = self._places[handle]
+                data = pa.py_buffer(b"") if self._map is None else pa.py_buffer(self._map)
+                array = pa.LargeStringArray.from_buffers(
+                    len(offsets) - 1, pa.py_buffer(offsets), data.slice(start, int(offsets[-1]))
+                )
+                self._texts[handle] = Texts.from_arrow(array)
+            return self._texts[handle]
+
+    def close(self) -> None:
+        """Delete the file."""
+        self._texts.clear()
+        self._map = None
+        self._file.close()
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,204 @@
+"""Checks of a recipe's fields: each value in its range, each field with the method that it acts on."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from likewise.errors import InvalidParameter
+
+_FEATURE_FIELDS = ("tokens", "shingle", "weights", "seed")
+_DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
+FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
+    "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
+    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold"),
+}
+MEASURES = ("jaccard", "containment", "cosine", "hamming")
+TOKENS = ("auto", "word", "char")
+WEIGHTS = ("none", "count", "log-count")
+SCHEMES = ("bucket", "classical")
+GROUPS = ("leaders", "components")
+
+
+def default_measure(threshold: float | None) -> str:
+    """Return the measure of a SimHash recipe that names none."""
+    return "hamming" if threshold is None else "cosine"
+
+
+def default_keep(measure: str) -> str:
+    """Return whom a recipe keeps that does not say: containment looks for excerpts of what is longer."""
+    return "longest" if measure == "containment" else "first"
+
+
+def keep_criteria(keep: str) -> list[tuple[str, str]]:
+    """Return the criteria of a `keep` value as (rule, field), best first.
+
+    Raises
+    ------
+    InvalidParameter
+        If a criterion is unknown or lacks its field.
+    """
+    criteria = []
+    for part in keep.split(","):
+        rule, _, field = part.strip().partition(":")
+        rule = "max" if rule == "newest" else rule
+        needs_field = rule in ("max", "min")
+        if rule not in ("first", "longest", "shortest", "max", "min") or needs_field != bool(field):
+            raise InvalidParameter(
+                "keep",
+                f"{keep!r} given; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
+                "or several with commas",
+            )
+        criteria.append((rule, field))
+    return criteria
+
+
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields in their canonical types, or say which one is wrong.
+
+    Parameters
+    ----------
+    fields : mapping
+        All fields of a recipe, by name.
+
+    Returns
+    -------
+    dict
+        The same, numbers as int and float.
+
+    Raises
+    ------
+    InvalidParameter
+        Naming the first field that is out of range, missing, or of another method.
+    """
+    checked = dict(fields)
+    method = _one_of("method", fields["method"], tuple(FIELDS_OF_METHOD))
+    used = FIELDS_OF_METHOD[method]
+    for name in ("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"):
+        if fields[name] is not None and name not in used:
+            raise InvalidParameter(name, f"{name} does not act with method {method}")
+    for name, check in _CHECKS.items():
+        if checked[name] is not None:
+            checked[name] = check(name, checked[name])
+    keep_criteria(checked["keep"])
+    if method == "minhash":
+        _check_minhash(checked)
+    else:
+        _check_simhash(checked)
+    return checked
+
+
+def _check_minhash(fields: dict[str, Any]) -> None:
+    for name in ("num_slots", "slot_bits", "scheme", "threshold", "recall"):
+        if fields[name] is None:
+            raise InvalidParameter(name, f"method minhash needs {name}")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+    slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
+    if bands is None and rows is None:
+        return
+    if rows is None:
+        rows = slots // bands
+    if bands is None:
+        bands = slots // rows
+    if bands < 1 or rows < 1 or bands * rows > slots:
+        raise InvalidParameter("bands", f"{bands} bands of {rows} rows need {bands * rows} slots; num_slots is {slots}")
+    fields["bands"], fields["rows"] = bands, rows
+
+
+def _check_simhash(fields: dict[str, Any]) -> None:
+    if fields["bits"] is None:
+        raise InvalidParameter("bits", "method simhash needs bits")
+    bits, within, measure = fields["bits"], fields["within"], fields["measure"]
+    if within is not None and within > bits:
+        raise InvalidParameter("within", f"{within} given; it must be from 0 to bits, which is {bits}")
+    if measure == "hamming":
+        if fields["threshold"] is not None:
+            raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
+        if fields["recall"] is not None:
+            raise InvalidParameter("recall", "recall does not act in a distance-only run, which is exact; give a threshold")
+        if within is None:
+            raise InvalidParameter("within", "a distance-only run needs within")
+        if fields["short_threshold"] is None:
+            fields["short_threshold"] = 0.8
+        return
+    if fields["threshold"] is None:
+        raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
+    if fields["short_threshold"] is not None:
+        raise InvalidParameter("short_threshold", "short_threshold acts in distance-only runs; this one has a threshold")
+    if measure != "cosine" and within is None:
+        raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
+    if fields["recall"] is None:
+        fields["recall"] = 0.95
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidParameter(name, f"{value!r} given; it must be one of {', '.join(allowed)}")
+    return value
+
+
+def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
+    return lambda name, value: _one_of(name, value, allowed)
+
+
+def check_integer(name: str, value: object, low: int, high: int, step: int = 1) -> int:
+    """Return a whole number in its range, or raise InvalidParameter with the range."""
+    number = _index(value)
+    if number is None or not low <= number <= high or number % step:
+        multiple = f", a multiple of {step}" if step > 1 else ""
+        raise InvalidParameter(name, f"{value!r} given; it must be a whole number from {low} to {high}{multiple}")
+    return number
+
+
+def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
+    return lambda name, value: check_integer(name, value, low, high, step)
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    return int(value.__index__())
+
+
+def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
+    def check(name: str, value: object) -> float:
+        number = None if isinstance(value, bool | str) or not hasattr(value, "__float__") else float(value)
+        if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
+            edges = f"{'from' if zero else 'above'} 0 {'up to' if one else 'to below'} 1"
+            raise InvalidParameter(name, f"{value!r} given; it must be a number {edges}")
+        return number
+
+    return check
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameter(name, f"{value!r} given; it must be text")
+    return value
+
+
+def _slot_bits(name: str, value: object) -> int:
+    number = _index(value)
+    if number not in (8, 16, 32):
+        raise InvalidParameter(name, f"{value!r} given; it must be 8, 16 or 32")
+    return number
+
+
+_CHECKS: Mapping[str, Callable[[str, object], object]] = {
+    "tokens": _choice(TOKENS),
+    "shingle": _integer(1, 64),
+    "weights": _choice(WEIGHTS),
+    "seed": _integer(0, 2**64 - 1),
+    "bits": _integer(32, 256, 32),
+    "num_slots": _integer(1, 65535),
+    "slot_bits": _slot_bits,
+    "scheme": _choice(SCHEMES),
+    "threshold": _fraction(zero=False, one=True),
+    "within": _integer(0, 256),
+    "measure": _choice(MEASURES),
+    "recall": _fraction(zero=False, one=False),
+    "short_threshold": _fraction(zero=True, one=True),
+    "bands": _integer(1, 65535),
+    "rows": _integer(1, 65535),
+    "keep": _text,
+    "group": _choice(GROUPS),
+}

@@ -1,0 +1,204 @@
+"""Sketch: a document's fixed-size summary, always together with the recipe that made it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.recipe import Recipe
+from likewise.text import as_texts
+from likewise.threads import num_threads
+
+EMPTY = 2
+SHORT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sketches:
+    """Sketches of several documents, with the recipe that made them.
+
+    Parameters
+    ----------
+    array : ndarray
+        SimHash: uint64 of shape (n,) up to 64 bits, (n, words) above, word 0 lowest.
+        MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
+    recipe : Recipe
+        What made them.
+    is_empty : ndarray of shape (n,), bool
+        Documents whose normalised text is empty.
+    num_features : ndarray of shape (n,), uint32
+        Distinct features of each.
+    doc_ids : tuple of str, optional
+        Ids, where they are known.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> sketches = likewise.sketch(["a text", ""], likewise.Recipe.simhash(bits=128))
+    >>> sketches.array.shape, sketches.is_empty.tolist()
+    ((2, 2), [False, True])
+    """
+
+    array: NDArray[Any]
+    recipe: Recipe
+    is_empty: NDArray[np.bool_]
+    num_features: NDArray[np.uint32]
+    doc_ids: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.array)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> "Sketches":
+        ids = None if self.doc_ids is None else tuple(np.array(self.doc_ids, dtype=object)[rows])
+        return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
+
+    @staticmethod
+    def concatenate(parts: "list[Sketches]") -> "Sketches":
+        """Return sketches of one recipe end to end.
+
+        Raises
+        ------
+        RecipeMismatch
+            If their recipes make different sketches, naming the fields.
+        """
+        if not parts:
+            raise InvalidInput("there are no sketches to put together")
+        for part in parts[1:]:
+            parts[0].check_same_recipe(part.recipe)
+        ids = [part.doc_ids for part in parts]
+        return Sketches(
+            np.concatenate([part.array for part in parts]),
+            parts[0].recipe,
+            np.concatenate([part.is_empty for part in parts]),
+            np.concatenate([part.num_features for part in parts]),
+            None if any(i is None for i in ids) else tuple(x for i in ids if i is not None for x in i),
+        )
+
+    def check_same_recipe(self, recipe: Recipe) -> None:
+        """Raise RecipeMismatch, naming the fields, if `recipe` makes other sketches."""
+        differing = self.recipe.sketch_differences(recipe)
+        if differing:
+            raise RecipeMismatch("these sketches were made by another recipe; sketch the texts again with one", differing)
+
+    def write(self, path: str | Path) -> None:
+        """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json`` beside it).
+
+        Raises
+        ------
+        InvalidInput
+            If the name ends in neither.
+        """
+        from likewise.io.sketches import SketchFile, write_sketch_file
+
+        content = SketchFile(
+            self.array, self.recipe.to_json(), self.recipe.sketch_id, self.is_empty, self.num_features, self.doc_ids
+        )
+        write_sketch_file(content, Path(path))
+
+    @staticmethod
+    def read(path: str | Path, recipe: Recipe | None = None) -> "Sketches":
+        """Read what :meth:`write` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            A ``.parquet`` or ``.npy`` file.
+        recipe : Recipe, optional
+            What the sketches must have been made by.
+
+        Raises
+        ------
+        RecipeMismatch
+            If they were made by something else, naming the fields.
+        InvalidInput
+            If the file holds no sketches.
+        """
+        from likewise.io.sketches import read_sketch_file
+
+        content = read_sketch_file(Path(path))
+        sketches = Sketches(
+            content.array, Recipe.from_json(content.recipe), content.is_empty, content.num_features, content.doc_ids
+        )
+        if recipe is not None:
+            sketches.check_same_recipe(recipe)
+        return sketches
+
+
+def sketch(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    text_field: str = "text",
+    threads: int | None = None,
+) -> Sketches:
+    """Return the sketch of each text.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The texts.
+    recipe : Recipe, optional
+        How to sketch; ``Recipe.minhash()`` where None.
+    text_field : str
+        Column of a table that holds the text.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    Sketches
+        In the order of the texts.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash()).array.shape
+    (2,)
+    """
+    recipe = recipe or Recipe.minhash()
+    batch = sketch_texts(as_texts(texts, text_field), recipe, sets=False, threads=num_threads(threads))
+    return Sketches(
+        shaped(np.asarray(batch.sketches), recipe),
+        recipe,
+        np.asarray(batch.shapes) == EMPTY,
+        np.asarray(batch.num_features),
+    )
+
+
+def sketch_texts(texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int) -> _native.SketchBatch:
+    """Return the native sketches of a batch, with digests of the feature sets if `sets`."""
+    rules = recipe.feature_rules
+    if recipe.method == "simhash":
+        assert recipe.bits is not None
+        return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
+    assert recipe.num_slots is not None and recipe.slot_bits is not None and recipe.scheme is not None
+    return _native.sketch_minhash(
+        texts,
+        rules,
+        num_slots=recipe.num_slots,
+        slot_bits=recipe.slot_bits,
+        scheme=recipe.scheme,
+        sets=sets,
+        threads=threads,
+    )
+
+
+def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
+    """Return flat native sketches in the shape and type that a user sees."""
+    if recipe.method == "simhash":
+        return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
+    assert recipe.num_slots is not None and recipe.slot_bits is not None
+    return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)

@@ -1,0 +1,128 @@
+"""Text: what are the tokens of a text, and how texts come in."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from likewise import _native
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.recipe_check import TOKENS
+
+# Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
+_STRINGS_AT_ONCE = 8192
+
+
+def normalize(text: str) -> str:
+    """Return the text as the rules see it: NFKC case folding, runs of white space as one space.
+
+    Parameters
+    ----------
+    text : str
+        Lone surrogates count as U+FFFD.
+
+    Returns
+    -------
+    str
+        Empty where the text counts as empty.
+
+    Examples
+    --------
+    >>> normalize("  Straße\\tＡＢＣ ")
+    'strasse abc'
+    """
+    return _native.normalize(text)
+
+
+def tokens(text: str, rule: str = "auto") -> list[str]:
+    """Return the tokens of a text, in order.
+
+    Parameters
+    ----------
+    text : str
+        Any text; it is normalised first.
+    rule : {"auto", "word", "char"}
+        How it is cut.
+
+    Returns
+    -------
+    list of str
+        Normalised tokens.
+
+    Raises
+    ------
+    InvalidParameter
+        If the rule is unknown.
+
+    Examples
+    --------
+    >>> tokens("Don't panic, 猫!")
+    ["don't", 'panic', '猫']
+    """
+    if rule not in TOKENS:
+        raise InvalidParameter("tokens", f"{rule!r} given; it must be one of {', '.join(TOKENS)}")
+    return _native.tokens(text, rule)
+
+
+def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
+    """Return texts of any accepted kind as one native batch, without copies where they come as Arrow.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        Arrow data is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``; of a table the column
+        `text_field` is taken.
+    text_field : str
+        The column of a table that holds the text.
+
+    Returns
+    -------
+    Texts
+        As many as came.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text, or the table has no such column.
+    """
+    if isinstance(texts, _native.Texts):
+        return texts
+    if isinstance(texts, str | bytes):
+        raise InvalidInput("a single text was given where several are expected; put it in a list")
+    if hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__"):
+        return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
+    if isinstance(texts, list):
+        return _native.Texts.from_list(texts)
+    if not isinstance(texts, Iterable):
+        raise InvalidInput(
+            f"texts are {type(texts).__name__}; expected a list of str, Arrow data (PyArrow, Polars, DuckDB, pandas) "
+            "or an iterable of str"
+        )
+    source = iter(texts)
+    parts = []
+    while part := list(islice(source, _STRINGS_AT_ONCE)):
+        parts.append(_native.Texts.from_list(part))
+    return _native.Texts.concat(parts)
+
+
+def is_table(data: object) -> bool:
+    """Return whether Arrow data has named columns, rather than being one column."""
+    return any(hasattr(data, name) for name in ("schema", "columns", "column_names"))
+
+
+def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return one column of any Arrow table as a PyArrow chunked array.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column, naming those there are.
+    """
+    import pyarrow as pa
+
+    data = table if isinstance(table, pa.Table) else pa.table(table)
+    if name not in data.column_names:
+        raise InvalidInput(
+            f"the table has no column {name!r}; it has {', '.join(map(repr, data.column_names))}. "
+            "Name the one with the text by text_field"
+        )
+    return data.column(name)

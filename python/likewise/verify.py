@@ -1,0 +1,67 @@
+"""Verify: how similar are two feature sets, exactly?"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidParameter
+from likewise.recipe import Recipe
+from likewise.text import as_texts
+from likewise.threads import num_threads
+
+SET_MEASURES = ("jaccard", "containment", "cosine")
+
+
+def verify_pairs(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    pairs: NDArray[np.int64],
+    recipe: Recipe | None = None,
+    *,
+    measure: str = "jaccard",
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the exact similarity of pairs of texts.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, or iterable of str
+        The texts.
+    pairs : ndarray of shape (m, 2), int64
+        Rows of `texts`; containment is that of the second in the first.
+    recipe : Recipe, optional
+        Whose features count; ``Recipe.minhash()`` where None.
+    measure : {"jaccard", "containment", "cosine"}
+        What to measure.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+        Similarities, 0 to 1.
+
+    Raises
+    ------
+    InvalidParameter
+        If the measure is unknown or a row does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1]])).tolist()
+    [0.6666666666666666]
+    """
+    if measure not in SET_MEASURES:
+        raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
+    batch = as_texts(texts)
+    rows = np.asarray(pairs, np.int64).reshape(-1, 2)
+    if len(rows) and not (0 <= rows.min() and rows.max() < len(batch)):
+        raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
+    workers = num_threads(threads)
+    sets = _native.FeatureSets(len(batch), (recipe or Recipe.minhash()).feature_rules)
+    used = np.unique(rows).astype(np.uint32)
+    sets.add(used, batch.take(used), threads=workers)
+    earlier, later = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers))

@@ -1,0 +1,359 @@
+//! Writes the Unicode tables of `likewise-core` as Rust source.
+//!
+//! Usage: `cargo run --release -- ../../crates/core/src/text/tables`. The output is checked in, so this runs only
+//! when the Unicode version changes; then `TEXT_VERSION` changes with it. Every table comes from the data of
+//! one ICU4X release. The assumptions that the text code makes about the data are asserted here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use icu_casemap::CaseMapper;
+use icu_normalizer::properties::{
+    CanonicalCombiningClassMap, CanonicalComposition, CanonicalDecomposition, Decomposed,
+};
+use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};
+use icu_properties::props::{
+    Alphabetic, ChangesWhenNfkcCasefolded, DefaultIgnorableCodePoint, GeneralCategory, WhiteSpace,
+    WordBreak,
+};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+const NUM_CODE_POINTS: u32 = 0x11_0000;
+const UNICODE_VERSION: &str = "17.0.0";
+
+/// Word_Break values in the order of their numbers, which the word machine of likewise-core relies on.
+const WORD_BREAKS: [(&str, WordBreak); 19] = [
+    ("OTHER", WordBreak::Other),
+    ("CR", WordBreak::CR),
+    ("LF", WordBreak::LF),
+    ("NEWLINE", WordBreak::Newline),
+    ("SPACE", WordBreak::WSegSpace),
+    ("EXTEND", WordBreak::Extend),
+    ("FORMAT", WordBreak::Format),
+    ("ZWJ", WordBreak::ZWJ),
+    ("LETTER", WordBreak::ALetter),
+    ("HEBREW", WordBreak::HebrewLetter),
+    ("NUMERIC", WordBreak::Numeric),
+    ("KATAKANA", WordBreak::Katakana),
+    ("CONNECTOR", WordBreak::ExtendNumLet),
+    ("REGIONAL", WordBreak::RegionalIndicator),
+    ("SINGLE_QUOTE", WordBreak::SingleQuote),
+    ("DOUBLE_QUOTE", WordBreak::DoubleQuote),
+    ("MID_NUM_LET", WordBreak::MidNumLet),
+    ("MID_LETTER", WordBreak::MidLetter),
+    ("MID_NUM", WordBreak::MidNum),
+];
+
+fn main() {
+    let folder = std::env::args()
+        .nth(1)
+        .expect("usage: unicode-tables FOLDER");
+    let folder = Path::new(&folder);
+    let unicode = Unicode::new();
+    unicode.check_version();
+    write(&folder.join("properties.rs"), &unicode.properties());
+    write(&folder.join("mappings.rs"), &unicode.mappings());
+    write(&folder.join("compositions.rs"), &unicode.compositions());
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
+/// Every scalar; surrogates are no scalars and get the entry of an unassigned code point.
+fn scalars() -> impl Iterator<Item = char> {
+    (0..NUM_CODE_POINTS).filter_map(char::from_u32)
+}
+
+struct Unicode {
+    /// Primary composites: (first, second) -> composite. Hangul syllables are computed instead.
+    compositions: BTreeMap<(char, char), char>,
+    /// The second scalars of `compositions`.
+    seconds: BTreeSet<char>,
+    /// NFKC_Casefold mapping of the scalars that do not map to themselves.
+    mappings: BTreeMap<char, String>,
+}
+
+impl Unicode {
+    fn new() -> Self {
+        let (decomposition, composition) =
+            (CanonicalDecomposition::new(), CanonicalComposition::new());
+        let mut compositions = BTreeMap::new();
+        for c in scalars().filter(|c| !('\u{AC00}'..='\u{D7A3}').contains(c)) {
+            if let Decomposed::Expansion(first, second) = decomposition.decompose(c)
+                && composition.compose(first, second) == Some(c)
+            {
+                compositions.insert((first, second), c);
+            }
+        }
+        let changes = CodePointSetData::new::<ChangesWhenNfkcCasefolded>();
+        let mut mappings = BTreeMap::new();
+        for c in scalars() {
+            let mapped = nfkc_casefold(c);
+            assert_eq!(
+                mapped != c.to_string(),
+                changes.contains(c),
+                "U+{:04X}",
+                c as u32
+            );
+            if changes.contains(c) {
+                mappings.insert(c, mapped);
+            }
+        }
+        let seconds = compositions.keys().map(|&(_, second)| second).collect();
+        Unicode {
+            compositions,
+            seconds,
+            mappings,
+        }
+    }
+
+    /// Three scalars that came with 17.0 are assigned, one that came with 18.0 is not.
+    fn check_version(&self) {
+        let category = CodePointMapData::<GeneralCategory>::new();
+        for c in ['\u{20C1}', '\u{11DB0}', '\u{1FAC8}'] {
+            assert_ne!(
+                category.get(c),
+                GeneralCategory::Unassigned,
+                "older than {UNICODE_VERSION}"
+            );
+        }
+        assert_eq!(
+            category.get('\u{20C2}'),
+            GeneralCategory::Unassigned,
+            "newer than {UNICODE_VERSION}"
+        );
+    }
+
+    /// Whether the scalar, or the first of its decomposition, may compose with one before it (NFC_Quick_Check=Maybe).
+    fn composes_backward(&self, c: char) -> bool {
+        let hangul =
+            ('\u{1161}'..='\u{1175}').contains(&c) || ('\u{11A8}'..='\u{11C2}').contains(&c);
+        hangul || self.seconds.contains(&c) || self.seconds.contains(&first_of_nfd(c))
+    }
+
+    fn is_stable(&self, c: char) -> bool {
+        let nfc = ComposingNormalizer::new_nfc();
+        CanonicalCombiningClassMap::new().get_u8(c) == 0
+            && !self.mappings.contains_key(&c)
+            && !self.composes_backward(c)
+            && nfc.is_normalized(c.encode_utf8(&mut [0; 4]))
+    }
+
+    /// One byte a code point: Word_Break, alphanumeric, white space, stable.
+    fn properties(&self) -> String {
+        let word_break = CodePointMapData::<WordBreak>::new();
+        let category = CodePointMapData::<GeneralCategory>::new();
+        let alphabetic = CodePointSetData::new::<Alphabetic>();
+        let white_space = CodePointSetData::new::<WhiteSpace>();
+        let classes = CanonicalCombiningClassMap::new();
+        let mut bytes = vec![0u8; NUM_CODE_POINTS as usize];
+        for c in scalars() {
+            let value = word_break.get(c);
+            let number = WORD_BREAKS
+                .iter()
+                .position(|&(_, v)| v == value)
+                .expect("a known Word_Break") as u8;
+            let is_number = matches!(
+                category.get(c),
+                GeneralCategory::DecimalNumber
+                    | GeneralCategory::LetterNumber
+                    | GeneralCategory::OtherNumber
+            );
+            let is_alphanumeric = alphabetic.contains(c) || is_number;
+            let is_white = white_space.contains(c);
+            let is_stable = self.is_stable(c);
+            if is_stable {
+                // A run to normalise ends before a stable scalar: nothing of it may reach back.
+                let first = first_of_nfd(c);
+                assert!(
+                    classes.get_u8(first) == 0 && !self.composes_backward(first),
+                    "U+{:04X}",
+                    c as u32
+                );
+            }
+            if is_white {
+                assert!(
+                    is_stable || self.mappings[&c] == " ",
+                    "white space maps to white space"
+                );
+                assert!(!is_alphanumeric, "a run of white space is no token");
+                assert!(!is_stable || number <= 4, "white space parts words");
+            }
+            if value == WordBreak::ZWJ {
+                assert_eq!(
+                    self.mappings[&c], "",
+                    "no ZWJ in normalised text, so WB3c never applies"
+                );
+            }
+            let flags =
+                u8::from(is_alphanumeric) << 5 | u8::from(is_white) << 6 | u8::from(is_stable) << 7;
+            bytes[c as usize] = number | flags;
+        }
+        let mut out = header(
+            "What is each code point: Word_Break (bits 0 to 4), alphanumeric (5), White_Space (6), stable (7).\n//!\n\
+             //! Stable: maps to itself under NFKC_Casefold, Canonical_Combining_Class=0, NFC_Quick_Check=Yes.",
+        );
+        for (number, (name, _)) in WORD_BREAKS.iter().enumerate() {
+            writeln!(out, "pub const {name}: u8 = {number};").expect("string");
+        }
+        writeln!(out).expect("string");
+        two_stage(&mut out, "PROPERTY", "u8", &bytes, 7);
+        out
+    }
+
+    /// The NFKC_Casefold mapping of what does not map to itself, in NFC and UTF-8.
+    fn mappings(&self) -> String {
+        let mut pool = String::new();
+        let mut starts: Vec<u16> = vec![0, 0];
+        let mut numbers: BTreeMap<&str, u16> = BTreeMap::from([("", 1)]);
+        let mut values = vec![0u16; NUM_CODE_POINTS as usize];
+        let mut offsets = vec![0usize, 0];
+        for (&c, mapped) in &self.mappings {
+            let next = u16::try_from(offsets.len()).expect("at most 65535 mappings");
+            let number = *numbers.entry(mapped).or_insert(next);
+            if number == next {
+                offsets.push(pool.len());
+                pool.push_str(mapped);
+            }
+            values[c as usize] = number;
+        }
+        starts.clear();
+        starts.extend(
+            offsets
+                .iter()
+                .map(|&o| u16::try_from(o).expect("pool below 64 KiB")),
+        );
+        starts.push(u16::try_from(pool.len()).expect("pool below 64 KiB"));
+        let mut out = header(
+            "What does NFKC_Casefold turn a code point into?\n//!\n\
+             //! Number 0: itself; 1: nothing; n: bytes STARTS[n]..STARTS[n + 1] of POOL, in NFC.",
+        );
+        two_stage(&mut out, "MAPPING", "u16", &values, 6);
+        array(&mut out, "MAPPING_STARTS", "u16", &starts);
+        array(&mut out, "MAPPING_POOL", "u8", pool.as_bytes());
+        out
+    }
+
+    /// Combining classes and canonical compositions.
+    fn compositions(&self) -> String {
+        let class = CanonicalCombiningClassMap::new();
+        let mut used: Vec<u8> = scalars().map(|c| class.get_u8(c)).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert!(used.len() < 128);
+        let mut bytes = vec![0u8; NUM_CODE_POINTS as usize];
+        for c in scalars() {
+            let rank = used
+                .binary_search(&class.get_u8(c))
+                .expect("collected above") as u8;
+            bytes[c as usize] = rank | u8::from(self.composes_backward(c)) << 7;
+        }
+        let mut out = header(
+            "How are combining characters ordered and composed?\n//!\n\
+             //! ORDER: rank of Canonical_Combining_Class among the classes in use (bits 0 to 6; 0 is class 0), and whether the\n\
+             //! scalar may compose with one before it (bit 7). COMPOSITIONS: (first, second, composite), sorted; Hangul is computed.\n\
+             //! COMPOSITES: indexes into COMPOSITIONS by ascending composite.",
+        );
+        two_stage(&mut out, "ORDER", "u8", &bytes, 7);
+        writeln!(
+            out,
+            "pub static COMPOSITIONS: [(u32, u32, u32); {}] = [",
+            self.compositions.len()
+        )
+        .expect("string");
+        let mut composites: Vec<(char, u16)> = Vec::new();
+        for (i, (&(first, second), &composite)) in self.compositions.iter().enumerate() {
+            let (a, b, c) = (first as u32, second as u32, composite as u32);
+            writeln!(out, "    (0x{a:04X}, 0x{b:04X}, 0x{c:04X}),").expect("string");
+            composites.push((composite, i as u16));
+        }
+        out.push_str("];\n\n");
+        composites.sort_unstable();
+        let indexes: Vec<u16> = composites.iter().map(|&(_, i)| i).collect();
+        array(&mut out, "COMPOSITES", "u16", &indexes);
+        out
+    }
+}
+
+fn first_of_nfd(c: char) -> char {
+    let text = c.to_string();
+    let first = DecomposingNormalizer::new_nfd()
+        .normalize(&text)
+        .chars()
+        .next();
+    first.expect("a decomposition is not empty")
+}
+
+/// The NFKC_Casefold mapping of one scalar: folding, compatibility composition and the removal of
+/// default-ignorable code points, until nothing changes.
+fn nfkc_casefold(c: char) -> String {
+    let (mapper, nfkc, nfd) = (
+        CaseMapper::new(),
+        ComposingNormalizer::new_nfkc(),
+        DecomposingNormalizer::new_nfd(),
+    );
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let mut text = c.to_string();
+    loop {
+        let folded = mapper.fold_string(&nfd.normalize(&text)).into_owned();
+        let kept: String = folded.chars().filter(|&c| !ignorable.contains(c)).collect();
+        let next = nfkc.normalize(&kept).into_owned();
+        if next == text {
+            return text;
+        }
+        text = next;
+    }
+}
+
+/// `NAME_BLOCKS[c >> bits]` is a block number, `NAME_VALUES[block << bits | low bits of c]` the value.
+fn two_stage<T: std::fmt::Display + Copy + Ord>(
+    out: &mut String,
+    name: &str,
+    kind: &str,
+    values: &[T],
+    bits: u32,
+) {
+    let mut numbers: BTreeMap<&[T], usize> = BTreeMap::new();
+    let mut flat: Vec<T> = Vec::new();
+    let mut blocks: Vec<u16> = Vec::new();
+    for block in values.chunks(1 << bits) {
+        let next = numbers.len();
+        let number = *numbers.entry(block).or_insert(next);
+        if number == next {
+            flat.extend_from_slice(block);
+        }
+        blocks.push(u16::try_from(number).expect("at most 65535 blocks"));
+    }
+    writeln!(out, "pub const {name}_BITS: u32 = {bits};\n").expect("string");
+    if numbers.len() <= 256 {
+        array(out, &format!("{name}_BLOCKS"), "u8", &blocks);
+    } else {
+        array(out, &format!("{name}_BLOCKS"), "u16", &blocks);
+    }
+    array(out, &format!("{name}_VALUES"), kind, &flat);
+}
+
+fn array<T: std::fmt::Display>(out: &mut String, name: &str, kind: &str, values: &[T]) {
+    writeln!(out, "pub static {name}: [{kind}; {}] = [", values.len()).expect("string");
+    let mut line = String::from("   ");
+    for value in values {
+        let item = format!(" {value},");
+        if line.len() + item.len() > 120 {
+            writeln!(out, "{line}").expect("string");
+            line = String::from("   ");
+        }
+        line.push_str(&item);
+    }
+    writeln!(out, "{line}\n];\n").expect("string");
+}
+
+fn header(question: &str) -> String {
+    format!(
+        "//! {question}\n//!\n\
+         //! Generated by tools/unicode-tables from the data of Unicode {UNICODE_VERSION}; do not edit. Longer than 400 lines because it is data.\n//!\n\
+         //! Unicode data: Copyright (c) 1991-2025 Unicode, Inc. Licensed under the Unicode License v3 (SPDX: Unicode-3.0),\n\
+         //! https://www.unicode.org/license.txt. The data are provided \"as is\", without warranty of any kind.\n\n"
+    )
+}
