@@ -1,4 +1,4 @@
-"""Hypothesis strategies: texts in every script that the oracle knows, weighted features, corpora with near-duplicates."""
+"""Hypothesis strategies: texts in every script that the oracle knows, weighted features, corpora of near-duplicates."""
 
 from hypothesis import strategies as st
 
