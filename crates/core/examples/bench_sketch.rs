@@ -162,6 +162,37 @@ fn bench_verify(isa: Isa) {
     }
 }
 
+/// Pairs of 50,000 sets, 150 MB: the cache holds few of them.
+fn bench_verify_cold() {
+    let num_sets = 50_000u64;
+    let mut sets = FeatureSets::new(num_sets as usize);
+    for position in 0..num_sets {
+        let features = random_features(300, position + 7);
+        sets.insert(position as u32, FeatureSet::new(&features, &[]));
+    }
+    println!(
+        "{} bytes a set of 300 features",
+        sets.num_bytes() / num_sets as usize
+    );
+    let mut later: Vec<u32> = (0..300_000).map(|i| (mix64(i) % num_sets) as u32).collect();
+    later.sort_unstable();
+    let earlier: Vec<u32> = (0..300_000)
+        .map(|i| (mix64(!i) % num_sets) as u32)
+        .collect();
+    for isa in Isa::available() {
+        let cancel = AtomicBool::new(false);
+        let seconds = best_seconds(|| {
+            let found = sets.verify_pairs(&later, &earlier, Measure::Jaccard, 0.8, isa, 1, &cancel);
+            black_box(found.is_ok());
+        });
+        println!(
+            "{:7} verify jaccard rejected, far apart in memory, million pairs/s: {:.2}",
+            isa.name(),
+            later.len() as f64 / seconds / 1e6
+        );
+    }
+}
+
 fn bench_build() {
     let features = random_features(400, 5);
     let weights: Vec<u32> = features.iter().map(|f| 2 + (f % 5) as u32).collect();
@@ -186,4 +217,5 @@ fn main() {
         bench_verify(isa);
     }
     bench_build();
+    bench_verify_cold();
 }
