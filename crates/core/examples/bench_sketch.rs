@@ -1,6 +1,7 @@
 //! Prints nanoseconds a feature of the sketch kernels and pairs a second of verification.
 //!
-//! `cargo run --release -p likewise-core --example bench_sketch`. Ratios count: the best of several runs
+//! `cargo run --release -p likewise-core --example bench_sketch [PART...]`, where a part is
+//! simhash, minhash, num_equal, verify, build or verify-cold. Ratios count: the best of several runs
 //! is shown, and other load on the machine disturbs it.
 
 use std::hint::black_box;
@@ -210,12 +211,23 @@ fn bench_build() {
 }
 
 fn main() {
-    for isa in Isa::available() {
-        bench_simhash(isa);
-        bench_minhash(isa);
-        bench_num_equal(isa);
-        bench_verify(isa);
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let parts: [(&str, fn(Isa)); 4] = [
+        ("simhash", bench_simhash),
+        ("minhash", bench_minhash),
+        ("num_equal", bench_num_equal),
+        ("verify", bench_verify),
+    ];
+    for (name, bench) in parts {
+        if is_wanted(name) {
+            Isa::available().into_iter().for_each(bench);
+        }
     }
-    bench_build();
-    bench_verify_cold();
+    if is_wanted("build") {
+        bench_build();
+    }
+    if is_wanted("verify-cold") {
+        bench_verify_cold();
+    }
 }

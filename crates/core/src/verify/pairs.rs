@@ -16,7 +16,7 @@ use super::intersect;
 const GRAIN_PAIRS: usize = 4096;
 
 /// Pairs ahead of the measured one whose bitmaps are asked for; heads come twice as early.
-const PREFETCH_PAIRS: usize = 16;
+const PREFETCH_PAIRS: usize = 8;
 
 /// The feature sets of documents by position. Several threads may verify at once.
 #[derive(Debug, Default)]
