@@ -117,7 +117,7 @@ fn bench_num_equal(isa: Isa) {
 }
 
 fn bench_verify(isa: Isa) {
-    let weigh = |feature: u64| 2 + (feature % 7) as u32 * u32::from(feature % 3 == 0);
+    let weigh = |feature: u64| 2 + (feature % 7) as u32 * u32::from(feature.is_multiple_of(3));
     for is_weighted in [false, true] {
         let num_sets = 300usize;
         let mut sets = FeatureSets::new(num_sets);
@@ -213,7 +213,8 @@ fn bench_build() {
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
-    let parts: [(&str, fn(Isa)); 4] = [
+    type Part = (&'static str, fn(Isa));
+    let parts: [Part; 4] = [
         ("simhash", bench_simhash),
         ("minhash", bench_minhash),
         ("num_equal", bench_num_equal),
