@@ -1,4 +1,4 @@
-"""Bands: which signatures share a bucket, and how likely a pair is to be found."""
+"""Bands: the signatures that share a bucket, and how likely a pair is to be found."""
 
 from typing import NamedTuple
 
@@ -127,7 +127,10 @@ def open_buckets(
     signatures: NDArray[np.uint8], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
 ) -> _native.BandBuckets:
     """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
-    assert recipe.num_slots and recipe.slot_bits and recipe.bands and recipe.rows
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    assert recipe.bands
+    assert recipe.rows
     return _native.BandBuckets(
         signatures,
         recipe.num_slots,
