@@ -103,7 +103,7 @@ def hamming_pairs(
     within = check_integer("within", within, 0, bits)
     order = np.arange(len(array), dtype=np.uint32)
     order = np.delete(order, empty) if len(empty) else order
-    left, right, distance = _search(np.ascontiguousarray(array), bits, order, within, num_threads(threads))
+    left, right, distance = _search(np.ascontiguousarray(array).reshape(-1), bits, order, within, num_threads(threads))
     if len(empty) > 1:
         first, second = np.triu_indices(len(empty), 1)
         left, right = np.concatenate([left, empty[first]]), np.concatenate([right, empty[second]])

@@ -250,4 +250,7 @@ class _Columns:
 
 
 def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+    joined = np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+    # The core shares a read-only buffer, and copies one that somebody might write to.
+    joined.flags.writeable = False
+    return joined
