@@ -19,7 +19,7 @@ const GRAIN_BYTES: u64 = 8 << 20;
 /// that byte is not written.
 ///
 /// # Errors
-/// [`Error::Io`] if the source is too short or a file refuses; [`Error::Cancelled`]. The target is then unfinished.
+/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Cancelled`]. The target is then unfinished.
 ///
 /// # Cost
 /// Two megabytes a thread and 16 bytes a merged range.
@@ -134,7 +134,7 @@ fn copy_task(
                 .map(|range| (range.start, range.end - range.start));
             let bytes = window
                 .fetch(source, start, length, next)
-                .map_err(|e| Error::io("read", e))?;
+                .map_err(|e| Error::read(e, start))?;
             if out.is_empty() && length == MAX_WINDOW {
                 write_all_at(target, bytes, target_offset).map_err(|e| Error::io("write", e))?;
                 target_offset += length;

@@ -14,11 +14,11 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// A row that was read before cannot be read again: the file changed meanwhile.
+    /// What was in the file before is no longer there.
     Changed {
-        /// First byte of the row in the file.
+        /// First byte of it in the file.
         offset: u64,
-        /// Why the row is no longer a row.
+        /// What is wrong there now.
         reason: String,
     },
     /// A parameter is outside its range.
@@ -38,6 +38,17 @@ impl Error {
         Error::Io { action, source }
     }
 
+    /// The error of a read at `offset`: a file that ends too early has changed, since its size was known.
+    pub fn read(source: io::Error, offset: u64) -> Self {
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => Error::Changed {
+                offset,
+                reason: "the file ends before it".to_owned(),
+            },
+            _ => Error::io("read", source),
+        }
+    }
+
     /// Builds [`Error::InvalidParameter`].
     pub fn invalid(name: &'static str, message: impl Into<String>) -> Self {
         Error::InvalidParameter {
@@ -54,7 +65,7 @@ impl fmt::Display for Error {
             Error::Changed { offset, reason } => {
                 write!(
                     f,
-                    "the file changed while it was in use: row at byte {offset}: {reason}"
+                    "the file changed while it was in use: at byte {offset}: {reason}"
                 )
             }
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),

@@ -52,7 +52,7 @@ fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<
     while position < length {
         let num_bytes = PROBE_BYTES.min(length - position) as usize;
         probe.resize(num_bytes, 0);
-        read_exact_at(file, probe, position).map_err(|e| Error::io("read", e))?;
+        read_exact_at(file, probe, position).map_err(|e| Error::read(e, position))?;
         if let Some(at) = memchr::memchr(b'\n', probe) {
             return Ok(position + at as u64 + 1);
         }

@@ -138,6 +138,6 @@ fn copied_ranges_are_the_bytes_of_the_source() {
     let beyond = [(size, 2)].into_iter();
     assert!(matches!(
         copy_ranges(&source, &target, beyond, 1, &NEVER),
-        Err(Error::Io { .. })
+        Err(Error::Changed { .. })
     ));
 }

@@ -166,6 +166,10 @@ impl<T: Item> Input<T> {
         let Ok(buffer) = PyBuffer::<T>::get(object) else {
             return Err(wrong(&describe(object)));
         };
+        // The element type above is told by its letter alone.
+        if matches!(buffer.format().to_bytes().first(), Some(b'>' | b'!')) {
+            return Err(wrong(&describe(object)));
+        }
         if buffer.dimensions() != 1 {
             return Err(wrong(&format!("{} dimensions", buffer.dimensions())));
         }
@@ -202,9 +206,9 @@ impl<T: Item> Input<T> {
 
 /// What an object is, for people: the dtype of an array, else its type.
 fn describe(object: &Bound<'_, PyAny>) -> String {
-    match object.getattr("dtype") {
-        Ok(dtype) => format!("dtype {dtype}"),
-        Err(_) => match object.get_type().name() {
+    match (object.getattr("dtype"), object.getattr("ndim")) {
+        (Ok(dtype), Ok(num_dimensions)) => format!("dtype {dtype}, {num_dimensions}-D"),
+        _ => match object.get_type().name() {
             Ok(name) => name.to_string(),
             Err(_) => "something else".to_owned(),
         },

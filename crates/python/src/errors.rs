@@ -1,6 +1,7 @@
 //! How do errors of Rust become errors of `likewise.errors`?
 
 use std::io;
+use std::path::Path;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
@@ -53,17 +54,22 @@ impl Failure {
         }
     }
 
+    /// What the system said about `file`.
+    pub fn system(source: io::Error, file: &Path) -> Self {
+        Failure::System {
+            source,
+            file: file.display().to_string(),
+        }
+    }
+
     /// An error of file work on `file`.
-    pub fn disk(error: likewise_disk::Error, file: &str) -> Self {
+    pub fn disk(error: likewise_disk::Error, file: &Path) -> Self {
         use likewise_disk::Error;
         match error {
-            Error::Io { source, .. } => Failure::System {
-                source,
-                file: file.to_owned(),
-            },
+            Error::Io { source, .. } => Failure::system(source, file),
             Error::Changed { .. } => Failure::Input {
                 message: error.to_string(),
-                file: Some(file.to_owned()),
+                file: Some(file.display().to_string()),
                 row: None,
             },
             Error::InvalidParameter { name, message } => Failure::parameter(name, message),

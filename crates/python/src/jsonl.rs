@@ -1,6 +1,7 @@
 //! JSON Lines: reading pieces, reading rows again, copying lines.
 
 use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use likewise_disk::{self as disk, TextColumn};
 use pyo3::prelude::*;
@@ -35,7 +36,9 @@ impl JsonlRules {
             fields,
             max_document,
         };
-        rules.check().map_err(|error| Failure::disk(error, ""))?;
+        rules
+            .check()
+            .map_err(|error| Failure::disk(error, Path::new("")))?;
         Ok(JsonlRules { rules })
     }
 }
@@ -55,22 +58,19 @@ pub struct JsonlPiece {
     errors: Vec<(u32, u64, u64, String)>,
 }
 
-fn open(path: &str) -> Result<File, Failure> {
-    File::open(path).map_err(|source| Failure::System {
-        source,
-        file: path.to_owned(),
-    })
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|source| Failure::system(source, path))
 }
 
 /// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending behind a line end.
 #[pyfunction]
 pub fn jsonl_pieces(
     py: Python<'_>,
-    path: &str,
+    path: PathBuf,
     piece_bytes: u64,
 ) -> Result<Vec<(u64, u64)>, Failure> {
     run_short(py, |_| {
-        disk::split_lines(&open(path)?, piece_bytes).map_err(|error| Failure::disk(error, path))
+        disk::split_lines(&open(&path)?, piece_bytes).map_err(|error| Failure::disk(error, &path))
     })
 }
 
@@ -78,15 +78,15 @@ pub fn jsonl_pieces(
 #[pyfunction]
 pub fn read_jsonl_piece(
     py: Python<'_>,
-    path: &str,
+    path: PathBuf,
     offset: u64,
     length: u64,
     rules: &JsonlRules,
 ) -> Result<JsonlPiece, Failure> {
     // Long enough for Ctrl-C only where a piece is far over the usual size.
     let piece = run(py, (length / 16) as usize, |_| {
-        disk::read_piece(&open(path)?, offset, length, &rules.rules)
-            .map_err(|error| Failure::disk(error, path))
+        disk::read_piece(&open(&path)?, offset, length, &rules.rules)
+            .map_err(|error| Failure::disk(error, &path))
     })?;
     let texts = |column: TextColumn| Py::new(py, Texts::from(Column::from_texts(column)));
     Ok(JsonlPiece {
@@ -116,7 +116,7 @@ pub fn read_jsonl_piece(
 #[pyo3(signature = (path, offsets, lengths, rules, *, threads=1))]
 pub fn read_jsonl_texts(
     py: Python<'_>,
-    path: &str,
+    path: PathBuf,
     offsets: &Bound<'_, PyAny>,
     lengths: &Bound<'_, PyAny>,
     rules: &JsonlRules,
@@ -127,14 +127,14 @@ pub fn read_jsonl_texts(
     let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
     let columns = run(py, num_bytes, |cancel| {
         disk::read_rows(
-            &open(path)?,
+            &open(&path)?,
             offsets.values(),
             lengths.values(),
             &rules.rules,
             threads,
             cancel,
         )
-        .map_err(|error| Failure::disk(error, path))
+        .map_err(|error| Failure::disk(error, &path))
     })?;
     let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
     Ok(Column::concat(columns.iter()).into())
@@ -145,8 +145,8 @@ pub fn read_jsonl_texts(
 #[pyo3(signature = (source, target, offsets, lengths, *, threads=1))]
 pub fn copy_lines(
     py: Python<'_>,
-    source: &str,
-    target: &str,
+    source: PathBuf,
+    target: PathBuf,
     offsets: &Bound<'_, PyAny>,
     lengths: &Bound<'_, PyAny>,
     threads: usize,
@@ -161,18 +161,15 @@ pub fn copy_lines(
         ));
     }
     run(py, LONG_BYTES, |cancel| {
-        let source_file = open(source)?;
-        let target_file = File::create(target).map_err(|error| Failure::System {
-            source: error,
-            file: target.to_owned(),
-        })?;
+        let source_file = open(&source)?;
+        let target_file = File::create(&target).map_err(|error| Failure::system(error, &target))?;
         let ranges = offsets.iter().copied().zip(lengths.iter().copied());
         disk::copy_ranges(&source_file, &target_file, ranges, threads, cancel).map_err(|error| {
             match error {
                 disk::Error::Io {
                     action: "write", ..
-                } => Failure::disk(error, target),
-                error => Failure::disk(error, source),
+                } => Failure::disk(error, &target),
+                error => Failure::disk(error, &source),
             }
         })
     })

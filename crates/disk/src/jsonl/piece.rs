@@ -55,7 +55,7 @@ pub struct BadRow {
 /// Reads and parses the lines of `length` bytes from `offset` on, which must begin a line and end one (or the file).
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read or has become shorter; [`Error::InvalidParameter`] for impossible rules.
+/// [`Error::Changed`] if the file has become shorter; [`Error::Io`] if it cannot be read; [`Error::InvalidParameter`] for impossible rules.
 ///
 /// # Cost
 /// One megabyte of scratch, or as much as the longest line (never more than `max_document`), and the texts.
@@ -87,7 +87,7 @@ pub fn read_piece(
             buffer.resize(num_kept + room, 0);
         }
         read_exact_at(file, &mut buffer[num_kept..num_kept + room], position)
-            .map_err(|e| Error::io("read", e))?;
+            .map_err(|e| Error::read(e, position))?;
         let filled = num_kept + room;
         position += room as u64;
         let mut from = 0;

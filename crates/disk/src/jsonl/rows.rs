@@ -62,7 +62,7 @@ pub fn read_rows(
                 let next = (i + 1..range.end).map(|k| (offsets[k], u64::from(lengths[k])));
                 let line = window
                     .fetch(file, offset, length, next)
-                    .map_err(|e| Error::io("read", e))?;
+                    .map_err(|e| Error::read(e, offset))?;
                 match parser.parse(line, offset) {
                     Ok(row) => row.push_text(&mut texts),
                     Err(reason) => return Err(Error::Changed { offset, reason }),

@@ -1,0 +1,500 @@
+"""Native half of Likewise: batches in, arrays out.
+
+Every call releases the interpreter lock; one that may be long listens to Ctrl-C. Arrays go in as one-dimensional
+contiguous buffers of exactly the type named (a writable one is copied, a read-only one is shared) and come out as
+`Array`, of which ``numpy.asarray`` gives a read-only view. `isa` names an instruction set (``"plain"``, ``"avx2"``,
+``"avx512"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`, unusable documents `likewise.errors.InvalidInput`.
+"""
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import final
+
+from typing_extensions import Buffer
+
+TEXT_VERSION: str
+SKETCH_VERSION: int
+ISA: str
+__version__: str
+
+@final
+class Array:
+    """A read-only, one-dimensional array (uint8, uint32, uint64, int64 or float64). ``numpy.asarray`` gives a view."""
+
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+@final
+class Texts:
+    """An immutable batch of texts. Where it came from Arrow it shares the buffers."""
+
+    @staticmethod
+    def from_list(texts: Iterable[str]) -> Texts:
+        """Copy texts out of a list (or another iterable) of str.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Lone surrogates become U+FFFD.
+
+        Returns
+        -------
+        Texts
+
+        Raises
+        ------
+        InvalidInput
+            If an element is no str (the error holds its row), or `texts` is itself a str.
+        """
+
+    @staticmethod
+    def from_arrow(data: object) -> Texts:
+        """Take a column of strings by the Arrow PyCapsule protocol, without a copy.
+
+        Parameters
+        ----------
+        data : object with ``__arrow_c_stream__`` or ``__arrow_c_array__``
+            utf8, large_utf8, utf8_view or dictionaries of them, in any number of chunks; or a table of one such column.
+
+        Returns
+        -------
+        Texts
+
+        Raises
+        ------
+        InvalidInput
+            If a text is null (the error holds its row), the type is another, or the data is damaged.
+
+        Notes
+        -----
+        Offsets and UTF-8 are validated: one pass over the text.
+        """
+
+    @staticmethod
+    def concat(parts: list[Texts]) -> Texts:
+        """Put batches one after another, without a copy."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> str: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all texts together, as UTF-8."""
+
+    def to_list(self) -> list[str]:
+        """Return all texts as a list of str."""
+
+    def take(self, rows: Buffer) -> Texts:
+        """Select the texts at `rows` (uint32 or int64), in that order; shares, and so keeps alive, their memory."""
+
+    def lengths(self) -> Array:
+        """Count the Unicode scalars of each text: uint32."""
+
+    def hashes(self, seed: int = 0) -> Array:
+        """Hash the UTF-8 of each text with XXH3-64: uint64."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Export as ``large_utf8``, whatever is requested."""
+
+@final
+class FeatureRules:
+    """What makes the features of a text.
+
+    Parameters
+    ----------
+    tokens : {"word", "char", "auto"}
+    shingle : int
+        Tokens a shingle, 1 to 64.
+    weights : {"none", "count", "log-count"}
+    seed : int
+        Seed of the token hash, 64 bits.
+    """
+
+    def __new__(cls, tokens: str, shingle: int, weights: str = "none", seed: int = 0) -> FeatureRules: ...
+    @property
+    def tokens(self) -> str: ...
+    @property
+    def shingle(self) -> int: ...
+    @property
+    def weights(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class SketchBatch:
+    """Sketches of n texts."""
+
+    @property
+    def sketches(self) -> Array:
+        """Fingerprints: uint64, n * words, word 0 lowest. Signatures: uint8, n * num_slots * slot_bits / 8."""
+
+    @property
+    def num_features(self) -> Array:
+        """Distinct features of each text: uint32.
+
+        With ``sets=False`` repeated features may count each time.
+        """
+
+    @property
+    def shapes(self) -> Array:
+        """Say of each text 0 full, 1 shorter than a shingle, 2 empty: uint8."""
+
+    @property
+    def digests(self) -> Array:
+        """Two words a text that are equal for equal feature sets: uint64, 2 n; empty with ``sets=False``."""
+
+def sketch_simhash(
+    texts: Texts, rules: FeatureRules, *, bits: int, sets: bool = True, threads: int = 1, isa: str | None = None
+) -> SketchBatch:
+    """Sketch texts by SimHash; `bits` is a multiple of 32 from 32 to 256."""
+
+def sketch_minhash(
+    texts: Texts,
+    rules: FeatureRules,
+    *,
+    num_slots: int,
+    slot_bits: int,
+    scheme: str,
+    sets: bool = True,
+    threads: int = 1,
+    isa: str | None = None,
+) -> SketchBatch:
+    """Sketch texts by MinHash.
+
+    Parameters
+    ----------
+    num_slots : int
+        1 to 65535.
+    slot_bits : {8, 16, 32}
+    scheme : {"bucket", "classical"}
+    """
+
+def simhash_features(features: Buffer, weights: Buffer | None, *, bits: int, isa: str | None = None) -> Array:
+    """Return the fingerprint (uint64) of one list of features (uint64) with weights (uint32; None: all 1)."""
+
+def minhash_features(
+    offsets: Buffer,
+    features: Buffer,
+    weights: Buffer | None,
+    *,
+    num_slots: int,
+    slot_bits: int,
+    scheme: str,
+    seed: int,
+    isa: str | None = None,
+    threads: int = 1,
+) -> Array:
+    """Return signatures (uint8) of lists of features (uint64), given by n + 1 offsets (int64)."""
+
+def features(
+    texts: Texts, rules: FeatureRules, *, threads: int = 1, isa: str | None = None
+) -> tuple[Array, Array, Array]:
+    """Return the distinct features of each text, in order of first occurrence.
+
+    Returns
+    -------
+    offsets : int64, n + 1
+    features : uint64
+    weights : uint32
+        One a feature, also where all are 1.
+    """
+
+def normalize(text: str) -> str:
+    """Return the normalised text."""
+
+def tokens(text: str, tokens: str) -> list[str]:
+    """Return the tokens of a text, in order."""
+
+@final
+class BandBuckets:
+    """Documents in their buckets, in order of priority; positions are 0 to ``len(order)``.
+
+    Parameters
+    ----------
+    signatures : uint8
+        Rows of `num_slots` * `slot_bytes` bytes. Kept: shared if read-only.
+    order : uint32
+        Row of each position.
+    """
+
+    def __new__(
+        cls,
+        signatures: Buffer,
+        num_slots: int,
+        slot_bytes: int,
+        order: Buffer,
+        *,
+        bands: int,
+        rows: int,
+        threads: int = 1,
+    ) -> BandBuckets: ...
+    @property
+    def num_capped(self) -> int:
+        """How often a document found its last bucket full."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held, the signatures not counted."""
+
+    def candidates(
+        self,
+        lo: int,
+        hi: int,
+        states: Buffer | None = None,
+        *,
+        min_equal: int = 0,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, int]:
+        """Return candidate pairs whose later position is in ``lo:hi``, sorted, each once.
+
+        Parameters
+        ----------
+        states : uint8, optional
+            State of every position; pairs with a removed (2) earlier one are left out.
+        min_equal : int
+            Pairs of fewer equal slots are left out.
+
+        Returns
+        -------
+        later, earlier : uint32
+        num_considered : int
+            Pairs before any was left out.
+        """
+
+def plan_bands(num_slots: int, threshold: float, recall: float) -> tuple[int, int, float]:
+    """Return bands, rows a band, and the recall at the threshold."""
+
+def s_curve(similarity: float, bands: int, rows: int) -> float:
+    """Return the probability that a pair of this similarity shares a band."""
+
+def min_equal_slots(num_slots: int, threshold: float) -> int:
+    """Return the number of equal slots below which a pair is not measured."""
+
+def num_equal(
+    signatures: Buffer, num_slots: int, slot_bytes: int, a: Buffer, b: Buffer, *, isa: str | None = None
+) -> Array:
+    """Count the equal slots of the rows ``a[i]`` and ``b[i]`` (uint32): uint32."""
+
+@final
+class HammingTables:
+    """Fingerprints laid out for search, in order of priority; positions are 0 to ``len(order)``.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    order : uint32
+        Row of each position.
+    within : int
+        Radius in bits.
+    """
+
+    def __new__(
+        cls, fingerprints: Buffer, bits: int, order: Buffer, *, within: int, threads: int = 1
+    ) -> HammingTables: ...
+    def candidates(
+        self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Return later, earlier, distance (uint32) of the pairs within the radius, the later one in ``lo:hi``."""
+
+def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
+    """Return the least radius that finds a pair at the threshold with this probability, and that probability."""
+
+def distances(fingerprints: Buffer, bits: int, a: Buffer, b: Buffer) -> Array:
+    """Return the Hamming distances of the fingerprints ``a[i]`` and ``b[i]`` (uint32): uint32."""
+
+@final
+class FeatureSets:
+    """Feature sets by position, for exact measures. Several threads may use it at once."""
+
+    def __new__(cls, capacity: int, rules: FeatureRules) -> FeatureSets: ...
+    def add(self, positions: Buffer, texts: Texts, *, threads: int = 1) -> None:
+        """Make the feature sets of texts and hold them at `positions` (uint32)."""
+
+    def missing(self, positions: Buffer) -> Array:
+        """Return those of the positions that have no set: uint32, sorted, each once."""
+
+    def discard(self, positions: Buffer) -> None:
+        """Drop the sets at `positions`; one that is not there is no error."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held."""
+
+    def verify(
+        self,
+        later: Buffer,
+        earlier: Buffer,
+        *,
+        measure: str,
+        threshold: float,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> Array:
+        """Return the exact similarity of each pair that reaches the threshold, NaN for the others: float64.
+
+        Raises
+        ------
+        InvalidParameter
+            If a position has no set.
+        """
+
+@final
+class Leaders:
+    """Verdicts and evidence of n documents in order of priority."""
+
+    def __new__(cls, n: int) -> Leaders: ...
+    def decide(
+        self,
+        lo: int,
+        hi: int,
+        later: Buffer,
+        earlier: Buffer,
+        similarity: Buffer,
+        distance: Buffer | None = None,
+    ) -> None:
+        """Decide the positions ``lo:hi``, which begin where the last ones ended.
+
+        Parameters
+        ----------
+        later, earlier : uint32
+            The compared pairs, sorted by later; all of the range.
+        similarity : float64
+            NaN where a pair does not match.
+        distance : uint32, optional
+        """
+
+    @property
+    def states(self) -> Array:
+        """0 undecided, 1 kept, 2 removed: uint8, a copy."""
+
+    @property
+    def best_earlier(self) -> Array:
+        """The kept position that removed each one, 2**32 - 1 where none did: uint32, a copy."""
+
+    @property
+    def best_similarity(self) -> Array:
+        """Similarity to it, NaN where not removed: float64, a copy."""
+
+    @property
+    def best_distance(self) -> Array:
+        """Distance to it, 2**32 - 1 where there is none: uint32, a copy."""
+
+def components(n: int, later: Buffer, earlier: Buffer) -> Array:
+    """Return the smallest position of each position's connected component: uint32."""
+
+def aligned_diff(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:
+    """Return where two lists of tokens differ: ``(a0, a1, b0, b1)``, ``a[a0:a1]`` standing where ``b[b0:b1]`` does."""
+
+@final
+class JsonlRules:
+    """What to take from each row of a JSON Lines file.
+
+    Parameters
+    ----------
+    text_fields : list of str
+        Joined by a newline in this order; ``a.b`` is field b of the object in field a.
+    id_field : str, optional
+        A string or an integer, taken as it is written.
+    id_required : bool
+        Whether a row without an id is bad.
+    fields : list of str
+        Further fields, wanted as raw JSON.
+    max_document : int
+        Longest line in bytes, below 2**32.
+    """
+
+    def __new__(
+        cls,
+        text_fields: list[str],
+        id_field: str | None = None,
+        id_required: bool = False,
+        fields: list[str] = ...,
+        max_document: int = ...,
+    ) -> JsonlRules: ...
+
+@final
+class JsonlPiece:
+    """The rows of a piece of a file, the bad ones apart."""
+
+    @property
+    def texts(self) -> Texts: ...
+    @property
+    def ids(self) -> Texts:
+        """Ids, "" where a row has none."""
+
+    @property
+    def has_id(self) -> Array:
+        """1 where a row has an id: uint8."""
+
+    @property
+    def offsets(self) -> Array:
+        """First byte of each row in the file: uint64."""
+
+    @property
+    def lengths(self) -> Array:
+        r"""Bytes of each row without its newline (a ``\r`` counts): uint32."""
+
+    @property
+    def line_numbers(self) -> Array:
+        """Line of each row in the piece, from 0: uint32."""
+
+    @property
+    def num_lines(self) -> int:
+        """Lines of the piece: rows, bad rows and blank lines."""
+
+    @property
+    def num_blank(self) -> int:
+        """Lines of white space only."""
+
+    @property
+    def fields(self) -> list[Texts]:
+        """The further fields as raw JSON, "" where a row has none."""
+
+    @property
+    def errors(self) -> list[tuple[int, int, int, str]]:
+        """Bad rows: line in the piece, offset, length, reason."""
+
+def jsonl_pieces(path: str | PathLike[str], piece_bytes: int) -> list[tuple[int, int]]:
+    """Cut a file into (offset, length) of about `piece_bytes` (up to 1 GiB), each ending behind a line end."""
+
+def read_jsonl_piece(path: str | PathLike[str], offset: int, length: int, rules: JsonlRules) -> JsonlPiece:
+    """Read and parse one piece."""
+
+def read_jsonl_texts(
+    path: str | PathLike[str], offsets: Buffer, lengths: Buffer, rules: JsonlRules, *, threads: int = 1
+) -> Texts:
+    """Read the texts of rows again, in the order asked.
+
+    Parameters
+    ----------
+    offsets : uint64
+    lengths : uint32
+        As `JsonlPiece` gave them.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is no longer one: the file changed.
+    """
+
+def copy_lines(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    offsets: Buffer,
+    lengths: Buffer,
+    *,
+    threads: int = 1,
+) -> int:
+    """Write byte ranges of `source` one after another into `target`, a new or emptied file.
+
+    Parameters
+    ----------
+    offsets, lengths : uint64
+        Line ends included. A range may reach one byte beyond the end of the source (a last line without a newline).
+
+    Returns
+    -------
+    int
+        Bytes written.
+    """
