@@ -3,14 +3,19 @@
 Every call releases the interpreter lock; one that may be long listens to Ctrl-C. Arrays go in as one-dimensional
 contiguous buffers of exactly the type named (a writable one is copied, a read-only one is shared) and come out as
 `Array`, of which ``numpy.asarray`` gives a read-only view. `isa` names an instruction set (``"plain"``, ``"avx2"``,
-``"avx512"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`, unusable documents `likewise.errors.InvalidInput`.
+``"avx512"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`, unusable
+documents `likewise.errors.InvalidInput`.
 """
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import final
+from typing import Any, TypeAlias, final
 
-from typing_extensions import Buffer
+from numpy.typing import NDArray
+from typing_extensions import Buffer as _Buffer
+
+# Before Python 3.12 type checkers do not know that arrays have the buffer protocol.
+Buffer: TypeAlias = NDArray[Any] | _Buffer
 
 TEXT_VERSION: str
 SKETCH_VERSION: int

@@ -1,6 +1,6 @@
-"""Bands: which signatures share a bucket, and how likely a pair is to be found."""
+"""Bands: the signatures that share a bucket, and how likely a pair is to be found."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,12 +124,15 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
 
 
 def open_buckets(
-    signatures: NDArray[np.uint8], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
+    signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
 ) -> _native.BandBuckets:
     """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
-    assert recipe.num_slots and recipe.slot_bits and recipe.bands and recipe.rows
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    assert recipe.bands
+    assert recipe.rows
     return _native.BandBuckets(
-        signatures,
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
         recipe.num_slots,
         recipe.slot_bits // 8,
         order,

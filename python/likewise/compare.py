@@ -61,7 +61,12 @@ class Comparison:
         measures["fingerprints"] = [f"{value:0{digits}x}" for value in self.measures.fingerprints]
         measures["minhash_estimate"] = self.measures.minhash_estimate
         differing = [{"a": part.a, "b": part.b} for part in self.alignment if not part.is_same]
-        return {"matches": self.matches, "measures": measures, "differences": differing, "recipe": self.recipe.to_dict()}
+        return {
+            "matches": self.matches,
+            "measures": measures,
+            "differences": differing,
+            "recipe": self.recipe.to_dict(),
+        }
 
 
 def compare(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
@@ -95,7 +100,8 @@ def _matches(measures: Measures, recipe: Recipe) -> bool:
     if "empty" in measures.shapes:
         return measures.shapes == ("empty", "empty")
     if recipe.is_distance_only:
-        assert recipe.within is not None and recipe.short_threshold is not None
+        assert recipe.within is not None
+        assert recipe.short_threshold is not None
         is_near = measures.distance <= recipe.within
         return is_near and (min(measures.num_features) >= 64 or measures.jaccard >= recipe.short_threshold)
     assert recipe.threshold is not None
@@ -110,9 +116,9 @@ def _align(a: str, b: str) -> tuple[Stretch, ...]:
     done_a, done_b = 0, 0
     for start_a, end_a, start_b, end_b in _native.aligned_diff(left, right):
         if start_a > done_a:
-            stretches.append(Stretch(True, "".join(left[done_a:start_a]), "".join(right[done_b:start_b])))
-        stretches.append(Stretch(False, "".join(left[start_a:end_a]), "".join(right[start_b:end_b])))
+            stretches.append(Stretch(is_same=True, a="".join(left[done_a:start_a]), b="".join(right[done_b:start_b])))
+        stretches.append(Stretch(is_same=False, a="".join(left[start_a:end_a]), b="".join(right[start_b:end_b])))
         done_a, done_b = end_a, end_b
     if done_a < len(left):
-        stretches.append(Stretch(True, "".join(left[done_a:]), "".join(right[done_b:])))
+        stretches.append(Stretch(is_same=True, a="".join(left[done_a:]), b="".join(right[done_b:])))
     return tuple(stretches)

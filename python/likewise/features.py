@@ -1,4 +1,4 @@
-"""Features: what are the weighted features of a text?"""
+"""Features: the weighted features of a text."""
 
 from typing import Any, NamedTuple
 

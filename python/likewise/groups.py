@@ -1,4 +1,4 @@
-"""Groups: who stays?"""
+"""Groups: who stays."""
 
 from typing import NamedTuple
 
@@ -100,7 +100,7 @@ def _edges(
     num_documents: int, pairs: NDArray[np.int64], similarity: NDArray[np.float64]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
     rows = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
-    if len(rows) and not (0 <= rows.min() and rows.max() < num_documents):
+    if len(rows) and not (rows.min() >= 0 and rows.max() < num_documents):
         raise InvalidParameter("pairs", f"documents must be from 0 to {num_documents - 1}")
     values = np.asarray(similarity, np.float64)
     if len(values) != len(rows):

@@ -1,4 +1,4 @@
-"""Hamming search: which fingerprints lie within k bits of each other?"""
+"""Hamming search: the fingerprints that lie within k bits of each other."""
 
 from typing import Any
 
@@ -41,10 +41,10 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - arr
     """
     left, right = np.asarray(a, np.uint64), np.asarray(b, np.uint64)
     try:
-        ones = np.bitwise_count(left ^ right).astype(np.int64)
+        ones: NDArray[np.int64] = np.bitwise_count(left ^ right).astype(np.int64)
     except ValueError as error:
         raise InvalidParameter("b", f"shapes {left.shape} and {right.shape} do not fit together") from error
-    return ones.sum(axis=-1) if ones.ndim > 1 else ones
+    return ones if ones.ndim < 2 else np.asarray(ones.sum(axis=-1), np.int64)
 
 
 def hamming_pairs(
@@ -103,7 +103,7 @@ def hamming_pairs(
     within = check_integer("within", within, 0, bits)
     order = np.arange(len(array), dtype=np.uint32)
     order = np.delete(order, empty) if len(empty) else order
-    left, right, distance = _search(np.ascontiguousarray(array), bits, order, within, num_threads(threads))
+    left, right, distance = _search(np.ascontiguousarray(array).reshape(-1), bits, order, within, num_threads(threads))
     if len(empty) > 1:
         first, second = np.triu_indices(len(empty), 1)
         left, right = np.concatenate([left, empty[first]]), np.concatenate([right, empty[second]])

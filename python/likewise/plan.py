@@ -67,12 +67,14 @@ def plan(recipe: Recipe) -> Plan:
     resolved = recipe.resolve()
     curve: tuple[tuple[float, float], ...] = ()
     if resolved.method == "minhash":
-        assert resolved.num_slots is not None and resolved.slot_bits is not None
+        assert resolved.num_slots is not None
+        assert resolved.slot_bits is not None
         num_bytes = resolved.num_slots * resolved.slot_bits // 8
         points = sorted({*_SIMILARITIES, resolved.candidate_threshold})
         curve = tuple((point, found(resolved, point)) for point in points)
     else:
-        assert resolved.bits is not None and resolved.within is not None
+        assert resolved.bits is not None
+        assert resolved.within is not None
         num_bytes = 8 * resolved.num_words
         points = sorted({*_SIMILARITIES, resolved.threshold or 1.0})
         curve = tuple((point, recall_within(resolved.bits, point, resolved.within)) for point in points)

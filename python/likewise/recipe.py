@@ -1,7 +1,6 @@
 """A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,45 +15,7 @@ from likewise.recipe_check import (
     default_keep,
     default_measure,
 )
-
-# A field that still has the default it was born with stays out of the hash, so that a field added later changes no
-# id made before. These values never change, whatever the constructors' defaults become.
-_ORIGINAL_DEFAULTS: Mapping[str, object] = {
-    "tokens": "auto",
-    "shingle": 3,
-    "seed": 0,
-    "bits": 64,
-    "num_slots": 128,
-    "slot_bits": 16,
-    "scheme": "bucket",
-    "short_threshold": 0.8,
-    "keep": "first",
-    "group": "leaders",
-}
-_SKETCH_FIELDS = (
-    "method",
-    "tokens",
-    "shingle",
-    "weights",
-    "seed",
-    "bits",
-    "num_slots",
-    "slot_bits",
-    "scheme",
-    "text_version",
-    "sketch_version",
-)
-# `recall` only chooses bands, rows and radius, which are hashed themselves.
-_DECISION_FIELDS = (
-    "threshold",
-    "within",
-    "measure",
-    "short_threshold",
-    "bands",
-    "rows",
-    "keep",
-    "group",
-)
+from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,13 +251,16 @@ class Recipe:
         if self.method == "minhash":
             if self.measure != "jaccard":
                 return None
-            assert resolved.bands is not None and resolved.rows is not None
+            assert resolved.bands is not None
+            assert resolved.rows is not None
             return _native.s_curve(self.candidate_threshold, resolved.bands, resolved.rows)
         if self.is_distance_only:
             return 1.0
         if self.measure != "cosine":
             return None
-        assert self.bits is not None and self.threshold is not None and resolved.within is not None
+        assert self.bits is not None
+        assert self.threshold is not None
+        assert resolved.within is not None
         return recall_within(self.bits, self.threshold, resolved.within)
 
     def resolve(self) -> Self:
@@ -310,12 +274,15 @@ class Recipe:
         if self.method == "minhash":
             if self.bands is not None:
                 return self
-            assert self.num_slots is not None and self.recall is not None
+            assert self.num_slots is not None
+            assert self.recall is not None
             bands, rows, _ = _native.plan_bands(self.num_slots, self.candidate_threshold, self.recall)
             return dataclasses.replace(self, bands=bands, rows=rows)
         if self.within is not None:
             return self
-        assert self.bits is not None and self.threshold is not None and self.recall is not None
+        assert self.bits is not None
+        assert self.threshold is not None
+        assert self.recall is not None
         within, _ = _native.radius_for(self.bits, self.threshold, self.recall)
         return dataclasses.replace(self, within=within)
 
@@ -326,16 +293,12 @@ class Recipe:
     @property
     def sketch_id(self) -> str:
         """Identity of what makes sketch bytes: 32 hexadecimal digits."""
-        return _hash(self._hashed(_SKETCH_FIELDS))
+        return identity(dataclasses.asdict(self), SKETCH_FIELDS)
 
     @property
     def recipe_id(self) -> str:
         """Identity of all that decides a result: 32 hexadecimal digits."""
-        return _hash(self.resolve()._hashed(_SKETCH_FIELDS + _DECISION_FIELDS))
-
-    def _hashed(self, names: tuple[str, ...]) -> dict[str, object]:
-        values = ((name, getattr(self, name)) for name in names)
-        return {n: v for n, v in values if v is not None and not (n in _ORIGINAL_DEFAULTS and v == _ORIGINAL_DEFAULTS[n])}
+        return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS)
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields that this method uses, by name."""
@@ -369,7 +332,7 @@ class Recipe:
 
     def to_json(self) -> str:
         """Return the recipe as canonical JSON: sorted keys, no blanks, ASCII."""
-        return _canonical(self.to_dict())
+        return canonical_json(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -401,16 +364,8 @@ class Recipe:
 
     def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
         """Return the fields in which two recipes make other sketches, each with both values."""
-        pairs = ((name, getattr(self, name), getattr(other, name)) for name in _SKETCH_FIELDS)
+        pairs = ((name, getattr(self, name), getattr(other, name)) for name in SKETCH_FIELDS)
         return {name: (mine, theirs) for name, mine, theirs in pairs if mine != theirs}
-
-
-def _canonical(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def _hash(fields: Mapping[str, object]) -> str:
-    return hashlib.sha256(_canonical(fields).encode("ascii")).hexdigest()[:32]
 
 
 def recall_within(bits: int, threshold: float, within: int) -> float:

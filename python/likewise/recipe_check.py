@@ -114,7 +114,9 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
         if fields["recall"] is not None:
-            raise InvalidParameter("recall", "recall does not act in a distance-only run, which is exact; give a threshold")
+            raise InvalidParameter(
+                "recall", "recall does not act in a distance-only run, which is exact; give a threshold"
+            )
         if within is None:
             raise InvalidParameter("within", "a distance-only run needs within")
         if fields["short_threshold"] is None:
@@ -123,7 +125,9 @@ def _check_simhash(fields: dict[str, Any]) -> None:
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
     if fields["short_threshold"] is not None:
-        raise InvalidParameter("short_threshold", "short_threshold acts in distance-only runs; this one has a threshold")
+        raise InvalidParameter(
+            "short_threshold", "short_threshold acts in distance-only runs; this one has a threshold"
+        )
     if measure != "cosine" and within is None:
         raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
     if fields["recall"] is None:

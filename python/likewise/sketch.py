@@ -86,7 +86,9 @@ class Sketches:
         """Raise RecipeMismatch, naming the fields, if `recipe` makes other sketches."""
         differing = self.recipe.sketch_differences(recipe)
         if differing:
-            raise RecipeMismatch("these sketches were made by another recipe; sketch the texts again with one", differing)
+            raise RecipeMismatch(
+                "these sketches were made by another recipe; sketch the texts again with one", differing
+            )
 
     def write(self, path: str | Path) -> None:
         """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json`` beside it).
@@ -184,7 +186,9 @@ def sketch_texts(texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: i
     if recipe.method == "simhash":
         assert recipe.bits is not None
         return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
-    assert recipe.num_slots is not None and recipe.slot_bits is not None and recipe.scheme is not None
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
+    assert recipe.scheme is not None
     return _native.sketch_minhash(
         texts,
         rules,
@@ -200,5 +204,6 @@ def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
     if recipe.method == "simhash":
         return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
-    assert recipe.num_slots is not None and recipe.slot_bits is not None
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
     return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)

@@ -13,7 +13,7 @@ _STRINGS_AT_ONCE = 8192
 
 
 def normalize(text: str) -> str:
-    """Return the text as the rules see it: NFKC case folding, runs of white space as one space.
+    r"""Return the text as the rules see it: NFKC case folding, runs of white space as one space.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def normalize(text: str) -> str:
 
     Examples
     --------
-    >>> normalize("  Straße\\tＡＢＣ ")
+    >>> normalize("  Straße\tＡＢＣ ")
     'strasse abc'
     """
     return _native.normalize(text)

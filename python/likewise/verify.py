@@ -1,4 +1,4 @@
-"""Verify: how similar are two feature sets, exactly?"""
+"""Verify: exactly how similar two feature sets are."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def verify_pairs(
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
     batch = as_texts(texts)
     rows = np.asarray(pairs, np.int64).reshape(-1, 2)
-    if len(rows) and not (0 <= rows.min() and rows.max() < len(batch)):
+    if len(rows) and not (rows.min() >= 0 and rows.max() < len(batch)):
         raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
     workers = num_threads(threads)
     sets = _native.FeatureSets(len(batch), (recipe or Recipe.minhash()).feature_rules)

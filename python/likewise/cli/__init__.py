@@ -56,7 +56,9 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
 
 
 @click.command(cls=_LazyGroup, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say the version."
+)
 def group() -> None:
     """Take a command."""
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _CONTEXT = 60
 _HELP = """Show how alike two documents are, and where they differ.
 
-FILES are two text files; or, with --ids, JSON Lines or Parquet files that hold both documents. Shows every measure, both
-fingerprints with the differing bits marked, what they share, and both texts aligned word by word.
+FILES are two text files; or, with --ids, JSON Lines or Parquet files that hold both documents. Shows every measure,
+both fingerprints with the differing bits marked, what they share, and both texts aligned word by word.
 
 \b
 Examples:
@@ -76,9 +76,7 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _find(
-    files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None
-) -> list[str]:
+def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None) -> list[str]:
     from likewise.io.inputs import find_inputs
     from likewise.io.lookup import find_texts
     from likewise.io.source import ReadRules
@@ -131,7 +129,8 @@ def _show_fingerprints(found: "Comparison", a: str, b: str, *, colour: bool) -> 
         marks = "".join("^" if x != y else " " for x, y in zip(left, right, strict=True))
         for name, row in ((a, left), (b, right)):
             shown = "".join(
-                click.style(bit, fg="red", bold=True) if mark == "^" else bit for bit, mark in zip(row, marks, strict=True)
+                click.style(bit, fg="red", bold=True) if mark == "^" else bit
+                for bit, mark in zip(row, marks, strict=True)
             )
             click.echo(f"  {name:<{width}}  {shown}", color=colour)
         click.echo(f"  {'':<{width}}  {marks}".rstrip())

@@ -30,7 +30,9 @@ Examples:
 
 @click.command("dedup", help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="OUT", help="Directory for the results, or - for kept lines to stdout.")
+@click.option(
+    "-o", "--out", required=True, metavar="OUT", help="Directory for the results, or - for kept lines to stdout."
+)
 @decision_options
 @input_options
 @click.option(
@@ -92,7 +94,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
     if summary["num_below_threshold"]:
-        lines.append(f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)")
+        lines.append(
+            f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"
+        )
     if summary["skipped_files"]:
         lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")

@@ -33,8 +33,12 @@ _SKETCH = [
     click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
     click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
     click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
-    click.option("--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"),
-    click.option("--scheme", type=click.Choice(["bucket", "classical"]), help="MinHash: how slots are filled.  [default: bucket]"),
+    click.option(
+        "--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"
+    ),
+    click.option(
+        "--scheme", type=click.Choice(["bucket", "classical"]), help="MinHash: how slots are filled.  [default: bucket]"
+    ),
 ]
 _SEARCH = [
     click.option(
@@ -43,13 +47,17 @@ _SEARCH = [
         metavar="T",
         help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
     ),
-    click.option("--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"),
+    click.option(
+        "--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
+    ),
     click.option(
         "--measure",
         type=click.Choice(["jaccard", "containment", "cosine", "hamming"]),
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
-    click.option("--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"),
+    click.option(
+        "--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"
+    ),
     click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
     click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
     click.option(
@@ -86,7 +94,9 @@ _INPUT = [
         metavar="NAME",
         help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
     ),
-    click.option("--id-field", metavar="NAME", help="Field of the id.  [default: id where there is one, else file:line]"),
+    click.option(
+        "--id-field", metavar="NAME", help="Field of the id.  [default: id where there is one, else file:line]"
+    ),
     click.option(
         "--on-error",
         type=click.Choice(["fail", "skip", "keep"]),
@@ -101,7 +111,9 @@ _INPUT = [
         show_default=True,
         help="Whether two documents may have one id.",
     ),
-    click.option("--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."),
+    click.option(
+        "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
+    ),
     click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"),
 ]
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")

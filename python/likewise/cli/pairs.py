@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, search_options, input_options, take_recipe, take_run
+from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 
 _HELP = """List every verified pair of near-duplicates.
@@ -24,7 +24,9 @@ Examples:
 
 @click.command("pairs", help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="PAIRS", help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout.")
+@click.option(
+    "-o", "--out", required=True, metavar="PAIRS", help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout."
+)
 @search_options
 @input_options
 @QUIET

@@ -46,7 +46,7 @@ def _draw(found: "Plan") -> None:
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
     if recipe.method == "minhash":
         console.print(
-            f"MinHash: {recipe.num_slots} slots of {recipe.slot_bits} bits as {recipe.bands} bands of {recipe.rows} rows; "
+            f"MinHash: {recipe.num_slots} slots of {recipe.slot_bits} bits in {recipe.bands} bands of {recipe.rows}; "
             f"{found.bytes_a_document} bytes a document"
         )
         axis = "Jaccard"

@@ -63,7 +63,12 @@ class _Drawn:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description:>10}"), BarColumn(), TextColumn("{task.fields[rate]:>16}"), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description:>10}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]:>16}"),
+            TimeRemainingColumn(),
+        )
         bars = Progress(*columns, console=Console(stderr=True), transient=True)
         bars.start()
         return bars
@@ -89,7 +94,9 @@ class ShownProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._drawn is not None:
             self._drawn.close()
 

@@ -22,7 +22,9 @@ Examples:
 
 @click.command("sketch", help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="A .parquet or .npy file.")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="A .parquet or .npy file."
+)
 @sketch_options
 @input_options
 @QUIET

@@ -38,7 +38,10 @@ def has_colour(stream: TextIO) -> bool:
 def explain(error: Exception) -> int:
     """Say on stderr what went wrong and how to go on; return the exit status."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
-        _say(f"{error.filename}: {(error.strerror or str(error)).lower()}", "check the name; quote globs so that likewise expands them.")
+        _say(
+            f"{error.filename}: {(error.strerror or str(error)).lower()}",
+            "check the name; quote globs so that likewise expands them.",
+        )
         return 2
     if isinstance(error, OSError):
         _say(f"{error.filename or 'system'}: {error.strerror or error}", None)

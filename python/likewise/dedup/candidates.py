@@ -101,7 +101,8 @@ class DistanceSearch:
     num_capped = 0
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
-        assert recipe.bits is not None and recipe.within is not None
+        assert recipe.bits is not None
+        assert recipe.within is not None
         self._tables = _native.HammingTables(
             documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
         )

@@ -187,7 +187,8 @@ def _by_components(
             if recipe.bits is not None:
                 distance[part] = _distances(documents, collapsed, recipe.bits, later, earlier)
             if recipe.is_distance_only:
-                assert recipe.bits is not None and recipe.within is not None
+                assert recipe.bits is not None
+                assert recipe.within is not None
                 similarity[part] = 1.0 - distance[part] / recipe.bits
                 reached = np.where(distance[part] <= recipe.within, similarity[part], np.nan)
                 below[part] = np.isnan(verifier.without_unlike_short(later, earlier, reached))

@@ -94,7 +94,7 @@ class Documents:
     @property
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each normalised text is empty."""
-        return self.shapes == EMPTY
+        return np.equal(self.shapes, EMPTY)
 
     @property
     def num_short(self) -> int:
@@ -177,7 +177,9 @@ class Documents:
         return Places(
             rows=rows,
             doc_ids=self.doc_ids(rows),
-            files=names.take(pa.array(self.sources_of(rows))) if len(self.sources) else pa.nulls(len(rows), pa.string()),
+            files=names.take(pa.array(self.sources_of(rows)))
+            if len(self.sources)
+            else pa.nulls(len(rows), pa.string()),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
         )
@@ -210,7 +212,8 @@ class Documents:
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
         raise InvalidInput(
-            f"the id {ids[second]!r} was already given by {where}; make ids unique, or go by row with --duplicate-ids allow",
+            f"the id {ids[second]!r} was already given by {where}; make ids unique, or go by row with "
+            "--duplicate-ids allow",
             file,
             line,
         )

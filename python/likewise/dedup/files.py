@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
-from likewise.dedup.pairs import verified_pairs
+from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
@@ -149,9 +149,7 @@ def dedup_files(
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
-            with open_documents(
-                found.files, recipe, rules, work=work, timing=timing, progress=report
-            ) as documents:
+            with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 decision = decided(documents, recipe, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
@@ -204,9 +202,7 @@ def stream_dedup(
         for file in found.files:
             if not isinstance(file, JsonlFile):
                 raise InvalidInput("Parquet cannot be written to standard output; name a directory with -o", file.name)
-        with open_documents(
-            found.files, recipe, rules, work=Path(work), timing=timing, progress=report
-        ) as documents:
+        with open_documents(found.files, recipe, rules, work=Path(work), timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
                 for number, file in enumerate(found.files):

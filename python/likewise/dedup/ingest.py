@@ -74,7 +74,7 @@ class _Worker:
         self._threads = threads
 
     def work(self, source: Source, start: int, length: int) -> list[_Part]:
-        parts = []
+        parts: list[_Part] = []
         pieces = source.read(start, length)
         while True:
             began = time.perf_counter()
@@ -209,7 +209,9 @@ class _Columns:
         if piece.bad_rows and self._rules.on_error == "fail":
             bad = self._bad[number][0]
             raise InvalidInput(
-                f"{bad.reason}; mend the row, or go on with --on-error skip or keep", self._sources[number].name, bad.line + 1
+                f"{bad.reason}; mend the row, or go on with --on-error skip or keep",
+                self._sources[number].name,
+                bad.line + 1,
             )
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle, part.spooled_local))
@@ -239,9 +241,7 @@ class _Columns:
             ids=Texts.concat([part.piece.ids for part in parts]),
             has_id=_joined([part.piece.has_id for part in parts], np.uint8).astype(bool),
             text_lengths=_joined(lengths, np.uint32) if self._rules.needs_lengths else None,
-            fields={
-                name: [part.piece.fields[i] for part in parts] for i, name in enumerate(self._rules.fields)
-            },
+            fields={name: [part.piece.fields[i] for part in parts] for i, name in enumerate(self._rules.fields)},
             bad_rows=self._bad,
             num_blank=self._num_blank,
             spool=self._spool,
@@ -250,4 +250,7 @@ class _Columns:
 
 
 def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+    joined = np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
+    # The core shares a read-only buffer, and copies one that somebody might write to.
+    joined.flags.writeable = False
+    return joined

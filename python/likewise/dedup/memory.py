@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.dedup.documents import Documents
-from likewise.dedup.pairs import verified_pairs
+from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize

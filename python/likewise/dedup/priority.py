@@ -59,8 +59,10 @@ def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> ND
     if len(kinds) > 1:
         row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, datetime) != _first_kind(values))
         file, line = documents.place(row)
-        raise InvalidInput(f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line)
-    present = sorted({value for value in values if value is not None}, reverse=largest_first)  # type: ignore[type-var]
+        raise InvalidInput(
+            f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
+        )
+    present = sorted({value for value in values if value is not None}, reverse=largest_first)
     ranks = {value: rank for rank, value in enumerate(present)}
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 

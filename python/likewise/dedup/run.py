@@ -83,7 +83,13 @@ def open_documents(
     needs_lengths, fields = keep_needs(recipe.keep)
     wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts)
     documents = ingest(
-        sources, recipe, wanted, threads=rules.threads, progress=progress, timing=timing, spool_path=work / "texts.spool"
+        sources,
+        recipe,
+        wanted,
+        threads=rules.threads,
+        progress=progress,
+        timing=timing,
+        spool_path=work / "texts.spool",
     )
     try:
         if rules.duplicate_ids == "fail":

@@ -12,8 +12,8 @@ def statement(recipe: Recipe) -> str:
     """Return in one sentence by which measure every removal was verified."""
     if recipe.is_distance_only:
         check = (
-            f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity = 1 - distance/bits)"
-            f", texts of fewer than 64 features also by Jaccard similarity >= {recipe.short_threshold}"
+            f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
+            f"= 1 - distance/bits), texts of fewer than 64 features also by Jaccard similarity >= {recipe.short_threshold}"
         )
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"

@@ -43,7 +43,7 @@ class Timing:
         return time.perf_counter()
 
     def to_dict(self) -> dict[str, object]:
-        """Return ``total_s``, ``wall_s`` by stage (they add up to about the total), ``thread_s`` (sums over threads)."""
+        """Return ``total_s``, ``wall_s`` by stage (their sum is about the total), ``thread_s`` (sums over threads)."""
         return {
             "total_s": round(time.perf_counter() - self._began, 4),
             "wall_s": {stage: round(self._wall[stage], 4) for stage in WALL_STAGES if stage in self._wall},

@@ -86,7 +86,9 @@ class Verifier:
         if not recipe.is_distance_only:
             assert recipe.threshold is not None
             return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
-        assert recipe.bits is not None and recipe.within is not None and pairs.distance is not None
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        assert pairs.distance is not None
         values = 1.0 - pairs.distance / recipe.bits
         values[pairs.distance > recipe.within] = np.nan
         return self.without_unlike_short(pairs.later, pairs.earlier, values)

@@ -74,9 +74,9 @@ def find_inputs(
     found: list[tuple[Path, Path]] = []  # path, and the root that it is relative to
     skipped: list[str] = []
     streams: list[Path] = []
-    forbidden = None if output is None else Path(os.path.abspath(output))
+    forbidden = None if output is None else _absolute(output)
     for name in map(str, names):
-        path = Path(os.path.abspath(name))
+        path = _absolute(name)
         if name == "-":
             if stdin is None or spool_directory is None:
                 raise InvalidInput("standard input cannot be read here; name a file")
@@ -116,6 +116,11 @@ def kind_of(path: Path) -> type[InputFile] | None:
     return JsonlFile if start.lstrip().startswith(b"{") or not start else None
 
 
+def _absolute(name: str | Path) -> Path:
+    """Return an absolute path without ``..``, links left as they are."""
+    return Path(os.path.abspath(name))  # noqa: PTH100
+
+
 def _file(path: Path, name: str, rules: ReadRules) -> InputFile:
     kind = kind_of(path)
     if kind is None:
@@ -124,7 +129,7 @@ def _file(path: Path, name: str, rules: ReadRules) -> InputFile:
 
 
 def _walk(root: Path, forbidden: Path | None, found: list[tuple[Path, Path]], skipped: list[str]) -> None:
-    paths = []
+    paths: list[Path] = []
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
         skipped.extend(str(here / name) for name in names if (here / name).is_symlink())
@@ -138,7 +143,7 @@ def _walk(root: Path, forbidden: Path | None, found: list[tuple[Path, Path]], sk
 
 
 def _expand(name: str, forbidden: Path | None, found: list[tuple[Path, Path]], skipped: list[str]) -> None:
-    matches = sorted((Path(os.path.abspath(m)) for m in glob.glob(name, recursive=True)), key=os.fsencode)  # noqa: PTH207
+    matches = sorted((_absolute(m) for m in glob.glob(name, recursive=True)), key=os.fsencode)  # noqa: PTH207
     if not matches:
         raise FileNotFoundError(2, "no such file or directory", name)
     for path in matches:

@@ -56,7 +56,9 @@ class OutputDirectory:
         self._claim()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._release()
         shutil.rmtree(self.work, ignore_errors=True)
         if kind is not None and self._created:

@@ -53,13 +53,19 @@ class PairWriter:
             self._file.write(_HEADER.encode())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._temporary is not None:
             self._file.close()
             self._temporary.unlink(missing_ok=True)
 
     def write(
-        self, doc_ids_a: Any, doc_ids_b: Any, similarity: NDArray[np.float64], distance: NDArray[np.int32] | None  # noqa: ANN401
+        self,
+        doc_ids_a: Any,  # noqa: ANN401
+        doc_ids_b: Any,  # noqa: ANN401
+        similarity: NDArray[np.float64],
+        distance: NDArray[np.int32] | None,
     ) -> None:
         """Append pairs: two Arrow arrays of ids, similarities, and distances or None."""
         if self._format == ".parquet":

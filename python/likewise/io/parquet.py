@@ -116,9 +116,7 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(
-                self.path, pre_buffer=False, buffer_size=65536, page_checksum_verification=True
-            )
+            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=65536, page_checksum_verification=True)
         except (pa.ArrowInvalid, pa.ArrowException) as error:
             raise InvalidInput(f"this is no Parquet file: {error}", self.name) from error
 
@@ -171,7 +169,10 @@ class ParquetFile:
             has_id = np.full(num_rows, ids is not None)
         kept = np.flatnonzero(good)
         everything = len(kept) == num_rows
-        pick = (lambda column: column) if everything else (lambda column: column.take(pa.array(kept)))
+
+        def pick(column: Any) -> Any:  # noqa: ANN401
+            return column if everything else column.take(pa.array(kept))
+
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
             texts=Texts.from_arrow(pick(texts)),
@@ -197,7 +198,9 @@ class ParquetFile:
         for name in self.rules.text_fields:
             column = _column(batch, name)
             if not _is_text(column.type):
-                raise InvalidInput(f"column {name!r} holds {column.type}, not text; name another with --text-field", self.name)
+                raise InvalidInput(
+                    f"column {name!r} holds {column.type}, not text; name another with --text-field", self.name
+                )
             columns.append(column)
         if len(columns) == 1:
             return columns[0]
@@ -219,7 +222,9 @@ class ParquetFile:
             sizes = np.asarray(pc.binary_length(texts.cast(pa.large_string())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)
             for row in np.flatnonzero(long).tolist():
-                reasons[row] = f"the document has {sizes[row]} bytes; --max-document allows {self.rules.max_document_bytes}"
+                reasons[row] = (
+                    f"the document has {sizes[row]} bytes; --max-document allows {self.rules.max_document_bytes}"
+                )
             good &= ~long
         try:
             texts.validate(full=True)

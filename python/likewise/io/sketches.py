@@ -99,7 +99,9 @@ def _read_npy(path: Path) -> SketchFile:
         recipe, empty_rows = fields["recipe"], fields["empty_rows"]
         num_features = np.array(fields["num_features"], np.uint32)
     except FileNotFoundError as error:
-        raise InvalidInput(f"{_beside(path).name} is missing: it holds the recipe of these sketches", str(path)) from error
+        raise InvalidInput(
+            f"{_beside(path).name} is missing: it holds the recipe of these sketches", str(path)
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput("the recipe of these sketches cannot be read", str(_beside(path))) from error
     is_empty = np.zeros(len(array), bool)

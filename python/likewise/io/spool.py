@@ -33,7 +33,11 @@ class Spool:
 
         array = pa.array(texts)
         _, offset_buffer, data = array.buffers()
-        offsets = np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + len(array) + 1] if len(array) else np.zeros(1, np.int64)
+        offsets = (
+            np.frombuffer(offset_buffer, np.int64)[array.offset : array.offset + len(array) + 1]
+            if len(array)
+            else np.zeros(1, np.int64)
+        )
         first, end = int(offsets[0]), int(offsets[-1])
         with self._lock:
             start = self._file.tell()

@@ -1,0 +1,69 @@
+"""The identity of a recipe: a hash of the fields that decide a result."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+# A field that still has the default it was born with stays out of the hash, so that a field added later changes no
+# id made before. These values never change, whatever the constructors' defaults become.
+_ORIGINAL_DEFAULTS: Mapping[str, object] = {
+    "tokens": "auto",
+    "shingle": 3,
+    "seed": 0,
+    "bits": 64,
+    "num_slots": 128,
+    "slot_bits": 16,
+    "scheme": "bucket",
+    "short_threshold": 0.8,
+    "keep": "first",
+    "group": "leaders",
+}
+SKETCH_FIELDS = (
+    "method",
+    "tokens",
+    "shingle",
+    "weights",
+    "seed",
+    "bits",
+    "num_slots",
+    "slot_bits",
+    "scheme",
+    "text_version",
+    "sketch_version",
+)
+# `recall` only chooses bands, rows and radius, which are hashed themselves.
+DECISION_FIELDS = (
+    "threshold",
+    "within",
+    "measure",
+    "short_threshold",
+    "bands",
+    "rows",
+    "keep",
+    "group",
+)
+
+
+def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
+    """Return 32 hexadecimal digits that stand for the values of these fields.
+
+    Parameters
+    ----------
+    fields : mapping
+        A recipe's fields, None where its method does not use one.
+    names : tuple of str
+        Those that count.
+
+    Returns
+    -------
+    str
+        SHA-256 of their canonical JSON, cut to 128 bits; fields at their original default are left out.
+    """
+    present = {name: fields[name] for name in names if fields[name] is not None}
+    hashed = {n: v for n, v in present.items() if n not in _ORIGINAL_DEFAULTS or v != _ORIGINAL_DEFAULTS[n]}
+    return hashlib.sha256(canonical_json(hashed).encode("ascii")).hexdigest()[:32]
+
+
+def canonical_json(fields: Mapping[str, object]) -> str:
+    """Return JSON with sorted keys, no blanks, ASCII."""
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
