@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import functools
+
 import likewise
 from tests.golden.texts import TEXTS, made_up
 from tests.oracle import candidates, decide, measures
