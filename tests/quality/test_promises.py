@@ -1,10 +1,10 @@
 """P1 evidence, P2 nothing left behind, P3 batch = online: each run against the rule fed one by one."""
 
+import functools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import functools
 
 import likewise
 from tests.golden.texts import TEXTS, made_up
