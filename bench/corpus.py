@@ -104,14 +104,14 @@ def templated(texts: list[str], paragraphs: list[str], rng: random.Random) -> tu
     frames = []
     for _ in range(5):
         words: list[str] = []
-        while len(words) < 320:
+        while len(words) < 264:
             words += rng.choice(paragraphs).split()
-        frames.append(words[:320])
+        frames.append(words[:264])
     made, which = list(texts), [-1] * len(texts)
     for row in rng.sample(range(len(texts)), len(texts) // 2):
         number = rng.randrange(5)
         content: list[str] = []
-        wanted = rng.randrange(80, 100)
+        wanted = rng.randrange(66, 84)
         while len(content) < wanted:
             content += rng.choice(paragraphs).split()
         content = content[:wanted]

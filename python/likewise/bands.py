@@ -37,8 +37,8 @@ def s_curve(similarity: float, bands: int, rows: int) -> float:
 
     Examples
     --------
-    >>> round(s_curve(0.8, 21, 6), 4)
-    0.9983
+    >>> round(s_curve(0.8, 18, 7), 4)
+    0.9855
     """
     return _native.s_curve(similarity, bands, rows)
 

@@ -112,7 +112,7 @@ class Recipe:
     --------
     >>> recipe = Recipe.minhash(threshold=0.8)
     >>> recipe.resolve().bands, recipe.resolve().rows
-    (21, 6)
+    (18, 7)
     >>> Recipe.from_json(recipe.to_json()) == recipe
     True
     """
@@ -297,7 +297,7 @@ class Recipe:
         if self.measure != "cosine":
             return None
         assert self.bits is not None and self.threshold is not None and resolved.within is not None
-        return _recall_within(self.bits, self.threshold, resolved.within)
+        return recall_within(self.bits, self.threshold, resolved.within)
 
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in.
@@ -413,8 +413,13 @@ def _hash(fields: Mapping[str, object]) -> str:
     return hashlib.sha256(_canonical(fields).encode("ascii")).hexdigest()[:32]
 
 
-def _recall_within(bits: int, threshold: float, within: int) -> float | None:
-    """P(Binomial(bits, acos(threshold)/pi) <= within), by asking the radius rule for ever closer recalls."""
+def recall_within(bits: int, threshold: float, within: int) -> float:
+    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
+
+    Notes
+    -----
+    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
+    """
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -424,4 +429,4 @@ def _recall_within(bits: int, threshold: float, within: int) -> float | None:
         if radius == within:
             return recall
         low, high = (middle, high) if radius < within else (low, middle)
-    return 1.0 if low > 0.5 else None
+    return 1.0 if low > 0.5 else 0.0

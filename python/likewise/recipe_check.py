@@ -70,7 +70,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         Naming the first field that is out of range, missing, or of another method.
     """
     checked = dict(fields)
-    method = _one_of("method", fields["method"], tuple(FIELDS_OF_METHOD))
+    method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
     used = FIELDS_OF_METHOD[method]
     for name in ("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"):
         if fields[name] is not None and name not in used:
@@ -130,14 +130,15 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         fields["recall"] = 0.95
 
 
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> str:
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    """Return one of the words allowed, or raise InvalidParameter with all of them."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidParameter(name, f"{value!r} given; it must be one of {', '.join(allowed)}")
     return value
 
 
 def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
-    return lambda name, value: _one_of(name, value, allowed)
+    return lambda name, value: check_choice(name, value, allowed)
 
 
 def check_integer(name: str, value: object, low: int, high: int, step: int = 1) -> int:

@@ -15,6 +15,9 @@ pub mod parallel;
 mod prefetch;
 pub mod states;
 
+#[cfg(test)]
+mod testing;
+
 pub mod text;
 
 pub mod features;

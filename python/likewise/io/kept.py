@@ -37,7 +37,7 @@ def write_kept(
         file.write_kept(target, keep)
         return
     # One more byte for the newline; a last line without one ends with its file.
-    _native.copy_ranges(str(file.path), str(target), offsets, lengths.astype(np.uint64) + 1, threads=threads)
+    _native.copy_lines(str(file.path), str(target), offsets, lengths.astype(np.uint64) + np.uint64(1), threads=threads)
 
 
 def stream_kept(file: InputFile, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> None:

@@ -182,7 +182,10 @@ class ParquetFile:
             lines=kept.astype(np.uint32),
             num_lines=num_rows,
             num_blank=0,
-            fields=[_as_json(_column(batch, name) if name else None, kept) for name in fields],
+            fields=[
+                column_as_json(pick(_column(batch, name))) if name else Texts.from_list([""] * len(kept))
+                for name in fields
+            ],
             bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
         )
 
@@ -274,12 +277,13 @@ def _is_text(kind: Any) -> bool:  # noqa: ANN401
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _as_json(column: Any, rows: NDArray[np.int64]) -> Texts:  # noqa: ANN401
-    """Return values as JSON, absent where there is no such column; dates as ISO 8601."""
-    if column is None:
-        return Texts.from_list([""] * len(rows))
-    values = column.to_pylist()
-    return Texts.from_list([json.dumps(values[row], default=lambda date: date.isoformat()) for row in rows.tolist()])
+def column_as_json(column: Any) -> Texts:  # noqa: ANN401
+    """Return the values of an Arrow column as JSON; dates as ISO 8601."""
+    return Texts.from_list([json.dumps(value, default=_iso_date) for value in column.to_pylist()])
+
+
+def _iso_date(value: Any) -> str:  # noqa: ANN401
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
 def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401

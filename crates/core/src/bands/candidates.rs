@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::buckets::{BandBuckets, check_rows, unpack};
-use super::position_set::PositionSet;
+use super::buckets::{BandBuckets, Slice, check_layout, num_members};
+use super::position_set::{PositionSet, push_bits};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
@@ -94,8 +94,17 @@ impl BandBuckets {
                 format!("{} states; the range ends at {}", states.len(), range.end),
             ));
         }
-        // Earlier positions lie before the range's end.
-        check_rows(&signatures, &order[..range.end])?;
+        check_layout(&signatures)?;
+        if signatures.len() != self.num_rows {
+            return Err(Error::invalid(
+                "signatures",
+                format!(
+                    "{} rows; the buckets were built of {}",
+                    signatures.len(),
+                    self.num_rows
+                ),
+            ));
+        }
         let request = Request {
             buckets: self,
             signatures,
@@ -123,6 +132,52 @@ impl BandBuckets {
     }
 }
 
+impl BandBuckets {
+    /// Distinct members of the slices, ascending.
+    fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
+        let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
+        let Scratch { seen, found } = scratch;
+        if num_entries <= FEW_ENTRIES || num_entries * 16 < seen.summary_len() {
+            self.sort_distinct(slices, found);
+        } else {
+            self.mark_distinct(slices, seen);
+            seen.drain_into(found);
+        }
+    }
+
+    fn sort_distinct(&self, slices: &[u64], found: &mut Vec<u32>) {
+        for &slice in slices {
+            match self.unpack(slice) {
+                Slice::Few(members) => found.extend_from_slice(members),
+                Slice::Full(chunks) => {
+                    for chunk in chunks {
+                        push_bits(chunk.word, chunk.bits, found);
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+    }
+
+    fn mark_distinct(&self, slices: &[u64], seen: &mut PositionSet) {
+        for &slice in slices {
+            match self.unpack(slice) {
+                Slice::Few(members) => {
+                    for &member in members {
+                        seen.insert(member);
+                    }
+                }
+                Slice::Full(chunks) => {
+                    for chunk in chunks {
+                        seen.insert_word(chunk.word, chunk.bits);
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl Request<'_> {
     fn pairs_of(&self, scratch: &mut Scratch, range: Range<usize>) -> Pairs {
         let mut pairs = Pairs::default();
@@ -133,65 +188,46 @@ impl Request<'_> {
                 continue;
             }
             scratch.found.clear();
-            self.find_distinct(slices, scratch);
+            self.buckets.find_distinct(slices, scratch);
             pairs.num_considered += scratch.found.len() as u64;
             if let Some(states) = self.states {
                 scratch
                     .found
                     .retain(|&earlier| states[earlier as usize] != REMOVED);
             }
-            self.keep_likely(later, &scratch.found, &mut pairs);
+            self.keep_likely(later, &mut scratch.found);
+            let num_kept = scratch.found.len();
+            pairs
+                .later
+                .extend(std::iter::repeat_n(later as u32, num_kept));
+            pairs.earlier.extend_from_slice(&scratch.found);
         }
         pairs
     }
 
-    /// Distinct members of the slices, ascending.
-    fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
-        let num_entries: usize = slices.iter().map(|&slice| unpack(slice).1).sum();
-        let Scratch { seen, found } = scratch;
-        let members = |slice: u64| {
-            let (start, length) = unpack(slice);
-            &self.buckets.members[start..start + length]
-        };
-        if num_entries <= FEW_ENTRIES || num_entries * 16 < seen.summary_len() {
-            for &slice in slices {
-                found.extend_from_slice(members(slice));
-            }
-            found.sort_unstable();
-            found.dedup();
-        } else {
-            for &slice in slices {
-                for &member in members(slice) {
-                    seen.insert(member);
-                }
-            }
-            seen.drain_into(found);
-        }
-    }
-
-    /// Appends the pairs of `later` that have enough equal slots.
-    fn keep_likely(&self, later: usize, found: &[u32], pairs: &mut Pairs) {
+    /// Leaves those that have enough equal slots with `later`.
+    fn keep_likely(&self, later: usize, found: &mut Vec<u32>) {
         if self.min_equal == 0 {
-            pairs.later.extend(found.iter().map(|_| later as u32));
-            pairs.earlier.extend_from_slice(found);
             return;
         }
         let row_bytes = self.signatures.num_slots * self.signatures.slot_bytes;
         let later_row = self.order[later] as usize;
-        for (i, &earlier) in found.iter().enumerate() {
+        let mut num_kept = 0;
+        for i in 0..found.len() {
             if let Some(&ahead) = found.get(i + LOOKAHEAD) {
                 let start = self.order[ahead as usize] as usize * row_bytes;
                 for line in 0..row_bytes.div_ceil(CACHE_LINE).min(PREFETCHED_LINES) {
                     prefetch_read(self.signatures.bytes, start + line * CACHE_LINE);
                 }
             }
+            let earlier = found[i];
             let earlier_row = self.order[earlier as usize] as usize;
             let num_equal = self.signatures.num_equal(later_row, earlier_row, self.isa);
-            if num_equal >= self.min_equal {
-                pairs.later.push(later as u32);
-                pairs.earlier.push(earlier);
-            }
+            // Whether a pair passes cannot be foretold: no branch on it.
+            found[num_kept] = earlier;
+            num_kept += usize::from(num_equal >= self.min_equal);
         }
+        found.truncate(num_kept);
     }
 }
 
@@ -208,4 +244,42 @@ fn concatenate(parts: Vec<Pairs>) -> Pairs {
         all.num_considered += part.num_considered;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    #[test]
+    fn sorting_and_marking_find_the_same() {
+        let n = 2000_u32;
+        // Slots of two values: buckets are full at every level, and partly filled ones occur.
+        let bytes: Vec<u8> = (0..u64::from(n) * 8)
+            .map(|i| (mix64(i) % 2) as u8)
+            .collect();
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 8,
+            slot_bytes: 1,
+        };
+        let order: Vec<u32> = (0..n).collect();
+        let stop = AtomicBool::new(false);
+        let buckets = BandBuckets::build(signatures, &order, 4, 2, 1, &stop).unwrap();
+        let mut seen = PositionSet::new(n as usize);
+        let mut num_full = 0;
+        for later in 0..n as usize {
+            let slices = &buckets.slices[buckets.offsets[later]..buckets.offsets[later + 1]];
+            let (mut sorted, mut marked) = (Vec::new(), Vec::new());
+            buckets.sort_distinct(slices, &mut sorted);
+            buckets.mark_distinct(slices, &mut seen);
+            seen.drain_into(&mut marked);
+            assert_eq!(sorted, marked);
+            num_full += slices
+                .iter()
+                .filter(|&&slice| matches!(buckets.unpack(slice), Slice::Full(_)))
+                .count();
+        }
+        assert!(num_full > 1000);
+    }
 }

@@ -49,3 +49,28 @@ impl BandKey {
         xxh3_64_with_seed(&self.joined, self.seed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hashes_of_the_slots_of_the_band_taken_cyclically() {
+        let bytes: Vec<u8> = (0..10).collect();
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 5,
+            slot_bytes: 2,
+        };
+        // Slots 2 and 3; then 2, 3, 4, 0; then all five, from 2 on. Seeds are band * 256 + level.
+        let expected: [(u32, &[u8], u64); 3] = [
+            (0, &[4, 5, 6, 7], 256),
+            (1, &[4, 5, 6, 7, 8, 9, 0, 1], 257),
+            (2, &[4, 5, 6, 7, 8, 9, 0, 1, 2, 3], 258),
+        ];
+        for (level, slots, seed) in expected {
+            let key = BandKey::new(&signatures, 1, 2, level).of(signatures.row(0));
+            assert_eq!(key, xxh3_64_with_seed(slots, seed), "{level}");
+        }
+    }
+}

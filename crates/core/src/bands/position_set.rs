@@ -24,8 +24,14 @@ impl PositionSet {
 
     #[inline(always)]
     pub(super) fn insert(&mut self, position: u32) {
-        let word = position as usize / 64;
-        self.words[word] |= 1 << (position % 64);
+        self.insert_word(position / 64, 1 << (position % 64));
+    }
+
+    /// Inserts position `64 * word + i` for every bit `i` set in `bits`, which is not 0.
+    #[inline(always)]
+    pub(super) fn insert_word(&mut self, word: u32, bits: u64) {
+        let word = word as usize;
+        self.words[word] |= bits;
         self.summary[word / 64] |= 1 << (word % 64);
     }
 
@@ -36,12 +42,17 @@ impl PositionSet {
             while live != 0 {
                 let word = i * 64 + live.trailing_zeros() as usize;
                 live &= live - 1;
-                let mut bits = std::mem::take(&mut self.words[word]);
-                while bits != 0 {
-                    out.push((word * 64) as u32 + bits.trailing_zeros());
-                    bits &= bits - 1;
-                }
+                push_bits(word as u32, std::mem::take(&mut self.words[word]), out);
             }
         }
+    }
+}
+
+/// Appends position `64 * word + i` for every bit `i` set in `bits`.
+#[inline(always)]
+pub(super) fn push_bits(word: u32, mut bits: u64, out: &mut Vec<u32>) {
+    while bits != 0 {
+        out.push(word * 64 + bits.trailing_zeros());
+        bits &= bits - 1;
     }
 }

@@ -1,1 +1,283 @@
+//! The rule of `docs/reference/definitions.md` one document at a time, with hash maps; the sorted build must find the same pairs.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::error::Error;
+use crate::hash::{mix64, xxh3_64_with_seed};
+use crate::isa::Isa;
+use crate::sketch::Signatures;
+use crate::states::{KEPT, REMOVED, UNDECIDED};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Signatures of `n` documents and the width of a slot. `kind` picks how alike they are.
+fn signatures(kind: &str, n: usize, num_slots: usize, slot_bytes: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for row in 0..n as u64 {
+        for slot in 0..num_slots as u64 {
+            let own = mix64(row * 1000 + slot);
+            // Template documents differ from their template in a share of the slots.
+            let of_template = |templates: u64, changed: u64| {
+                if own % 100 < changed {
+                    own >> 8
+                } else {
+                    mix64((row % templates) * 77 + slot)
+                }
+            };
+            let value = match kind {
+                "random" => own,
+                "narrow" => own % 3,
+                "clusters" => of_template(n as u64 / 4, 15),
+                "templates" => of_template(5, 10),
+                "half" if row % 2 == 0 => own,
+                "half" => of_template(5, 3),
+                _ => slot,
+            };
+            bytes.extend_from_slice(&value.to_le_bytes()[..slot_bytes]);
+        }
+    }
+    bytes
+}
+
+/// Keeps buckets of one band and level by key.
+type Online = HashMap<(u32, u32, u64), Vec<u32>>;
+
+/// (later, earlier) pairs and the capped count of documents that arrive one by one.
+fn online(
+    signatures: &Signatures<'_>,
+    order: &[u32],
+    bands: u32,
+    rows: u32,
+) -> (BTreeSet<(u32, u32)>, u64) {
+    let mut buckets = Online::new();
+    let (mut pairs, mut num_capped) = (BTreeSet::new(), 0);
+    for (position, &row) in order.iter().enumerate() {
+        let bytes = signatures.row(row as usize);
+        for band in 0..bands {
+            let mut placed = false;
+            for level in 0..3_u32 {
+                let length = signatures.num_slots.min(rows as usize * 2_usize.pow(level));
+                let mut key_bytes = Vec::new();
+                for i in 0..length {
+                    let slot = (band as usize * rows as usize + i) % signatures.num_slots;
+                    for byte in 0..signatures.slot_bytes {
+                        key_bytes.push(bytes[slot * signatures.slot_bytes + byte]);
+                    }
+                }
+                let key = xxh3_64_with_seed(&key_bytes, u64::from(band * 256 + level));
+                let members = buckets.entry((band, level, key)).or_default();
+                pairs.extend(members.iter().map(|&member| (position as u32, member)));
+                if members.len() < 64 {
+                    members.push(position as u32);
+                    placed = true;
+                    break;
+                }
+            }
+            num_capped += u64::from(!placed);
+        }
+    }
+    (pairs, num_capped)
+}
+
+fn listed(pairs: &Pairs) -> Vec<(u32, u32)> {
+    pairs
+        .later
+        .iter()
+        .copied()
+        .zip(pairs.earlier.iter().copied())
+        .collect()
+}
+
+fn num_equal(signatures: &Signatures<'_>, a: u32, b: u32) -> u32 {
+    let width = signatures.slot_bytes;
+    let row = |i: u32| signatures.row(i as usize).chunks_exact(width);
+    row(a).zip(row(b)).filter(|(x, y)| x == y).count() as u32
+}
+
+fn shuffled(n: usize) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|&i| mix64(u64::from(i) ^ 0xabc));
+    order
+}
+
+#[test]
+fn same_pairs_as_documents_arriving_one_by_one() {
+    // (slots, bytes a slot, bands, rows): also keys that wrap around the end and keys of all slots at every level.
+    let shapes = [
+        (16, 1, 5, 3),
+        (16, 2, 16, 1),
+        (12, 4, 3, 4),
+        (8, 2, 1, 8),
+        (20, 2, 2, 7),
+    ];
+    for (num_slots, slot_bytes, bands, rows) in shapes {
+        for kind in ["random", "narrow", "clusters", "templates", "half", "equal"] {
+            let n = 1500;
+            let bytes = signatures(kind, n, num_slots, slot_bytes);
+            let signatures = Signatures {
+                bytes: &bytes,
+                num_slots,
+                slot_bytes,
+            };
+            let order = shuffled(n);
+            let (expected, num_capped) = online(&signatures, &order, bands, rows);
+            let buckets = BandBuckets::build(signatures, &order, bands, rows, 2, &STOP).unwrap();
+            let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
+            assert_eq!(buckets.num_capped(), num_capped, "{what}");
+            let pairs = buckets
+                .candidates(
+                    signatures,
+                    &order,
+                    0..n as u32,
+                    None,
+                    0,
+                    Isa::best(),
+                    2,
+                    &STOP,
+                )
+                .unwrap();
+            assert!(
+                listed(&pairs) == expected.iter().copied().collect::<Vec<_>>(),
+                "{what}"
+            );
+            assert_eq!(pairs.num_considered, expected.len() as u64, "{what}");
+        }
+    }
+}
+
+#[test]
+fn equal_documents_fill_all_levels() {
+    let n = 200;
+    let bytes = signatures("equal", n, 8, 2);
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots: 8,
+        slot_bytes: 2,
+    };
+    let order: Vec<u32> = (0..n as u32).collect();
+    let buckets = BandBuckets::build(signatures, &order, 2, 4, 1, &STOP).unwrap();
+    // Three levels hold 192; the 8 behind them are capped in both bands.
+    assert_eq!(buckets.num_capped(), 16);
+    let pairs = buckets
+        .candidates(
+            signatures,
+            &order,
+            0..n as u32,
+            None,
+            0,
+            Isa::Plain,
+            1,
+            &STOP,
+        )
+        .unwrap();
+    let mut num_earlier = BTreeMap::new();
+    for later in &pairs.later {
+        *num_earlier.entry(*later).or_insert(0) += 1;
+    }
+    assert_eq!(num_earlier[&63], 63);
+    assert_eq!(num_earlier[&64], 64);
+    assert_eq!(num_earlier[&130], 130);
+    assert_eq!(num_earlier[&199], 192);
+    assert_eq!(buckets.len(), n);
+    assert!(buckets.num_bytes() > 0);
+}
+
+#[test]
+fn ranges_threads_and_instruction_sets_change_nothing() {
+    let (n, num_slots, slot_bytes, bands, rows) = (5000, 16, 2, 5, 3);
+    let bytes = signatures("half", n, num_slots, slot_bytes);
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
+    let order = shuffled(n);
+    let states: Vec<u8> = (0..n).map(|p| [UNDECIDED, KEPT, REMOVED][p % 3]).collect();
+    let min_equal = 16;
+    let (all, _) = online(&signatures, &order, bands, rows);
+    let expected: Vec<(u32, u32)> = all
+        .iter()
+        .copied()
+        .filter(|&(_, earlier)| states[earlier as usize] != REMOVED)
+        .filter(|&(later, earlier)| {
+            num_equal(&signatures, order[later as usize], order[earlier as usize]) >= min_equal
+        })
+        .collect();
+    assert!(expected.len() > 10_000 && expected.len() < all.len() / 2);
+    for isa in Isa::available() {
+        for threads in [1, 2, 7] {
+            let buckets =
+                BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
+            for step in [1, 64, 4096] {
+                if step == 1 && threads > 1 {
+                    continue;
+                }
+                let (mut found, mut num_considered) = (Vec::new(), 0);
+                for start in (0..n as u32).step_by(step) {
+                    let range = start..(start + step as u32).min(n as u32);
+                    let pairs = buckets
+                        .candidates(
+                            signatures,
+                            &order,
+                            range,
+                            Some(&states),
+                            min_equal,
+                            isa,
+                            threads,
+                            &STOP,
+                        )
+                        .unwrap();
+                    found.extend(listed(&pairs));
+                    num_considered += pairs.num_considered;
+                }
+                assert!(found == expected, "{isa:?} {threads} {step}");
+                assert_eq!(num_considered, all.len() as u64);
+            }
+        }
+    }
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
+    match result {
+        Err(Error::InvalidParameter { name, .. }) => name,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn misfits_are_refused() {
+    let bytes = [0_u8; 24];
+    let rows_of = |num_slots, slot_bytes| Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
+    let build = |signatures, order: &[u32], bands, rows| {
+        BandBuckets::build(signatures, order, bands, rows, 1, &STOP)
+    };
+    assert_eq!(refused(build(rows_of(4, 3), &[0], 1, 1)), "signatures");
+    assert_eq!(refused(build(rows_of(0, 2), &[0], 1, 1)), "signatures");
+    assert_eq!(refused(build(rows_of(5, 2), &[0], 1, 1)), "signatures");
+    assert_eq!(refused(build(rows_of(4, 2), &[3], 1, 1)), "order");
+    assert_eq!(refused(build(rows_of(4, 2), &[0], 2, 3)), "bands");
+    assert_eq!(refused(build(rows_of(4, 2), &[0], 0, 3)), "bands");
+    let order = [0, 1, 2];
+    let buckets = build(rows_of(4, 2), &order, 2, 2).unwrap();
+    let ask = |order: &[u32], range, states: Option<&[u8]>| {
+        buckets.candidates(rows_of(4, 2), order, range, states, 0, Isa::Plain, 1, &STOP)
+    };
+    assert_eq!(refused(ask(&order, 0..4, None)), "range");
+    assert_eq!(refused(ask(&order[..2], 0..2, None)), "order");
+    assert_eq!(refused(ask(&order, 0..3, Some(&[0]))), "states");
+    let other = Signatures {
+        bytes: &bytes[..16],
+        num_slots: 4,
+        slot_bytes: 2,
+    };
+    let result = buckets.candidates(other, &order, 0..3, None, 0, Isa::Plain, 1, &STOP);
+    assert_eq!(refused(result), "signatures");
+    assert_eq!(ask(&order, 0..3, None).unwrap().later, [1, 2, 2]);
+    assert!(build(rows_of(4, 2), &[], 2, 2).unwrap().is_empty());
+}

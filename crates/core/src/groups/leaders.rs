@@ -226,7 +226,8 @@ mod tests {
     fn bad_ranges_and_pairs_are_refused_and_change_nothing() {
         let mut leaders = Leaders::new(4);
         leaders.decide(0..2, &[1], &[0], &[0.9], &[]).unwrap();
-        let cases: [(Range<u32>, &[u32], &[u32], &[f64], &[u32]); 8] = [
+        type Call<'a> = (Range<u32>, &'a [u32], &'a [u32], &'a [f64], &'a [u32]);
+        let cases: [Call<'_>; 8] = [
             (0..2, &[], &[], &[], &[]),
             (3..4, &[], &[], &[], &[]),
             (2..5, &[], &[], &[], &[]),

@@ -14,7 +14,8 @@ pub struct Fingerprints<'a> {
 impl Fingerprints<'_> {
     /// Number of fingerprints.
     pub fn len(&self) -> usize {
-        self.words.len() / self.num_words()
+        // A width of 0, which `check` refuses, must not divide by zero.
+        self.words.len() / self.num_words().max(1)
     }
 
     /// Whether there is none.

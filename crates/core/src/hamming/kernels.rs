@@ -1,7 +1,8 @@
 //! Which of eight fingerprints lie within a radius of another?
 //!
 //! One small step for each instruction set. The loops around it are written once, generic and always inlined into a function that
-//! enables the instruction set, so that each gets its own machine code.
+//! enables the instruction set, so that each gets its own machine code. No closure may stand between: it would not inherit the
+//! instruction set, and every intrinsic in it would become a call.
 
 /// Fingerprints that one step compares.
 pub(super) const LANES: usize = 8;
@@ -19,6 +20,25 @@ pub(super) trait Kernel {
         query: &[u64; W],
         within: u32,
     ) -> u8;
+
+    /// Whether any of the eight codes is at distance `within` or less of any query.
+    ///
+    /// # Safety
+    /// As [`Kernel::within8`].
+    #[inline(always)]
+    unsafe fn any_within8<const W: usize, const Q: usize>(
+        codes: *const u64,
+        stride: usize,
+        queries: &[[u64; W]; Q],
+        within: u32,
+    ) -> bool {
+        let mut any = 0;
+        for query in queries {
+            // SAFETY: passed on from the caller.
+            any |= unsafe { Self::within8::<W>(codes, stride, query, within) };
+        }
+        any != 0
+    }
 }
 
 /// Portable.
@@ -108,10 +128,55 @@ mod x86 {
                 !((first | second << 4) as u8)
             }
         }
+
+        // Distances fit 32 bits and the upper halves are 0, so the least of all is taken before one comparison.
+        #[inline(always)]
+        unsafe fn any_within8<const W: usize, const Q: usize>(
+            codes: *const u64,
+            stride: usize,
+            queries: &[[u64; W]; Q],
+            within: u32,
+        ) -> bool {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut least = Self::distances4(codes, stride, &queries[0]);
+                for query in queries {
+                    let first = Self::distances4(codes, stride, query);
+                    let second = Self::distances4(codes.add(4), stride, query);
+                    least = _mm256_min_epu32(least, _mm256_min_epu32(first, second));
+                }
+                let far = _mm256_cmpgt_epi64(least, _mm256_set1_epi64x(i64::from(within)));
+                _mm256_movemask_epi8(far) != -1
+            }
+        }
     }
 
     /// Popcount by VPOPCNTDQ.
     pub struct Avx512;
+
+    impl Avx512 {
+        /// Distances of eight codes as 64-bit numbers.
+        ///
+        /// # Safety
+        /// As [`Kernel::within8`].
+        #[inline(always)]
+        unsafe fn distances8<const W: usize>(
+            codes: *const u64,
+            stride: usize,
+            query: &[u64; W],
+        ) -> __m512i {
+            // SAFETY: the caller's processor has the instructions and the codes are readable.
+            unsafe {
+                let mut distances = _mm512_setzero_si512();
+                for (w, &word) in query.iter().enumerate() {
+                    let code = _mm512_loadu_si512(codes.add(w * stride).cast());
+                    let differing = _mm512_xor_si512(code, _mm512_set1_epi64(word as i64));
+                    distances = _mm512_add_epi64(distances, _mm512_popcnt_epi64(differing));
+                }
+                distances
+            }
+        }
+    }
 
     impl Kernel for Avx512 {
         #[inline(always)]
@@ -123,13 +188,27 @@ mod x86 {
         ) -> u8 {
             // SAFETY: passed on from the caller.
             unsafe {
-                let mut distances = _mm512_setzero_si512();
-                for (w, &word) in query.iter().enumerate() {
-                    let code = _mm512_loadu_si512(codes.add(w * stride).cast());
-                    let differing = _mm512_xor_si512(code, _mm512_set1_epi64(word as i64));
-                    distances = _mm512_add_epi64(distances, _mm512_popcnt_epi64(differing));
+                let limit = _mm512_set1_epi64(i64::from(within));
+                _mm512_cmple_epu64_mask(Self::distances8(codes, stride, query), limit)
+            }
+        }
+
+        // One comparison for all queries: moving masks out of vector registers costs more than the distances.
+        #[inline(always)]
+        unsafe fn any_within8<const W: usize, const Q: usize>(
+            codes: *const u64,
+            stride: usize,
+            queries: &[[u64; W]; Q],
+            within: u32,
+        ) -> bool {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut least = Self::distances8(codes, stride, &queries[0]);
+                for query in &queries[1..] {
+                    least = _mm512_min_epu64(least, Self::distances8(codes, stride, query));
                 }
-                _mm512_cmple_epu64_mask(distances, _mm512_set1_epi64(i64::from(within)))
+                let limit = _mm512_set1_epi64(i64::from(within));
+                _mm512_cmple_epu64_mask(least, limit) != 0
             }
         }
     }

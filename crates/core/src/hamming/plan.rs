@@ -10,18 +10,18 @@ use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
 const NUM_WEIGHTS: usize = BLOCK_BITS as usize + 1;
 
 /// Nanoseconds for comparing one word of one code in a bucket.
-const CANDIDATE_NS: f64 = 0.3;
+const CANDIDATE_NS: f64 = 0.2;
 /// Nanoseconds for putting one code into one table.
 const BUILD_NS: f64 = 10.0;
 /// Nanoseconds for comparing one word of one pair in a scan.
-const SCAN_NS: f64 = 0.12;
+const SCAN_NS: f64 = 0.08;
 
 /// Nanoseconds for looking up one bucket: a cache miss once the tables outgrow the caches.
 fn probe_ns(num_codes: usize) -> f64 {
     match num_codes {
-        ..200_000 => 4.0,
-        200_000..3_000_000 => 10.0,
-        _ => 30.0,
+        ..200_000 => 7.0,
+        200_000..3_000_000 => 25.0,
+        _ => 60.0,
     }
 }
 

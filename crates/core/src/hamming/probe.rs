@@ -57,9 +57,9 @@ impl Neighbours {
         Neighbours { masks, ends }
     }
 
-    /// Masks of weight 1 to `radius`.
+    /// Masks of weight 0 to `radius`, 0 first.
     fn within(&self, radius: u32) -> &[u16] {
-        &self.masks[1..self.ends[radius as usize]]
+        &self.masks[..self.ends[radius as usize]]
     }
 }
 
@@ -125,6 +125,29 @@ struct Probe {
     end: u32,
 }
 
+/// Buckets that were asked for and not compared yet.
+struct Pending {
+    probes: [Probe; NUM_PENDING],
+    len: usize,
+}
+
+impl Pending {
+    /// Takes a bucket in; an empty one is dropped. Returns whether there is no room for another.
+    #[inline(always)]
+    fn push<const W: usize>(&mut self, table: &BlockTable, probe: Probe) -> bool {
+        self.probes[self.len] = probe;
+        if probe.start < probe.end {
+            self.len += 1;
+            for word in 0..W {
+                let first = word * table.codes.stride() + probe.start as usize;
+                prefetch_read(table.codes.data(), first);
+                prefetch_read(table.codes.data(), first + LANES - 1);
+            }
+        }
+        self.len == NUM_PENDING
+    }
+}
+
 /// Searches all tables for the positions of `piece`.
 ///
 /// # Safety
@@ -136,46 +159,38 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
     hits: &mut Vec<u64>,
 ) {
     let codes = &request.tables.codes;
-    let mut pending = [Probe::default(); NUM_PENDING];
+    let mut pending = Pending {
+        probes: [Probe::default(); NUM_PENDING],
+        len: 0,
+    };
     for (rank, table) in request.tables.tables.iter().enumerate() {
         let masks = request.tables.neighbours.within(table.radius);
-        let mut num_pending = 0;
-        let mut push = |probe: Probe| {
-            if probe.start == probe.end {
-                return;
-            }
-            for word in 0..W {
-                let stride = table.codes.stride();
-                prefetch_read(table.codes.data(), word * stride + probe.start as usize);
-            }
-            pending[num_pending] = probe;
-            num_pending += 1;
-            if num_pending == NUM_PENDING {
-                // SAFETY: passed on from the caller.
-                unsafe { compare_buckets::<K, W>(request, rank, &pending, piece.start, hits) };
-                num_pending = 0;
-            }
-        };
         for later in piece.clone() {
             let value = table.block_of(&codes.get::<W>(later as usize));
-            push(Probe {
-                later,
-                start: table.offsets[usize::from(value)],
-                end: table.slots[later as usize],
-            });
-            for mask in masks {
-                let value = usize::from(value ^ mask);
-                push(Probe {
-                    later,
-                    start: table.offsets[value],
-                    end: table.offsets[value + 1],
-                });
+            for &mask in masks {
+                let near = usize::from(value ^ mask);
+                let start = table.offsets[near];
+                // In its own bucket the earlier ones stand before it.
+                let end = if mask == 0 {
+                    table.slots[later as usize]
+                } else {
+                    table.offsets[near + 1]
+                };
+                if pending.push::<W>(table, Probe { later, start, end }) {
+                    // SAFETY: passed on from the caller.
+                    unsafe {
+                        compare_buckets::<K, W>(request, rank, &pending.probes, piece.start, hits);
+                    }
+                    pending.len = 0;
+                }
             }
         }
         // SAFETY: passed on from the caller.
         unsafe {
-            compare_buckets::<K, W>(request, rank, &pending[..num_pending], piece.start, hits);
+            let probes = &pending.probes[..pending.len];
+            compare_buckets::<K, W>(request, rank, probes, piece.start, hits);
         }
+        pending.len = 0;
     }
 }
 
@@ -227,7 +242,7 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
                 }
                 let code = table.codes.get::<W>(member);
                 let differing: [u64; W] = std::array::from_fn(|word| code[word] ^ query[word]);
-                if !before.iter().any(|table| table.finds(&differing)) {
+                if !is_owned(before, &differing) {
                     hits.push(pack_hit(
                         later - piece_start,
                         earlier,
@@ -238,4 +253,10 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
             index += LANES;
         }
     }
+}
+
+/// Whether an earlier table finds the pair.
+#[inline(always)]
+fn is_owned<const W: usize>(before: &[BlockTable], differing: &[u64; W]) -> bool {
+    before.iter().any(|table| table.finds(differing))
 }

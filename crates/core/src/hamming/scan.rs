@@ -34,14 +34,11 @@ pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
             // Tiles begin and end at multiples of LANES, so no code is compared twice.
             for index in (tile..(tile + tile_len).min(last as usize)).step_by(LANES) {
                 let eight = codes.data()[index..].as_ptr();
-                let mut near = [0_u8; NUM_QUERIES];
-                for (near, query) in near.iter_mut().zip(&queries) {
-                    // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
-                    *near = unsafe { K::within8::<W>(eight, codes.stride(), query, within) };
-                }
-                if u32::from_ne_bytes(near) != 0 {
-                    for later in first..=last {
-                        let near = near[(later - first) as usize];
+                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
+                if unsafe { K::any_within8(eight, codes.stride(), &queries, within) } {
+                    for (later, query) in (first..=last).zip(&queries) {
+                        // SAFETY: as above.
+                        let near = unsafe { K::within8(eight, codes.stride(), query, within) };
                         report::<W>(request, later, index as u32, near, piece.start, hits);
                     }
                 }

@@ -66,10 +66,16 @@ pub(super) struct Request<'a> {
     pub(super) states: Option<&'a [u8]>,
 }
 
+/// Bits of a packed hit below the later position, and below the earlier one.
+const LATER_SHIFT: u32 = 48;
+const EARLIER_SHIFT: u32 = 16;
+
 /// A hit, ordered by (later, earlier): later position counted from the start of the piece (16 bits), earlier position (32), distance (16).
 #[inline(always)]
 pub(super) fn pack_hit(later_in_piece: u32, earlier: u32, distance: u32) -> u64 {
-    u64::from(later_in_piece) << 48 | u64::from(earlier) << 16 | u64::from(distance)
+    u64::from(later_in_piece) << LATER_SHIFT
+        | u64::from(earlier) << EARLIER_SHIFT
+        | u64::from(distance)
 }
 
 impl HammingTables {
@@ -230,9 +236,34 @@ impl Request<'_> {
         } else {
             run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece: Range<u32>, out: &mut Vec<u64>));
         }
-        hits.sort_unstable();
-        hits
+        sort_hits(&hits)
     }
+}
+
+/// The hits of a piece in ascending order.
+///
+/// Counted into order of the later position first: the hits of one position come nearly sorted, those of a piece do not.
+fn sort_hits(hits: &[u64]) -> Vec<u64> {
+    let mut next = [0; GRAIN];
+    for hit in hits {
+        next[(hit >> LATER_SHIFT) as usize] += 1;
+    }
+    let mut total = 0;
+    for slot in &mut next {
+        total += std::mem::replace(slot, total);
+    }
+    let mut sorted = vec![0; hits.len()];
+    for &hit in hits {
+        let slot = &mut next[(hit >> LATER_SHIFT) as usize];
+        sorted[*slot] = hit;
+        *slot += 1;
+    }
+    for of_one in sorted.chunk_by_mut(|a, b| a >> LATER_SHIFT == b >> LATER_SHIFT) {
+        if !of_one.is_sorted() {
+            of_one.sort_unstable();
+        }
+    }
+    sorted
 }
 
 fn concatenate(parts: &[(u32, Vec<u64>)]) -> HammingPairs {
@@ -245,10 +276,10 @@ fn concatenate(parts: &[(u32, Vec<u64>)]) -> HammingPairs {
     for (start, hits) in parts {
         pairs
             .later
-            .extend(hits.iter().map(|hit| start + (hit >> 48) as u32));
+            .extend(hits.iter().map(|hit| start + (hit >> LATER_SHIFT) as u32));
         pairs
             .earlier
-            .extend(hits.iter().map(|hit| (hit >> 16) as u32));
+            .extend(hits.iter().map(|hit| (hit >> EARLIER_SHIFT) as u32));
         pairs
             .distance
             .extend(hits.iter().map(|hit| *hit as u32 & 0xffff));

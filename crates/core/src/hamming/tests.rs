@@ -8,7 +8,7 @@ use crate::hash::mix64;
 use crate::isa::Isa;
 use crate::states::{KEPT, REMOVED, UNDECIDED};
 
-const STOP: AtomicBool = AtomicBool::new(false);
+static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Codes of several kinds of skew; `kind` picks one.
 fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
@@ -87,7 +87,7 @@ fn shuffled(n: usize, seed: u64) -> Vec<u32> {
 fn both_strategies_list_what_brute_force_lists() {
     for bits in [32, 64, 96, 128, 160, 256] {
         for kind in ["random", "clustered", "templated", "sparse", "equal"] {
-            let n = 400;
+            let n = 200;
             let words = codes(kind, n, bits, u64::from(bits));
             let fingerprints = Fingerprints {
                 words: &words,
@@ -96,6 +96,10 @@ fn both_strategies_list_what_brute_force_lists() {
             let order = shuffled(n, 5);
             let everything = all_pairs(&words, bits, &order, bits);
             for within in (0..=16).chain([24, bits]) {
+                // Every radius at the usual width, a few at the others.
+                if bits != 64 && ![0, 1, 3, 5, 8, 12, 16, 24, bits].contains(&within) {
+                    continue;
+                }
                 let expected: Vec<_> = everything
                     .iter()
                     .copied()

@@ -24,3 +24,8 @@ mod minhash_classical;
 mod simhash_avx2;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx512;
+
+#[cfg(test)]
+mod statistics_tests;
+#[cfg(test)]
+mod tests;

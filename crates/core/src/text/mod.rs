@@ -6,6 +6,8 @@
 mod compose;
 mod normalize;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod utf8;
 mod words;
 

@@ -1,5 +1,7 @@
 //! At most how much can two feature sets share, told without reading their features?
 
+use crate::isa::Isa;
+
 /// Copies of a feature beyond this many have no bit.
 const MAX_COPIES: u32 = 15;
 
@@ -10,28 +12,30 @@ const MIN_BITS_PER_COPY: u64 = 8;
 const MAX_SIZE_BITS: u32 = 26;
 
 /// A bit for each copy of a feature, at a place hashed from feature and copy.
-#[derive(Debug, Clone)]
-pub(super) struct Bitmap {
-    words: Box<[u64]>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bitmap<'a> {
+    /// A power of two many.
+    pub(super) words: &'a [u64],
     /// Total weight less the bits set: copies that share a bit with another or have none.
-    slack: u64,
+    pub(super) slack: u64,
 }
 
-impl Bitmap {
-    pub(super) fn new(features: &[u64], weights: &[u32], total: u64) -> Self {
+impl Bitmap<'_> {
+    /// Words of the bitmap of a set.
+    pub(super) fn num_words(weights: &[u32], total: u64) -> usize {
         let num_copies: u64 = if weights.is_empty() {
             total
         } else {
-            weights
-                .iter()
-                .map(|&weight| u64::from(weight.min(MAX_COPIES)))
-                .sum()
+            let copies = weights.iter().map(|&weight| weight.min(MAX_COPIES));
+            copies.map(u64::from).sum()
         };
-        let size_bits = (num_copies.max(1) * MIN_BITS_PER_COPY)
-            .next_power_of_two()
-            .clamp(64, 1 << MAX_SIZE_BITS);
-        let mut words = vec![0u64; (size_bits / 64) as usize].into_boxed_slice();
-        let mask = size_bits - 1;
+        let size_bits = (num_copies * MIN_BITS_PER_COPY).next_power_of_two();
+        (size_bits.clamp(64, 1 << MAX_SIZE_BITS) / 64) as usize
+    }
+
+    /// Sets the bits of a set in `words` (all 0 before); returns the slack.
+    pub(super) fn fill(words: &mut [u64], features: &[u64], weights: &[u32], total: u64) -> u64 {
+        let mask = words.len() as u64 * 64 - 1;
         let mut set = |feature: u64, copy: u32| {
             let bit = place(feature, copy) & mask;
             words[(bit / 64) as usize] |= 1 << (bit % 64);
@@ -43,14 +47,7 @@ impl Bitmap {
             }
         }
         let num_set: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
-        Bitmap {
-            words,
-            slack: total - num_set,
-        }
-    }
-
-    pub(super) fn num_bytes(&self) -> usize {
-        size_of_val::<[u64]>(&self.words)
+        total - num_set
     }
 
     /// An upper bound of the sum of the lesser weights over the features shared with another set.
@@ -63,7 +60,8 @@ impl Bitmap {
     ///
     /// A larger bitmap is folded to the size of the smaller by `or` of its parts: places are taken
     /// modulo the size, so the result is the bitmap of that size, with a slack to match.
-    pub(super) fn bound(&self, other: &Bitmap) -> u64 {
+    #[inline(always)]
+    pub(super) fn bound(self, other: Bitmap<'_>) -> u64 {
         let (small, large) = if self.words.len() <= other.words.len() {
             (self, other)
         } else {
@@ -71,12 +69,12 @@ impl Bitmap {
         };
         let mut num_common = 0;
         if small.words.len() == large.words.len() {
-            for (a, b) in small.words.iter().zip(&large.words) {
+            for (a, b) in small.words.iter().zip(large.words) {
                 num_common += u64::from((a & b).count_ones());
             }
             return num_common + small.slack.min(large.slack);
         }
-        let mut num_lost: u64 = large.slack;
+        let mut num_lost = large.slack;
         for (i, a) in small.words.iter().enumerate() {
             let mut folded = 0;
             let mut num_set = 0;
@@ -89,6 +87,36 @@ impl Bitmap {
         }
         num_common + small.slack.min(num_lost)
     }
+}
+
+/// [`Bitmap::bound`] with the instruction set given; the result is the same for each.
+#[inline]
+pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
+    match isa {
+        Isa::Plain => a.bound(b),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { bound_avx2(a, b) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { bound_avx512(a, b) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => a.bound(b),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn bound_avx2(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
+    a.bound(b)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt"
+)]
+fn bound_avx512(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
+    a.bound(b)
 }
 
 /// Where the bit of a copy (from 0) of a feature goes, before the size is applied.

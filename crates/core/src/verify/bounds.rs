@@ -50,6 +50,41 @@ impl Formula {
         self.measure == Measure::Cosine
     }
 
+    /// The similarity that no sum changes: where either set is empty.
+    #[inline]
+    pub(super) fn fixed(&self) -> Option<f64> {
+        self.fixed
+    }
+
+    /// The least sum whose similarity reaches the threshold, or `max_sum + 1` where none up to `max_sum` does.
+    ///
+    /// The estimate may be off by rounding; the formula itself decides, so that `sum >= needed` and
+    /// `similarity(sum) >= threshold` are the same.
+    #[inline]
+    pub(super) fn needed(&self, threshold: f64, max_sum: u64) -> u64 {
+        // Thresholds out of reach, and those that all reach, would lead the estimate astray.
+        if self.similarity(u128::from(max_sum)) < threshold {
+            return max_sum + 1;
+        }
+        if threshold <= 0.0 {
+            return 0;
+        }
+        let estimate = match self.measure {
+            Measure::Jaccard => threshold / (1.0 + threshold) * self.whole as f64,
+            Measure::Containment => threshold * self.whole as f64,
+            Measure::Cosine => threshold * self.root,
+        };
+        // The cast brings negative numbers to 0 and great ones to the greatest integer.
+        let mut needed = (estimate.ceil() as u64).min(max_sum + 1);
+        while needed > 0 && self.similarity(u128::from(needed - 1)) >= threshold {
+            needed -= 1;
+        }
+        while needed <= max_sum && self.similarity(u128::from(needed)) < threshold {
+            needed += 1;
+        }
+        needed
+    }
+
     /// The similarity at a shared sum. Non-decreasing in `sum`, up to the greatest possible sum.
     #[inline]
     pub(super) fn similarity(&self, sum: u128) -> f64 {

@@ -5,22 +5,27 @@ use crate::isa::Isa;
 use super::Measure;
 use super::bitmap::Bitmap;
 use super::bounds::Formula;
-use super::intersect;
+use super::intersect::{self, Side};
 
 /// The distinct features of a document, sorted, with their weights.
 ///
 /// About 8 bytes a feature, 4 more where weights differ from 1, and 1 to 2 bytes a copy for the bitmap.
 #[derive(Debug, Clone)]
 pub struct FeatureSet {
-    pub(super) features: Box<[u64]>,
-    /// Empty where every weight is 1.
-    pub(super) weights: Box<[u32]>,
+    /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by
+    /// repeating the last. One allocation, so that measuring a pair misses the cache less.
+    data: Box<[u64]>,
+    /// Empty where every weight is 1, else padded as the features are.
+    weights: Box<[u32]>,
+    num_bitmap_words: u32,
+    num_features: u32,
+    max_weight: u32,
+    /// See [`Bitmap`].
+    slack: u64,
     /// Sum of the weights.
     pub(super) total: u64,
     /// Sum of the squared weights.
     pub(super) norm: u128,
-    pub(super) max_weight: u32,
-    pub(super) bitmap: Bitmap,
 }
 
 impl FeatureSet {
@@ -28,10 +33,10 @@ impl FeatureSet {
     ///
     /// `weights` is empty (each feature weighs 1) or as long as `features`. Repeated features count
     /// once without weights; with weights, their weights add up (at most to `u32::MAX`). A feature of
-    /// weight 0 is absent.
+    /// weight 0 is absent. Cost: about 3 us for 400 features, twice that with weights.
     ///
     /// # Panics
-    /// When `weights` has another length than `features`.
+    /// When `weights` has another length than `features`, or there are 2^32 features or more.
     pub fn new(features: &[u64], weights: &[u32]) -> Self {
         assert!(
             weights.is_empty() || weights.len() == features.len(),
@@ -39,43 +44,58 @@ impl FeatureSet {
             weights.len(),
             features.len()
         );
-        let (features, weights) = if weights.iter().all(|&weight| weight == 1) {
+        assert!(
+            u32::try_from(features.len()).is_ok(),
+            "2^32 features or more"
+        );
+        let (mut features, mut weights) = if weights.iter().all(|&weight| weight == 1) {
             sorted_features(features, !weights.is_empty())
         } else {
             sorted_pairs(features, weights)
         };
+        let num_features = features.len();
         let (total, norm, max_weight) = if weights.is_empty() {
-            let len = features.len() as u64;
+            let len = num_features as u64;
             (len, u128::from(len), u32::from(len > 0))
         } else {
+            let wide = || weights.iter().map(|&weight| u64::from(weight));
             (
-                weights.iter().map(|&weight| u64::from(weight)).sum(),
-                weights
-                    .iter()
-                    .map(|&weight| u128::from(weight) * u128::from(weight))
-                    .sum(),
+                wide().sum(),
+                wide().map(|weight| u128::from(weight * weight)).sum(),
                 weights.iter().copied().max().unwrap_or(0),
             )
         };
-        let bitmap = Bitmap::new(&features, &weights, total);
+        let num_bitmap_words = Bitmap::num_words(&weights, total);
+        let padded_len = num_features.next_multiple_of(Side::LANES);
+        let mut data = vec![0u64; num_bitmap_words + padded_len].into_boxed_slice();
+        let slack = Bitmap::fill(&mut data[..num_bitmap_words], &features, &weights, total);
+        if let Some(&last) = features.last() {
+            features.resize(padded_len, last);
+            data[num_bitmap_words..].copy_from_slice(&features);
+        }
+        if let Some(&last) = weights.last() {
+            weights.resize(padded_len, last);
+        }
         FeatureSet {
-            features,
-            weights,
+            data,
+            weights: weights.into_boxed_slice(),
+            num_bitmap_words: num_bitmap_words as u32,
+            num_features: num_features as u32,
+            max_weight,
+            slack,
             total,
             norm,
-            max_weight,
-            bitmap,
         }
     }
 
     /// Number of distinct features.
     pub fn num_features(&self) -> usize {
-        self.features.len()
+        self.num_features as usize
     }
 
     /// Number of distinct features that both sets hold.
     pub fn num_shared(&self, other: &FeatureSet) -> usize {
-        intersect::plain_shared(&self.features, &other.features)
+        intersect::num_shared(self.side(), other.side(), 0, Isa::Plain) as usize
     }
 
     /// The exact similarity of this set (A) and another (B).
@@ -86,25 +106,52 @@ impl FeatureSet {
     /// at any weight. Two empty sets have similarity 1, an empty and another 0.
     pub fn similarity(&self, other: &FeatureSet, measure: Measure) -> f64 {
         let formula = Formula::new(self, other, measure);
-        formula.similarity(intersect::sum(
-            self,
-            other,
+        formula.similarity(intersect::plain_sum(
+            self.side(),
+            other.side(),
             formula.is_product(),
-            Isa::Plain,
         ))
     }
 
     /// Bytes of memory held, the value itself included.
     pub fn num_bytes(&self) -> usize {
         size_of::<FeatureSet>()
-            + size_of_val::<[u64]>(&self.features)
+            + size_of_val::<[u64]>(&self.data)
             + size_of_val::<[u32]>(&self.weights)
-            + self.bitmap.num_bytes()
+    }
+
+    /// Whether every weight is 1.
+    pub(super) fn is_plain(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The greatest weight; 0 for the empty set.
+    pub(super) fn max_weight(&self) -> u32 {
+        self.max_weight
+    }
+
+    /// The features and weights as the kernels read them.
+    #[inline]
+    pub(super) fn side(&self) -> Side<'_> {
+        Side::new(
+            &self.data[self.num_bitmap_words as usize..],
+            &self.weights,
+            self.num_features as usize,
+        )
+    }
+
+    /// The bitmap.
+    #[inline]
+    pub(super) fn bitmap(&self) -> Bitmap<'_> {
+        Bitmap {
+            words: &self.data[..self.num_bitmap_words as usize],
+            slack: self.slack,
+        }
     }
 }
 
 /// Sorts features and drops repeats. `are_weighted`: repeats add up, which needs weights.
-fn sorted_features(features: &[u64], are_weighted: bool) -> (Box<[u64]>, Box<[u32]>) {
+fn sorted_features(features: &[u64], are_weighted: bool) -> (Vec<u64>, Vec<u32>) {
     let mut sorted = features.to_vec();
     sorted.sort_unstable();
     let has_repeats = sorted.windows(2).any(|pair| pair[0] == pair[1]);
@@ -114,11 +161,11 @@ fn sorted_features(features: &[u64], are_weighted: bool) -> (Box<[u64]>, Box<[u3
     if has_repeats {
         sorted.dedup();
     }
-    (sorted.into_boxed_slice(), Box::default())
+    (sorted, Vec::new())
 }
 
 /// Sorts features together with their weights, adds up the weights of repeats and drops those of 0.
-fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Box<[u64]>, Box<[u32]>) {
+fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let mut pairs: Vec<(u64, u32)> = features
         .iter()
         .copied()
@@ -135,7 +182,7 @@ fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Box<[u64]>, Box<[u32]>) {
     });
     let features = pairs.iter().map(|&(feature, _)| feature).collect();
     if pairs.iter().all(|&(_, weight)| weight == 1) {
-        return (features, Box::default());
+        return (features, Vec::new());
     }
     (features, pairs.iter().map(|&(_, weight)| weight).collect())
 }

@@ -2,24 +2,102 @@
 
 use crate::isa::Isa;
 
-use super::feature_set::FeatureSet;
+/// One side of an intersection: sorted distinct features and their weights.
+///
+/// Both slices may be padded to a multiple of [`Side::LANES`] by repeating the last element, so that
+/// vector kernels load whole vectors. Padding on one side is masked; on the other a repeat changes nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side<'a> {
+    padded_features: &'a [u64],
+    /// Empty where every weight is 1.
+    padded_weights: &'a [u32],
+    len: usize,
+}
 
-/// The sum over the shared features of the lesser weight, or of the product of the weights.
-pub(super) fn sum(a: &FeatureSet, b: &FeatureSet, is_product: bool, _isa: Isa) -> u128 {
-    if a.weights.is_empty() && b.weights.is_empty() {
-        return plain_shared(&a.features, &b.features) as u128;
+impl<'a> Side<'a> {
+    /// Padded lengths are a multiple of this.
+    pub(super) const LANES: usize = 8;
+
+    /// A side of `len` features.
+    ///
+    /// # Panics
+    /// Where a slice is not padded, as kernels read whole vectors without further checks.
+    #[inline]
+    pub(super) fn new(padded_features: &'a [u64], padded_weights: &'a [u32], len: usize) -> Self {
+        let padded_len = len.next_multiple_of(Self::LANES);
+        assert!(padded_features.len() == padded_len);
+        assert!(padded_weights.is_empty() || padded_weights.len() == padded_len);
+        Side {
+            padded_features,
+            padded_weights,
+            len,
+        }
     }
-    plain_sum(a, b, is_product)
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn padded_features(&self) -> &'a [u64] {
+        self.padded_features
+    }
+
+    #[inline]
+    pub(super) fn padded_weights(&self) -> &'a [u32] {
+        self.padded_weights
+    }
+
+    fn features(&self) -> &'a [u64] {
+        &self.padded_features[..self.len]
+    }
+
+    fn weight(&self, i: usize) -> u32 {
+        self.padded_weights.get(i).copied().unwrap_or(1)
+    }
+}
+
+/// Number of shared features, or any number below `needed` where there are fewer than that.
+pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
+    match isa {
+        Isa::Plain => plain_shared(a, b),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => plain_shared(a, b),
+    }
+}
+
+/// The sum over the shared features of the lesser weight, or of the product of the weights
+/// (`is_product`), where that is below 2^64.
+pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
+    match isa {
+        Isa::Plain => plain_sum(a, b, is_product) as u64,
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2 => unsafe { super::intersect_avx2::sum(a, b, is_product) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Isa::Avx512 => unsafe { super::intersect_avx512::sum(a, b, is_product) },
+        #[cfg(not(target_arch = "x86_64"))]
+        _ => plain_sum(a, b, is_product) as u64,
+    }
 }
 
 /// Number of shared features: the oracle of the vector kernels.
 ///
 /// Without branches on the data, since the order of features is random.
-pub(super) fn plain_shared(a: &[u64], b: &[u64]) -> usize {
+fn plain_shared(a: Side<'_>, b: Side<'_>) -> u64 {
+    let (a, b) = (a.features(), b.features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         let (x, y) = (a[i], b[j]);
-        num_shared += usize::from(x == y);
+        num_shared += u64::from(x == y);
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
@@ -27,21 +105,23 @@ pub(super) fn plain_shared(a: &[u64], b: &[u64]) -> usize {
 }
 
 /// The weighted sum: the oracle of the vector kernels.
-pub(super) fn plain_sum(a: &FeatureSet, b: &FeatureSet, is_product: bool) -> u128 {
+pub(super) fn plain_sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u128 {
+    let (x, y) = (a.features(), b.features());
     let (mut i, mut j, mut sum) = (0, 0, 0u128);
-    let weight = |set: &FeatureSet, i: usize| set.weights.get(i).copied().unwrap_or(1);
-    while i < a.features.len() && j < b.features.len() {
-        let (x, y) = (a.features[i], b.features[j]);
-        if x == y {
-            let (v, w) = (weight(a, i), weight(b, j));
+    while i < x.len() && j < y.len() {
+        if x[i] == y[j] {
+            let (v, w) = (a.weight(i), b.weight(j));
             sum += if is_product {
                 u128::from(v) * u128::from(w)
             } else {
                 u128::from(v.min(w))
             };
+            (i, j) = (i + 1, j + 1);
+        } else if x[i] < y[j] {
+            i += 1;
+        } else {
+            j += 1;
         }
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
     }
     sum
 }

@@ -8,6 +8,10 @@ mod bitmap;
 mod bounds;
 mod feature_set;
 mod intersect;
+#[cfg(target_arch = "x86_64")]
+mod intersect_avx2;
+#[cfg(target_arch = "x86_64")]
+mod intersect_avx512;
 mod pairs;
 
 pub use aligned::{Hunk, aligned_diff};
@@ -42,3 +46,6 @@ impl Measure {
             .find(|measure| measure.name() == name)
     }
 }
+
+#[cfg(test)]
+mod tests;

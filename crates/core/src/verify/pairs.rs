@@ -7,6 +7,7 @@ use crate::isa::Isa;
 use crate::parallel::map_ranges;
 
 use super::Measure;
+use super::bitmap;
 use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
@@ -65,6 +66,11 @@ impl FeatureSets {
     /// Bytes of memory held, without what the allocator adds.
     pub fn num_bytes(&self) -> usize {
         self.num_set_bytes + self.sets.capacity() * size_of::<Option<Box<FeatureSet>>>()
+    }
+
+    #[cfg(test)]
+    pub(super) fn num_set_bytes(&self) -> usize {
+        self.num_set_bytes
     }
 
     /// The exact similarity of every pair that reaches the threshold, NaN for the others.
@@ -126,12 +132,58 @@ impl FeatureSets {
 }
 
 /// The similarity if it reaches the threshold, else NaN.
+///
+/// Three looks, each dearer than the one before: sizes, bitmaps, features.
+#[inline]
 fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
     let formula = Formula::new(a, b, measure);
-    let similarity = formula.similarity(intersect::sum(a, b, formula.is_product(), isa));
-    if similarity >= threshold {
-        similarity
+    let decide = |sum: u128| {
+        let similarity = formula.similarity(sum);
+        if similarity >= threshold {
+            similarity
+        } else {
+            f64::NAN
+        }
+    };
+    if formula.fixed().is_some() {
+        return decide(0);
+    }
+    if formula.is_product() && !(a.is_plain() && b.is_plain()) {
+        // A sum of products is at most the greater squared norm.
+        if a.norm.max(b.norm) > u128::from(u64::MAX) {
+            return decide(intersect::plain_sum(a.side(), b.side(), true));
+        }
+        let bound = product_bound(a, b, bitmap::bound(a.bitmap(), b.bitmap(), isa));
+        if formula.similarity(bound) < threshold {
+            return f64::NAN;
+        }
+        return decide(u128::from(intersect::sum(a.side(), b.side(), true, isa)));
+    }
+    let max_sum = a.total.min(b.total);
+    let needed = formula.needed(threshold, max_sum);
+    if needed > max_sum || bitmap::bound(a.bitmap(), b.bitmap(), isa) < needed {
+        return f64::NAN;
+    }
+    let sum = if a.is_plain() && b.is_plain() {
+        intersect::num_shared(a.side(), b.side(), needed, isa)
+    } else {
+        intersect::sum(a.side(), b.side(), false, isa)
+    };
+    if sum >= needed {
+        formula.similarity(u128::from(sum))
     } else {
         f64::NAN
     }
+}
+
+/// An upper bound of the sum of products from one of the sum of lesser weights.
+///
+/// A product is the lesser weight times the greater one, which gives the first bound. For the second,
+/// `2ab = a^2 + b^2 - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals less twice
+/// the sum of the lesser weights.
+fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
+    let min_bound = min_bound.min(a.total).min(b.total);
+    let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));
+    let num_apart = u128::from(a.total + b.total - 2 * min_bound);
+    by_weight.min((a.norm + b.norm - num_apart) / 2)
 }

@@ -1,0 +1,92 @@
+"""The command line: each command is one file, loaded when it is used."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+_COMMANDS = {
+    "dedup": "Decide which documents to keep, with evidence for each that goes.",
+    "pairs": "List every verified pair of near-duplicates.",
+    "compare": "Show how alike two documents are, and where they differ.",
+    "sketch": "Write fingerprints or signatures.",
+    "plan": "Say which bands or radius a threshold needs, and what they find.",
+    "diff": "Say whether two runs gave the same answer.",
+}
+
+_HELP = """Find documents that say the same thing in nearly the same words.
+
+\b
+Examples:
+  likewise dedup articles.jsonl -o out          keep one of each, explain the rest
+  likewise dedup data/ -o out --threshold 0.9   stricter
+  likewise pairs articles.jsonl -o pairs.tsv    only list them
+  likewise compare a.txt b.txt                  how alike are these two?
+
+Input is JSON Lines (.jsonl, .ndjson) or Parquet. `likewise COMMAND --help` has options and examples.
+"""
+
+
+class _LazyGroup(click.Group):
+    """Commands by name, imported when used, so that help costs little."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"likewise.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's call
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"likewise {version('likewise')}")
+        ctx.exit()
+
+
+@click.command(cls=_LazyGroup, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say the version.")
+def group() -> None:
+    """Take a command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: 0 done, 1 failure, 2 usage or input, 130 interrupted.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Without the program's name; those of the process where None.
+    """
+    sys.exit(_status(arguments))
+
+
+def _status(arguments: Sequence[str] | None) -> int:
+    try:
+        status = group.main(arguments, prog_name="likewise", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: nothing was written under a final name", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away; Python must not try to flush to it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        from likewise.cli.terminal import explain
+
+        return explain(error)
+    return status if isinstance(status, int) else 0

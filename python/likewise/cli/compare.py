@@ -1,0 +1,165 @@
+"""``likewise compare``: two documents side by side."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import search_options, take_recipe
+from likewise.cli.terminal import has_colour, printable
+
+if TYPE_CHECKING:
+    from likewise.compare import Comparison, Stretch
+
+_CONTEXT = 60
+_HELP = """Show how alike two documents are, and where they differ.
+
+FILES are two text files; or, with --ids, JSON Lines or Parquet files that hold both documents. Shows every measure, both
+fingerprints with the differing bits marked, what they share, and both texts aligned word by word.
+
+\b
+Examples:
+  likewise compare a.txt b.txt
+  likewise compare articles.jsonl --ids 17 23
+  likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
+"""
+
+
+@click.command("compare", help=_HELP)
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option("--ids", nargs=2, metavar="X Y", help="Compare these two documents of the FILES.")
+@click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: field of the text.  [default: text]")
+@click.option("--id-field", metavar="NAME", help="With --ids: field of the id.  [default: id where there is one]")
+@search_options
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def command(
+    files: tuple[str, ...],
+    ids: tuple[str, str] | None,
+    text_field: tuple[str, ...],
+    id_field: str | None,
+    as_json: bool,  # noqa: FBT001 - click's call
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.compare import compare
+    from likewise.errors import InvalidParameter
+
+    recipe = take_recipe(options)
+    if ids is None:
+        if text_field or id_field:
+            raise InvalidParameter("text_field" if text_field else "id_field", "acts only with --ids")
+        if len(files) != 2:
+            raise InvalidParameter("ids", f"{len(files)} file given; name two text files, or two ids with --ids")
+        texts = [_read_text(Path(name)) for name in files]
+    else:
+        texts = _find(files, ids, text_field, id_field)
+    found = compare(texts[0], texts[1], recipe)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        names = ids or files
+        _show(found, printable(names[0]), printable(names[1]), colour=has_colour(sys.stdout))
+
+
+def _read_text(path: Path) -> str:
+    from likewise.errors import InvalidInput
+
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
+    if "\0" in text:
+        raise InvalidInput("the file holds NUL: it is binary, not text", str(path))
+    return text
+
+
+def _find(
+    files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None
+) -> list[str]:
+    from likewise.io.inputs import find_inputs
+    from likewise.io.lookup import find_texts
+    from likewise.io.source import ReadRules
+
+    rules = ReadRules(text_fields=text_field or ("text",), id_field=id_field)
+    return find_texts(find_inputs(files, rules).files, ids)
+
+
+def _show(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
+    measures, recipe = found.measures, found.recipe
+
+    def say(text: str = "") -> None:
+        click.echo(text, color=colour)
+
+    asked = f"{recipe.measure} >= {recipe.threshold}"
+    if recipe.is_distance_only:
+        asked = f"Hamming distance <= {recipe.within}"
+    say(f"{'match' if found.matches else 'no match'} by {asked}")
+    say()
+    for name, value in (
+        ("jaccard", measures.jaccard),
+        (f"containment of {a} in {b}", measures.containment_a_in_b),
+        (f"containment of {b} in {a}", measures.containment_b_in_a),
+        ("cosine", measures.cosine),
+        ("hamming", measures.hamming),
+        ("jaccard as MinHash estimates it", measures.minhash_estimate),
+    ):
+        say(f"{value:8.4f}  {name}")
+    say()
+    ours, theirs = measures.num_features
+    say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in {a}, {theirs:,} in {b}")
+    for name, shape in zip((a, b), measures.shapes, strict=True):
+        if shape != "full":
+            say(f"{name} is {shape}")
+    say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
+    say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
+    _show_fingerprints(found, a, b, colour=colour)
+    say()
+    for line in _diff_lines(found.alignment):
+        say(line)
+
+
+def _show_fingerprints(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
+    """Show bits 64 a line, the highest first, with a mark under each that differs."""
+    bits = found.measures.bits
+    first, second = (f"{value:0{bits}b}" for value in found.measures.fingerprints)
+    width = max(len(a), len(b), 1)
+    for start in range(0, bits, 64):
+        left, right = first[start : start + 64], second[start : start + 64]
+        marks = "".join("^" if x != y else " " for x, y in zip(left, right, strict=True))
+        for name, row in ((a, left), (b, right)):
+            shown = "".join(
+                click.style(bit, fg="red", bold=True) if mark == "^" else bit for bit, mark in zip(row, marks, strict=True)
+            )
+            click.echo(f"  {name:<{width}}  {shown}", color=colour)
+        click.echo(f"  {'':<{width}}  {marks}".rstrip())
+
+
+def _diff_lines(alignment: "tuple[Stretch, ...]") -> list[str]:
+    """Return the texts as one, words of a alone as [-...-], of b alone as {+...+}, long equal stretches cut."""
+    if all(part.is_same for part in alignment):
+        return ["the words are the same"]
+    pieces = []
+    for number, part in enumerate(alignment):
+        if part.is_same:
+            pieces.append(_shortened(part.a, is_first=number == 0, is_last=number == len(alignment) - 1))
+            continue
+        if part.a:
+            pieces.append(click.style(f"[-{_lines(part.a)}-]", fg="red"))
+        if part.b:
+            pieces.append(click.style(f"{{+{_lines(part.b)}+}}", fg="green"))
+    return "".join(pieces).split("\n")
+
+
+def _shortened(text: str, *, is_first: bool, is_last: bool) -> str:
+    if len(text) <= 2 * _CONTEXT + 5:
+        return _lines(text)
+    start = "" if is_first else _lines(text[:_CONTEXT])
+    end = "" if is_last else _lines(text[-_CONTEXT:])
+    return f"{start} [...] {end}"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(printable(line) for line in text.replace("\r\n", "\n").split("\n"))

@@ -1,0 +1,191 @@
+"""Options that several commands share, and the recipe that they make."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from likewise.dedup import FileRun
+    from likewise.recipe import Recipe
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+_SKETCH = [
+    click.option("--method", type=click.Choice(["minhash", "simhash"]), help="The sketch.  [default: minhash]"),
+    click.option(
+        "--tokens",
+        type=click.Choice(["auto", "word", "char"]),
+        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto]",
+    ),
+    click.option("--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 3]"),
+    click.option(
+        "--weights",
+        type=click.Choice(["none", "count", "log-count"]),
+        help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
+    ),
+    click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
+    click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
+    click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
+    click.option("--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"),
+    click.option("--scheme", type=click.Choice(["bucket", "classical"]), help="MinHash: how slots are filled.  [default: bucket]"),
+]
+_SEARCH = [
+    click.option(
+        "--threshold",
+        type=float,
+        metavar="T",
+        help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
+    ),
+    click.option("--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"),
+    click.option(
+        "--measure",
+        type=click.Choice(["jaccard", "containment", "cosine", "hamming"]),
+        help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
+    ),
+    click.option("--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"),
+    click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
+    click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
+    click.option(
+        "--short-threshold",
+        type=float,
+        metavar="T",
+        help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
+    ),
+]
+_DECISION = [
+    click.option(
+        "--keep",
+        metavar="WHICH",
+        help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
+        "later ones for ties.  [default: first; containment: longest]",
+    ),
+    click.option(
+        "--group",
+        type=click.Choice(["leaders", "components"]),
+        help="leaders: a document goes only for a kept one that it matches. components: whole chains become one.  "
+        "[default: leaders]",
+    ),
+]
+_RECIPE_FILE = click.option(
+    "--recipe",
+    "recipe_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Take the recipe from a JSON file, or from the summary.json of a run.",
+)
+_INPUT = [
+    click.option(
+        "--text-field",
+        multiple=True,
+        metavar="NAME",
+        help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
+    ),
+    click.option("--id-field", metavar="NAME", help="Field of the id.  [default: id where there is one, else file:line]"),
+    click.option(
+        "--on-error",
+        type=click.Choice(["fail", "skip", "keep"]),
+        default="fail",
+        show_default=True,
+        help="Bad rows: stop, list them in errors.jsonl, or pass them through unchanged.",
+    ),
+    click.option(
+        "--duplicate-ids",
+        type=click.Choice(["fail", "allow"]),
+        default="fail",
+        show_default=True,
+        help="Whether two documents may have one id.",
+    ),
+    click.option("--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."),
+    click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"),
+]
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+
+
+def sketch_options(command: _Command) -> _Command:
+    """Add the options that make sketches."""
+    return _add([*_SKETCH, _RECIPE_FILE], command)
+
+
+def search_options(command: _Command) -> _Command:
+    """Add the options that make sketches and find pairs."""
+    return _add([*_SKETCH, *_SEARCH, _RECIPE_FILE], command)
+
+
+def decision_options(command: _Command) -> _Command:
+    """Add all options of a recipe."""
+    return _add([*_SKETCH, *_SEARCH, *_DECISION, _RECIPE_FILE], command)
+
+
+def input_options(command: _Command) -> _Command:
+    """Add the options that say how files are read."""
+    return _add(_INPUT, command)
+
+
+def _add(options: list[Callable[[Any], Any]], command: _Command) -> _Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def take_recipe(options: dict[str, Any]) -> "Recipe":
+    """Return the recipe of a command's options, which are taken out of `options`.
+
+    Raises
+    ------
+    InvalidParameter
+        If an option does not act with the method, or stands beside a recipe file.
+    """
+    from likewise.errors import InvalidParameter
+    from likewise.recipe import Recipe
+    from likewise.recipe_check import FIELDS_OF_METHOD
+
+    names = {"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)}
+    given = {name: options.pop(name) for name in names & set(options)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "slot_bits" in given:
+        given["slot_bits"] = int(given["slot_bits"])
+    recipe_file = options.pop("recipe_file", None)
+    if recipe_file is None:
+        return Recipe.from_options(given.pop("method", "minhash"), **given)
+    if given:
+        raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
+    return Recipe.from_file(recipe_file)
+
+
+def take_run(options: dict[str, Any]) -> "FileRun":
+    """Return how files are read, from a command's options, which are taken out of `options`."""
+    from likewise.dedup import FileRun
+
+    return FileRun(
+        text_fields=tuple(options.pop("text_field")) or ("text",),
+        id_field=options.pop("id_field"),
+        on_error=options.pop("on_error", "fail"),
+        duplicate_ids=options.pop("duplicate_ids", "fail"),
+        max_document_bytes=parse_size("max_document", options.pop("max_document")),
+        threads=options.pop("threads"),
+        stdin=sys.stdin.buffer,
+    )
+
+
+def parse_size(name: str, text: str) -> int:
+    """Return the bytes of a size such as ``64MB`` (decimal units).
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no size.
+    """
+    from likewise.errors import InvalidParameter
+
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?B?)\s*", text.upper())
+    unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
+    if found is None or unit not in _UNITS:
+        raise InvalidParameter(name, f"{text!r} given; it must be a size such as 500kB, 64MB or 1GB")
+    return int(float(found[1]) * _UNITS[unit])

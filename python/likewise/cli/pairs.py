@@ -1,0 +1,55 @@
+"""``likewise pairs``: every verified pair."""
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from likewise.cli.options import INPUTS, QUIET, search_options, input_options, take_recipe, take_run
+from likewise.cli.progress import ShownProgress
+
+_HELP = """List every verified pair of near-duplicates.
+
+INPUT is JSON Lines or Parquet: files, directories, globs, or - for standard input (JSON Lines). The pairs have columns
+doc_id_a, doc_id_b, similarity, distance. For --measure containment a is contained in b, and both directions are listed.
+
+\b
+Examples:
+  likewise pairs articles.jsonl -o pairs.tsv
+  likewise pairs articles.jsonl -o pairs.parquet --threshold 0.7 --recall 0.99
+  likewise pairs notes.jsonl -o - --method simhash --within 6 | sort
+"""
+
+
+@click.command("pairs", help=_HELP)
+@INPUTS
+@click.option("-o", "--out", required=True, metavar="PAIRS", help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout.")
+@search_options
+@input_options
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print counts and seconds as JSON on stdout.")
+def command(
+    inputs: tuple[str, ...],
+    out: str,
+    quiet: bool,  # noqa: FBT001 - click's call
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.dedup import pair_files
+    from likewise.errors import InvalidParameter
+
+    recipe, run = take_recipe(options), take_run(options)
+    if out == "-" and as_json:
+        raise InvalidParameter("json", "does not go with -o -: standard output carries the pairs")
+    with ShownProgress(quiet=quiet) as progress:
+        summary = pair_files(inputs, out, recipe, run=run, progress=progress.report, stdout=sys.stdout.buffer)
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        click.echo(
+            f"{summary['num_pairs']:,} pairs among {summary['num_documents']:,} documents "
+            f"in {summary['timings']['total_s']:.2f} s",
+            err=True,
+        )

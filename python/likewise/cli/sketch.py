@@ -1,0 +1,41 @@
+"""``likewise sketch``: fingerprints or signatures."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli.options import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
+from likewise.cli.progress import ShownProgress
+
+_HELP = """Write the sketch of each document: SimHash fingerprints or MinHash signatures.
+
+Parquet has columns row, doc_id, sketch, is_empty, num_features, and the recipe in its metadata; fingerprints are signed
+64-bit integers of the same bits. A .npy file has the array alone, and the recipe in OUT.recipe.json beside it.
+
+\b
+Examples:
+  likewise sketch articles.jsonl -o sketches.parquet --method simhash --bits 128
+  likewise sketch articles.jsonl -o signatures.npy --num-slots 256
+"""
+
+
+@click.command("sketch", help=_HELP)
+@INPUTS
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="A .parquet or .npy file.")
+@sketch_options
+@input_options
+@QUIET
+def command(inputs: tuple[str, ...], out: Path, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
+    """Run the command."""
+    from likewise.dedup import sketch_files
+    from likewise.errors import InvalidInput
+
+    if out.suffix not in (".parquet", ".npy"):
+        raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))
+    recipe, run = take_recipe(options), take_run(options)
+    with ShownProgress(quiet=quiet) as progress:
+        sketches = sketch_files(inputs, recipe, run=run, progress=progress.report)
+    sketches.write(out)
+    if not quiet:
+        click.echo(f"{len(sketches):,} sketches, sketch_id {recipe.sketch_id}", err=True)

@@ -1,0 +1,65 @@
+"""What people see: errors with a hint, text without control characters, colours only where they belong."""
+
+import os
+import sys
+import traceback
+import unicodedata
+from typing import TextIO
+
+import click
+
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, MissingExtra, RecipeMismatch
+
+_HINTS: dict[type[BaseException], str] = {
+    InvalidParameter: "`likewise COMMAND --help` lists options with their ranges.",
+    RecipeMismatch: "use the same recipe, or another place for the new one.",
+}
+
+
+def printable(text: str) -> str:
+    """Return text with control characters escaped, so that a document cannot steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Return whether a stream takes colours: a terminal, and NO_COLOR is not set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def explain(error: Exception) -> int:
+    """Say on stderr what went wrong and how to go on; return the exit status."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
+        _say(f"{error.filename}: {(error.strerror or str(error)).lower()}", "check the name; quote globs so that likewise expands them.")
+        return 2
+    if isinstance(error, OSError):
+        _say(f"{error.filename or 'system'}: {error.strerror or error}", None)
+        return 1
+    if isinstance(error, LikewiseError):
+        return _explain_ours(error)
+    traceback.print_exc()
+    _say(f"unexpected: {error}", "this is a bug of likewise; the lines above help to find it.")
+    return 1
+
+
+def _explain_ours(error: LikewiseError) -> int:
+    text = str(error)
+    if isinstance(error, InvalidParameter):
+        text = f"--{error.name.replace('_', '-')}: {error.message}"
+    _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
+    return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
+
+
+def _say(text: str, hint: str | None) -> None:
+    colour = has_colour(sys.stderr)
+    click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=colour)
+    if hint:
+        click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=colour)

@@ -1,0 +1,118 @@
+"""Compare: two documents side by side."""
+
+import dataclasses
+import re
+from dataclasses import dataclass
+
+from likewise import _native
+from likewise.measures import Measures, measure
+from likewise.recipe import Recipe
+
+# Words as people see them; in scripts without spaces each character is one, so that a change stays small.
+_UNITS = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+    r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+    r"|\s+|[^\w\s]"
+)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of the alignment.
+
+    Parameters
+    ----------
+    is_same : bool
+        Whether both have the same words here.
+    a, b : str
+        Their texts; one is empty where words were added or left out.
+    """
+
+    is_same: bool
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two texts side by side.
+
+    Parameters
+    ----------
+    measures : Measures
+        How alike they are, by every measure.
+    matches : bool
+        Whether they match by the recipe.
+    recipe : Recipe
+        The recipe, resolved.
+    alignment : tuple of Stretch
+        Both texts, word by word, in order.
+    """
+
+    measures: Measures
+    matches: bool
+    recipe: Recipe
+    alignment: tuple[Stretch, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; fingerprints in hexadecimal, only the stretches that differ."""
+        measures = dataclasses.asdict(self.measures)
+        digits = self.measures.bits // 4
+        measures["fingerprints"] = [f"{value:0{digits}x}" for value in self.measures.fingerprints]
+        measures["minhash_estimate"] = self.measures.minhash_estimate
+        differing = [{"a": part.a, "b": part.b} for part in self.alignment if not part.is_same]
+        return {"matches": self.matches, "measures": measures, "differences": differing, "recipe": self.recipe.to_dict()}
+
+
+def compare(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
+    """Compare two texts: every measure, both fingerprints, and where their words differ.
+
+    Parameters
+    ----------
+    a, b : str
+        The texts.
+    recipe : Recipe, optional
+        Whose features count and what a match is; ``Recipe.minhash()`` where None.
+
+    Returns
+    -------
+    Comparison
+        Measures, verdict, alignment.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> found = likewise.compare("one fine day", "one rainy day")
+    >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
+    (False, [('fine', 'rainy')])
+    """
+    recipe = (recipe or Recipe.minhash()).resolve()
+    measures = measure(a, b, recipe)
+    return Comparison(measures, _matches(measures, recipe), recipe, _align(a, b))
+
+
+def _matches(measures: Measures, recipe: Recipe) -> bool:
+    if "empty" in measures.shapes:
+        return measures.shapes == ("empty", "empty")
+    if recipe.is_distance_only:
+        assert recipe.within is not None and recipe.short_threshold is not None
+        is_near = measures.distance <= recipe.within
+        return is_near and (min(measures.num_features) >= 64 or measures.jaccard >= recipe.short_threshold)
+    assert recipe.threshold is not None
+    if recipe.measure == "containment":
+        return max(measures.containment_a_in_b, measures.containment_b_in_a) >= recipe.threshold
+    return bool(getattr(measures, recipe.measure) >= recipe.threshold)
+
+
+def _align(a: str, b: str) -> tuple[Stretch, ...]:
+    left, right = _UNITS.findall(a), _UNITS.findall(b)
+    stretches = []
+    done_a, done_b = 0, 0
+    for start_a, end_a, start_b, end_b in _native.aligned_diff(left, right):
+        if start_a > done_a:
+            stretches.append(Stretch(True, "".join(left[done_a:start_a]), "".join(right[done_b:start_b])))
+        stretches.append(Stretch(False, "".join(left[start_a:end_a]), "".join(right[start_b:end_b])))
+        done_a, done_b = end_a, end_b
+    if done_a < len(left):
+        stretches.append(Stretch(True, "".join(left[done_a:]), "".join(right[done_b:])))
+    return tuple(stretches)

@@ -1,0 +1,18 @@
+"""The batch pipeline: from texts or files to the documents worth keeping, with evidence.
+
+The only room that knows more than one stage.
+"""
+
+from likewise.dedup.files import FileRun, dedup_files, pair_files, sketch_files, stream_dedup
+from likewise.dedup.memory import Deduplication, dedup, pairs
+
+__all__ = [
+    "Deduplication",
+    "FileRun",
+    "dedup",
+    "dedup_files",
+    "pair_files",
+    "pairs",
+    "sketch_files",
+    "stream_dedup",
+]

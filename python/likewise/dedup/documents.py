@@ -1,0 +1,220 @@
+"""The documents of a run: everything about them but their texts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.errors import InvalidInput
+from likewise.io.evidence import Places
+from likewise.io.source import BadRow, Source
+from likewise.io.spool import Spool
+from likewise.sketch import EMPTY, SHORT
+
+
+@dataclass(frozen=True, eq=False)
+class SpooledPiece:
+    """Which of a piece's texts are in the spool.
+
+    Parameters
+    ----------
+    first_row : int
+        Row of the piece's first document.
+    handle : int
+        The spool's.
+    local : ndarray, int64, optional
+        Documents of the piece that were spooled, rising; all where None.
+    """
+
+    first_row: int
+    handle: int
+    local: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """All documents of a run in input order, as columns.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Where they come from.
+    starts : ndarray of shape (sources + 1,), int64
+        Rows of source i are ``starts[i]:starts[i + 1]``.
+    sketches : ndarray, flat
+        Native sketches end to end.
+    shapes, num_features : ndarray of shape (n,)
+        Full, short or empty; distinct features.
+    digests : ndarray of shape (2n,), uint64
+        Of the feature sets.
+    offsets, lengths, lines : ndarray of shape (n,)
+        Places in the source; lines from 0.
+    ids : Texts
+        Ids, where `has_id`.
+    has_id : ndarray of shape (n,), bool
+        Whether the document brought one.
+    text_lengths : ndarray of shape (n,), uint32, optional
+        Unicode scalars, where `keep` asks.
+    fields : dict of str to list of Texts
+        Further fields as JSON, piece by piece.
+    bad_rows : list of list of BadRow
+        For each source.
+    num_blank : int
+        Blank lines.
+    spool : Spool, optional
+        Texts put aside.
+    spooled : list of SpooledPiece
+        What is in it.
+    """
+
+    sources: Sequence[Source]
+    starts: NDArray[np.int64]
+    sketches: NDArray[Any]
+    shapes: NDArray[np.uint8]
+    num_features: NDArray[np.uint32]
+    digests: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    lines: NDArray[np.uint32]
+    ids: Texts
+    has_id: NDArray[np.bool_]
+    text_lengths: NDArray[np.uint32] | None
+    fields: dict[str, list[Texts]]
+    bad_rows: list[list[BadRow]]
+    num_blank: int
+    spool: Spool | None
+    spooled: list[SpooledPiece]
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Whether each normalised text is empty."""
+        return self.shapes == EMPTY
+
+    @property
+    def num_short(self) -> int:
+        """Documents with fewer tokens than one shingle, empty ones apart."""
+        return int(np.count_nonzero(self.shapes == SHORT))
+
+    def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each row's source."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def texts(self, rows: NDArray[np.int64], parts: int) -> Iterator[tuple[slice, Any]]:
+        """Yield ways to read the texts of rows again: (slice of `rows`, function that reads them).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m,), int64
+            Rising.
+        parts : int
+            Cut what is of one source into so many, for as many threads.
+        """
+        numbers = self.sources_of(rows)
+        bounds = np.searchsorted(numbers, np.arange(len(self.sources) + 1))
+        for number, source in enumerate(self.sources):
+            low, high = int(bounds[number]), int(bounds[number + 1])
+            if low == high:
+                continue
+            if not source.can_read_again:
+                yield from self._spooled_texts(rows, low, high)
+                continue
+            step = max(64, -(-(high - low) // parts))
+            for start in range(low, high, step):
+                part = slice(start, min(start + step, high))
+                yield part, _reader(source, self.offsets[rows[part]], self.lengths[rows[part]])
+
+    def _spooled_texts(self, rows: NDArray[np.int64], low: int, high: int) -> Iterator[tuple[slice, Any]]:
+        firsts = np.array([piece.first_row for piece in self.spooled])
+        numbers = np.searchsorted(firsts, rows[low:high], side="right") - 1
+        for number in np.unique(numbers).tolist():
+            piece = self.spooled[number]
+            start, stop = (low + int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))
+            local = rows[start:stop] - piece.first_row
+            if piece.local is not None:
+                local = np.searchsorted(piece.local, local)
+            yield slice(start, stop), self._spool_reader(piece.handle, local)
+
+    def _spool_reader(self, handle: int, local: NDArray[np.int64]) -> Any:  # noqa: ANN401
+        assert self.spool is not None
+        spool = self.spool
+        return lambda: spool.texts(handle).take(local)
+
+    def field(self, name: str) -> list[str]:
+        """Return a further field of every document as JSON, ``""`` where it is absent."""
+        return [value for part in self.fields[name] for value in part.to_list()]
+
+    def place(self, row: int) -> tuple[str | None, int]:
+        """Return the file of a row, and its line from 1 (in memory: the row from 0)."""
+        source = self.sources[int(self.sources_of(np.array([row]))[0])]
+        return source.name, int(self.lines[row]) + (source.name is not None)
+
+    def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
+        import pyarrow as pa
+
+        if self.has_id[rows].all():
+            return pa.array(self.ids.take(rows)).cast(pa.string())
+        own = self.ids.take(rows).to_list()
+        for i in np.flatnonzero(~self.has_id[rows]).tolist():
+            own[i] = self._made_id(int(rows[i]))
+        return pa.array(own, pa.string())
+
+    def _made_id(self, row: int) -> str:
+        name, line = self.place(row)
+        return str(row) if name is None else f"{name}:{line}"
+
+    def places(self, rows: NDArray[np.int64]) -> Places:
+        """Return where documents are, for the evidence."""
+        import pyarrow as pa
+
+        names = pa.array([source.name for source in self.sources], pa.string())
+        return Places(
+            rows=rows,
+            doc_ids=self.doc_ids(rows),
+            files=names.take(pa.array(self.sources_of(rows))) if len(self.sources) else pa.nulls(len(rows), pa.string()),
+            offsets=self.offsets[rows].astype(np.int64),
+            lengths=self.lengths[rows].astype(np.int64),
+        )
+
+    def check_ids(self) -> None:
+        """Raise InvalidInput, naming both rows, if two documents have the same id."""
+        ids = self.ids
+        if not self.has_id.any():
+            return
+        if not self.has_id.all():
+            made = (self._made_id(row) for row in np.flatnonzero(~self.has_id).tolist())
+            texts = ids.to_list()
+            for row, doc_id in zip(np.flatnonzero(~self.has_id).tolist(), made, strict=True):
+                texts[row] = doc_id
+            ids = Texts.from_list(texts)
+        hashes = np.asarray(ids.hashes())
+        order = np.argsort(hashes, kind="stable")
+        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+        if not len(same):
+            return
+        doubles = []
+        # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
+        for start in same.tolist():
+            first, second = int(order[start]), int(order[start + 1])
+            if ids[first] == ids[second]:
+                doubles.append((second, first))
+        if not doubles:
+            return
+        second, first = min(doubles)
+        (file, line), (other_file, other_line) = self.place(second), self.place(first)
+        where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+        raise InvalidInput(
+            f"the id {ids[second]!r} was already given by {where}; make ids unique, or go by row with --duplicate-ids allow",
+            file,
+            line,
+        )
+
+
+def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:  # noqa: ANN401
+    return lambda: source.read_texts(offsets, lengths)

@@ -1,0 +1,382 @@
+"""Deduplication of files: from names of inputs to an output directory."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup.decision import Decision
+from likewise.dedup.documents import Documents
+from likewise.dedup.pairs import verified_pairs
+from likewise.dedup.priority import keep_needs
+from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
+from likewise.dedup.summary import summarize
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidInput
+from likewise.io.evidence import write_evidence
+from likewise.io.inputs import InputFile, Inputs, find_inputs
+from likewise.io.jsonl import JsonlFile
+from likewise.io.kept import stream_kept, write_kept
+from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.pair_files import PairWriter
+from likewise.io.source import ReadRules
+from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_choice, check_integer
+from likewise.sketch import Sketches, shaped
+from likewise.threads import num_threads
+
+OUTPUTS = ("kept", "evidence")
+
+
+@dataclass(frozen=True)
+class FileRun:
+    """How files are read, beside the recipe.
+
+    Parameters
+    ----------
+    text_fields : tuple of str
+        Dotted names of the text; several are joined with a newline.
+    id_field : str, optional
+        Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    max_document_bytes : int
+        A longer document is a bad row.
+    threads : int, optional
+        Threads at work at once; all processors where None.
+    stdin : binary file, optional
+        What ``-`` among the inputs means.
+    """
+
+    text_fields: tuple[str, ...] = ("text",)
+    id_field: str | None = None
+    on_error: str = "fail"
+    duplicate_ids: str = "fail"
+    max_document_bytes: int = 64_000_000
+    threads: int | None = None
+    stdin: BinaryIO | None = None
+
+    def read_rules(self, recipe: Recipe) -> ReadRules:
+        """Return what is read of each file."""
+        check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)
+        return ReadRules(self.text_fields, self.id_field, keep_needs(recipe.keep)[1], self.max_document_bytes)
+
+    def run_rules(self) -> RunRules:
+        """Return what else the run is asked."""
+        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids)
+
+    def identity(self) -> dict[str, object]:
+        """Return the options that decide what is read, as JSON values."""
+        return {
+            "text_field": list(self.text_fields),
+            "id_field": self.id_field,
+            "on_error": self.on_error,
+            "duplicate_ids": self.duplicate_ids,
+            "max_document": self.max_document_bytes,
+        }
+
+
+def dedup_files(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    write: str = "kept",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Deduplicate JSON Lines and Parquet files into an output directory.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Files, directories, globs, or ``-``.
+    output : path
+        Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
+    recipe : Recipe, optional
+        What a near-duplicate is; ``Recipe.minhash()`` where None.
+    run : FileRun, optional
+        How files are read.
+    write : {"kept", "evidence"}
+        ``evidence`` writes no copies of documents.
+    overwrite : bool
+        Replace a finished run.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    dict
+        The summary, as written.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is bad, an id comes twice, or the output directory is not free.
+    RecipeMismatch
+        If the output holds an unfinished run of other settings.
+
+    Notes
+    -----
+    Nothing has a final name before all is complete.
+
+    Examples
+    --------
+    >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
+    """
+    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    check_choice("output", write, OUTPUTS)
+    target = Path(output)
+    rules, timing = run.run_rules(), Timing()
+    check_free(target, overwrite=overwrite)
+    with _found(inputs, recipe, run, target) as found:
+        identity = {
+            "recipe_id": recipe.recipe_id,
+            "recipe": recipe.to_dict(),
+            "inputs": _stamps(found.files),
+            "output": write,
+            **run.identity(),
+        }
+        with OutputDirectory(target, identity, overwrite=overwrite) as directory:
+            work = directory.work
+            with open_documents(
+                found.files, recipe, rules, work=work, timing=timing, progress=report
+            ) as documents:
+                decision = decided(documents, recipe, rules, timing, report)
+                report(StageStarted("writing", 0, "bytes"))
+                began = Timing.now()
+                with timing.wall("writing"):
+                    _write_bad_rows(documents, work / ERRORS)
+                    write_evidence(evidence(documents, recipe, decision), work / EVIDENCE)
+                    if write == "kept":
+                        for number, file in enumerate(found.files):
+                            offsets, lengths = _kept_places(documents, decision, number, run.on_error)
+                            write_kept(file, work / KEPT / file.name, offsets, lengths, threads=rules.threads)
+                report(StageFinished("writing", Timing.now() - began))
+                _check_unchanged(found.files, identity["inputs"])
+                summary = summarize(documents, recipe, decision, timing)
+                summary |= _about_inputs(found, documents, decision, run, write)
+                (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            directory.finish()
+    return summary
+
+
+def stream_dedup(
+    inputs: Sequence[str | Path] | str | Path,
+    out: BinaryIO,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Deduplicate JSON Lines files and write the kept lines to a stream.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+    out : binary file
+        Takes the kept lines in input order.
+
+    Returns
+    -------
+    dict
+        The summary.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`dedup_files`, and if an input is Parquet.
+    """
+    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    rules, timing = run.run_rules(), Timing()
+    with _found(inputs, recipe, run, None) as found, tempfile.TemporaryDirectory() as work:
+        for file in found.files:
+            if not isinstance(file, JsonlFile):
+                raise InvalidInput("Parquet cannot be written to standard output; name a directory with -o", file.name)
+        with open_documents(
+            found.files, recipe, rules, work=Path(work), timing=timing, progress=report
+        ) as documents:
+            decision = decided(documents, recipe, rules, timing, report)
+            with timing.wall("writing"):
+                for number, file in enumerate(found.files):
+                    stream_kept(file, out, *_kept_places(documents, decision, number, run.on_error))
+                out.flush()
+            summary = summarize(documents, recipe, decision, timing)
+            return summary | _about_inputs(found, documents, decision, run, "kept")
+
+
+def pair_files(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    progress: Progress | None = None,
+    stdout: BinaryIO | None = None,
+) -> dict[str, Any]:
+    """Write every verified pair of the documents in files.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+    output : path
+        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    stdout : binary file, optional
+        What ``-`` means.
+
+    Returns
+    -------
+    dict
+        Counts, recipe and seconds.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`dedup_files`, and if the name ends otherwise.
+    """
+    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    rules, timing = run.run_rules(), Timing()
+    num_pairs = 0
+    with ExitStack() as stack:
+        writer = stack.enter_context(PairWriter(str(output), stdout))
+        found = stack.enter_context(_found(inputs, recipe, run, None))
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
+        )
+        collapsed = ordered(documents, recipe, timing)
+        for batch in verified_pairs(
+            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report
+        ):
+            num_pairs += len(batch.row_a)
+            with timing.wall("writing"):
+                ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
+                writer.write(*ids, batch.similarity, batch.distance)
+        writer.finish()
+        return {
+            "num_documents": len(documents),
+            "num_pairs": num_pairs,
+            "num_bad_rows": sum(map(len, documents.bad_rows)),
+            "num_blank_lines": documents.num_blank,
+            "recall": recipe.stated_recall,
+            "recipe": recipe.to_dict(),
+            "recipe_id": recipe.recipe_id,
+            "timings": timing.to_dict(),
+        }
+
+
+def sketch_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    progress: Progress | None = None,
+) -> Sketches:
+    """Return the sketches of the documents in files, with their ids.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+
+    Returns
+    -------
+    Sketches
+        In input order.
+    """
+    recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
+    timing = Timing()
+    with (
+        _found(inputs, recipe, run, None) as found,
+        tempfile.TemporaryDirectory() as work,
+        open_documents(
+            found.files, recipe, run.run_rules(), work=Path(work), timing=timing, progress=report, needs_texts=False
+        ) as documents,
+    ):
+        return Sketches(
+            shaped(documents.sketches, recipe),
+            recipe,
+            documents.is_empty,
+            documents.num_features,
+            tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),
+        )
+
+
+@contextmanager
+def _found(
+    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
+) -> Iterator[Inputs]:
+    names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    with tempfile.TemporaryDirectory() as work:
+        yield find_inputs(names, run.read_rules(recipe), output=output, stdin=run.stdin, spool_directory=Path(work))
+
+
+def _stamps(files: Sequence[InputFile]) -> list[dict[str, object]]:
+    """Return what tells whether a file is still the same; a copy of standard input has no time of its own."""
+    stamps = []
+    for file in files:
+        stat = file.path.stat()
+        is_copy = str(file.path).startswith(tempfile.gettempdir()) and file.path.name == file.name == "stdin.jsonl"
+        stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": None if is_copy else stat.st_mtime_ns})
+    return stamps
+
+
+def _check_unchanged(files: Sequence[InputFile], stamps: object) -> None:
+    for file, (now, then) in zip(files, zip(_stamps(files), stamps, strict=True), strict=True):  # type: ignore[call-overload]
+        if now != then:
+            raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
+
+
+def _kept_places(
+    documents: Documents, decision: Decision, number: int, on_error: str
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
+    rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
+    kept = decision.kept[rows]
+    offsets, lengths = documents.offsets[rows][kept], documents.lengths[rows][kept]
+    bad = documents.bad_rows[number] if on_error == "keep" else []
+    if bad:
+        offsets = np.concatenate([offsets, np.array([row.offset for row in bad], np.uint64)])
+        lengths = np.concatenate([lengths.astype(np.uint64), np.array([row.length for row in bad], np.uint64)])
+        by_offset = np.argsort(offsets, kind="stable")
+        offsets, lengths = offsets[by_offset], lengths[by_offset]
+    return offsets, lengths
+
+
+def _write_bad_rows(documents: Documents, path: Path) -> None:
+    if not any(documents.bad_rows):
+        return
+    with path.open("w", encoding="utf-8") as file:
+        for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
+            for bad in bad_rows:
+                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
+
+
+def _about_inputs(
+    found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
+) -> dict[str, object]:
+    inputs = []
+    for number, file in enumerate(found.files):
+        rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
+        inputs.append(
+            {
+                "path": file.name,
+                "num_bytes": file.num_bytes,
+                "num_documents": rows.stop - rows.start,
+                "num_kept": int(decision.kept[rows].sum()),
+                "num_bad_rows": len(documents.bad_rows[number]),
+            }
+        )
+    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}

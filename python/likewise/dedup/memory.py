@@ -1,0 +1,249 @@
+"""Deduplication and pairs of texts in memory."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.dedup.documents import Documents
+from likewise.dedup.pairs import verified_pairs
+from likewise.dedup.priority import keep_needs
+from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
+from likewise.dedup.summary import summarize
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.memory import MemorySource
+from likewise.io.parquet import column_as_json
+from likewise.progress import Progress, no_progress
+from likewise.recipe import Recipe
+from likewise.text import as_texts, is_table, table_column
+from likewise.threads import num_threads
+
+
+@dataclass(frozen=True, eq=False)
+class Deduplication:
+    """What :func:`likewise.dedup` found.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n,), bool
+        Whether each document stays.
+    removed : pyarrow.Table
+        The evidence: one row for each removed document, in the order of the input, with columns row, doc_id, file,
+        offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure, similarity, distance, method,
+        recipe_id (and below_threshold where groups are components).
+    summary : dict
+        Counts, recipe, recall, seconds; the first entry says how removals were verified.
+    """
+
+    kept: NDArray[np.bool_]
+    removed: Any
+    summary: dict[str, Any]
+
+
+def dedup(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    keep: str | None = None,
+    ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
+    text_field: str = "text",
+    duplicate_ids: str = "fail",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Deduplication:
+    """Decide which texts stay, with evidence for each that goes.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The documents, in order. Of a table, `text_field` names the column.
+    recipe : Recipe, optional
+        What a near-duplicate is; ``Recipe.minhash()`` where None.
+    keep : str, optional
+        Which of several stays (see :class:`Recipe`), instead of the recipe's own `keep`.
+    ids : list of str or int, Arrow data, or str, optional
+        Ids of the documents, or the column that has them. Where None: a table's column ``id``, else row numbers.
+    text_field : str
+        Column of a table that holds the text.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    threads : int, optional
+        Threads of this call; all processors where None. They change no result.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    Deduplication
+        Mask, evidence and summary.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text, or an id comes twice.
+    InvalidParameter
+        If an option is out of range.
+
+    Notes
+    -----
+    A document is removed only if a kept one matches it, measured on these two. Results are the same for any number
+    of threads and on any processor.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> result = likewise.dedup(["one fine day", "One  fine day!", "another"], likewise.Recipe.minhash(threshold=0.8))
+    >>> result.kept.tolist()
+    [True, False, True]
+    >>> result.removed.column("kept_row").to_pylist()
+    [0]
+    """
+    recipe = _recipe(recipe, keep)
+    timing, report = Timing(), progress or no_progress
+    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
+    with _open(texts, ids, text_field, recipe, rules, timing, report) as documents:
+        decision = decided(documents, recipe, rules, timing, report)
+        removed = evidence(documents, recipe, decision)
+        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing))
+
+
+def pairs(
+    texts: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    ids: Any = None,  # noqa: ANN401
+    text_field: str = "text",
+    duplicate_ids: str = "fail",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Find every pair of texts that match.
+
+    Parameters
+    ----------
+    texts, recipe, ids, text_field, duplicate_ids, threads, progress
+        As for :func:`likewise.dedup`.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row a pair with
+        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter
+        As for :func:`likewise.dedup`.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> found = likewise.pairs(["one fine day", "One fine day!", "another"])
+    >>> found.column("row_a").to_pylist(), found.column("row_b").to_pylist()
+    ([0], [1])
+    """
+    import pyarrow as pa
+
+    recipe = _recipe(recipe, None)
+    timing, report = Timing(), progress or no_progress
+    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
+    with _open(texts, ids, text_field, recipe, rules, timing, report) as documents:
+        collapsed = ordered(documents, recipe, timing)
+        batches = list(
+            verified_pairs(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report)
+        )
+        row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
+        row_b = np.concatenate([np.zeros(0, np.int64), *(batch.row_b for batch in batches)])
+        similarity = np.concatenate([np.zeros(0), *(batch.similarity for batch in batches)])
+        by_row = np.lexsort((row_b, row_a))
+        distances = [batch.distance for batch in batches if batch.distance is not None]
+        distance = pa.nulls(len(row_a), pa.int32())
+        if recipe.method == "simhash":
+            distance = pa.array(np.concatenate([np.zeros(0, np.int32), *distances])[by_row], pa.int32())
+        return pa.table(
+            {
+                "row_a": pa.array(row_a[by_row], pa.int64()),
+                "row_b": pa.array(row_b[by_row], pa.int64()),
+                "doc_id_a": documents.doc_ids(row_a[by_row]),
+                "doc_id_b": documents.doc_ids(row_b[by_row]),
+                "similarity": pa.array(similarity[by_row], pa.float64()),
+                "distance": distance,
+            }
+        )
+
+
+def _recipe(recipe: Recipe | None, keep: str | None) -> Recipe:
+    recipe = recipe or Recipe.minhash()
+    return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
+
+
+@contextlib.contextmanager
+def _open(
+    texts: Any,  # noqa: ANN401
+    ids: Any,  # noqa: ANN401
+    text_field: str,
+    recipe: Recipe,
+    rules: RunRules,
+    timing: Timing,
+    progress: Progress,
+) -> Iterator[Documents]:
+    source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
+    # Texts in memory are never put aside, so that the directory is only a name.
+    work = Path(tempfile.gettempdir())
+    with open_documents([source], recipe, rules, work=work, timing=timing, progress=progress) as documents:
+        yield documents
+
+
+def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> MemorySource:  # noqa: ANN401
+    """Return texts in memory as an input.
+
+    Raises
+    ------
+    InvalidInput
+        If texts and ids differ in number.
+    InvalidParameter
+        If `keep` asks for a field of texts that have none.
+    """
+    is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+    if is_arrow and is_table(texts):
+        import pyarrow as pa
+
+        table = texts if isinstance(texts, pa.Table) else pa.table(texts)
+        name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
+        ids = table_column(table, name) if name is not None else ids
+        extra = {name: column_as_json(table_column(table, name)) for name in fields}
+        batch = as_texts(table, text_field)
+    else:
+        if fields:
+            raise InvalidParameter("keep", f"field {fields[0]!r} is asked for, but only tables and files have fields")
+        if isinstance(ids, str):
+            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
+        extra, batch = {}, as_texts(texts, text_field)
+    id_texts = None if ids is None else _as_ids(ids)
+    if id_texts is not None and len(id_texts) != len(batch):
+        raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
+    return MemorySource(batch, id_texts, extra)
+
+
+def _as_ids(ids: Any) -> Texts:  # noqa: ANN401
+    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        column = pa.chunked_array(ids)
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.large_string())
+        return Texts.from_arrow(column)
+    texts = []
+    for row, value in enumerate(ids):
+        is_number = hasattr(value, "__index__") and not isinstance(value, bool)
+        if not is_number and not isinstance(value, str):
+            raise InvalidInput(f"the id is {value!r}; ids are text or whole numbers", row=row)
+        texts.append(str(value.__index__()) if is_number else value)
+    return Texts.from_list(texts)

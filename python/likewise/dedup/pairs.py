@@ -1,0 +1,157 @@
+"""Every verified pair, the collapsed documents spread out again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup.candidates import Candidates, open_search, position_ranges
+from likewise.dedup.collapse import Collapsed
+from likewise.dedup.documents import Documents
+from likewise.dedup.timing import Timing
+from likewise.dedup.verification import Verifier
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe import Recipe
+
+# Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
+_PAIRS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """Some verified pairs.
+
+    Parameters
+    ----------
+    row_a, row_b : ndarray of shape (m,), int64
+        Rows, ``row_a < row_b``; for containment a is contained in b, in either order.
+    similarity : ndarray of shape (m,), float64
+        By the recipe's measure.
+    distance : ndarray of shape (m,), int32, optional
+        Hamming distance; None for MinHash.
+    """
+
+    row_a: NDArray[np.int64]
+    row_b: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int32] | None
+
+
+def verified_pairs(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+) -> Iterator[PairBatch]:
+    """Yield every verified pair once (containment: each direction that reaches the threshold).
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents, sketched.
+    collapsed : Collapsed
+        Positions in order of priority.
+    recipe : Recipe
+        Resolved.
+    threads : int
+        Threads of each call.
+    timing, progress
+        Take seconds and events.
+
+    Yields
+    ------
+    PairBatch
+        In the order of the later document's priority: independent of threads and of how the work is cut.
+    """
+    members = _Members(collapsed)
+    num_positions = len(collapsed.order)
+    progress(StageStarted("pairing", num_positions, "documents"))
+    began = Timing.now()
+    yield from members.empty_pairs(recipe)
+    with timing.wall("candidates"):
+        search = open_search(documents, collapsed, recipe, threads)
+    with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
+        for low, high in position_ranges(num_positions):
+            with timing.wall("candidates"):
+                candidates = search.candidates(low, high, None)
+            for block_low, block_high, which in candidates.blocks(low, high):
+                pairs = candidates.select(which)
+                with timing.wall("verification"):
+                    found = _measured(pairs, verifier, recipe)
+                yield from members.class_pairs(block_low, block_high, recipe)
+                for batch in found:
+                    yield from members.spread(batch, recipe)
+            progress(StageAdvanced("pairing", high))
+    progress(StageFinished("pairing", Timing.now() - began))
+
+
+def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe) -> list[PairBatch]:
+    """Return matching pairs of positions: a the later document, b the earlier; for containment both directions."""
+    found = []
+    for backwards in (False, True) if recipe.measure == "containment" else (False,):
+        turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0) if backwards else pairs
+        similarity = verifier.matches(turned)
+        hits = ~np.isnan(similarity)
+        distance = None if turned.distance is None else turned.distance[hits].astype(np.int32)
+        later, earlier = turned.later[hits].astype(np.int64), turned.earlier[hits].astype(np.int64)
+        found.append(PairBatch(later, earlier, similarity[hits], distance))
+    return found
+
+
+class _Members:
+    """Which rows collapsed into each position."""
+
+    def __init__(self, collapsed: Collapsed) -> None:
+        position = collapsed.position
+        self._rows = np.lexsort((np.arange(len(position)), position))
+        self._starts = np.searchsorted(position[self._rows], np.arange(len(collapsed.order) + 1))
+        self._empty = self._rows[: self._starts[0]] if len(self._starts) else self._rows
+        self._counts = np.diff(self._starts)
+
+    def _of(self, position: int) -> NDArray[np.int64]:
+        return self._rows[self._starts[position] : self._starts[position + 1]]
+
+    def empty_pairs(self, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield all pairs of empty documents: their similarity is 1."""
+        yield from _all_pairs(self._empty, recipe)
+
+    def class_pairs(self, low: int, high: int, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield all pairs inside the classes of these positions: their similarity is 1."""
+        for position in (np.flatnonzero(self._counts[low:high] > 1) + low).tolist():
+            yield from _all_pairs(self._of(position), recipe)
+
+    def spread(self, pairs: PairBatch, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield pairs of rows for pairs of positions."""
+        if not len(pairs.row_a):
+            return
+        counts = self._counts[pairs.row_a] * self._counts[pairs.row_b]
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        for start in range(0, int(bounds[-1]), _PAIRS_AT_ONCE):
+            products = np.arange(start, min(start + _PAIRS_AT_ONCE, int(bounds[-1])))
+            pair = np.searchsorted(bounds, products, side="right") - 1
+            offset = products - bounds[pair]
+            a, b = pairs.row_a[pair], pairs.row_b[pair]
+            row_a = self._rows[self._starts[a] + offset // self._counts[b]]
+            row_b = self._rows[self._starts[b] + offset % self._counts[b]]
+            if recipe.measure != "containment":
+                row_a, row_b = np.minimum(row_a, row_b), np.maximum(row_a, row_b)
+            distance = None if pairs.distance is None else pairs.distance[pair]
+            yield PairBatch(row_a, row_b, pairs.similarity[pair], distance)
+
+
+def _all_pairs(rows: NDArray[np.int64], recipe: Recipe) -> Iterator[PairBatch]:
+    step = max(1, _PAIRS_AT_ONCE // max(1, len(rows)))
+    for start in range(0, len(rows) - 1, step):
+        left = np.arange(start, min(start + step, len(rows) - 1))
+        counts = len(rows) - 1 - left
+        first = np.repeat(left, counts)
+        second = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts) + first + 1
+        a, b = rows[first], rows[second]
+        if recipe.measure == "containment":
+            a, b = np.concatenate([a, b]), np.concatenate([b, a])
+        distance = np.zeros(len(a), np.int32) if recipe.method == "simhash" else None
+        yield PairBatch(a, b, np.ones(len(a)), distance)

@@ -1,0 +1,87 @@
+"""The order of priority: whom `keep` prefers, ties by row."""
+
+import json
+import math
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup.documents import Documents
+from likewise.errors import InvalidInput
+from likewise.recipe_check import keep_criteria
+
+
+def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether `keep` asks for text lengths, and which further fields it asks for."""
+    criteria = keep_criteria(keep)
+    fields = tuple(dict.fromkeys(field for _, field in criteria if field))
+    return any(rule in ("longest", "shortest") for rule, _ in criteria), fields
+
+
+def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, best first.
+
+    Parameters
+    ----------
+    documents : Documents
+        With the lengths and fields that `keep` asks for.
+    keep : str
+        Criteria as in a recipe.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        A permutation of the rows.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds neither numbers nor dates, or both.
+    """
+    keys: list[NDArray[np.int64]] = []
+    for rule, field in keep_criteria(keep):
+        if rule == "first":
+            break
+        if rule in ("longest", "shortest"):
+            assert documents.text_lengths is not None
+            lengths = documents.text_lengths.astype(np.int64)
+            keys.append(-lengths if rule == "longest" else lengths)
+        else:
+            keys.append(_field_ranks(documents, field, largest_first=rule == "max"))
+    rows = np.arange(len(documents), dtype=np.int64)
+    return np.lexsort((rows, *reversed(keys))) if keys else rows
+
+
+def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
+    values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
+    kinds = {isinstance(value, datetime) for value in values if value is not None}
+    if len(kinds) > 1:
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, datetime) != _first_kind(values))
+        file, line = documents.place(row)
+        raise InvalidInput(f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line)
+    present = sorted({value for value in values if value is not None}, reverse=largest_first)  # type: ignore[type-var]
+    ranks = {value: rank for rank, value in enumerate(present)}
+    return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
+
+
+def _first_kind(values: list[int | float | datetime | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), datetime)
+
+
+def _value(documents: Documents, row: int, field: str, text: str) -> int | float | datetime | None:
+    """Return a number, a date, or None for null, NaN and absent."""
+    value = json.loads(text) if text else None
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        try:
+            date = datetime.fromisoformat(value)
+        except ValueError:
+            pass
+        else:
+            return date if date.tzinfo else date.replace(tzinfo=UTC)
+    file, line = documents.place(row)
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates", file, line)

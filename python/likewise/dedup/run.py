@@ -1,0 +1,123 @@
+"""One run from sources to verdicts: the stages in their order."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.dedup.collapse import Collapsed, collapse
+from likewise.dedup.decision import Decision, decide
+from likewise.dedup.documents import Documents
+from likewise.dedup.ingest import ON_ERROR, IngestRules, ingest
+from likewise.dedup.priority import keep_needs, priority_order
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidParameter
+from likewise.io.evidence import evidence_table
+from likewise.io.source import Source
+from likewise.progress import Progress
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_choice
+
+DUPLICATE_IDS = ("fail", "allow")
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """What a run is asked beside its recipe.
+
+    Parameters
+    ----------
+    threads : int
+        Threads at work at once.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    """
+
+    threads: int
+    on_error: str = "fail"
+    duplicate_ids: str = "fail"
+
+    def __post_init__(self) -> None:
+        check_choice("on_error", self.on_error, ON_ERROR)
+        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
+
+
+@contextmanager
+def open_documents(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    rules: RunRules,
+    *,
+    work: Path,
+    timing: Timing,
+    progress: Progress,
+    needs_texts: bool = True,
+) -> Iterator[Documents]:
+    """Read and sketch all documents; what was put aside in `work` goes when the context ends.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        In the order in which their documents count.
+    recipe : Recipe
+        Resolved.
+    rules : RunRules
+        What else is asked.
+    work : Path
+        A directory for what must be put aside.
+    timing, progress
+        Take seconds and events.
+    needs_texts : bool
+        Whether texts will be read again.
+
+    Yields
+    ------
+    Documents
+        With ids checked.
+    """
+    needs_lengths, fields = keep_needs(recipe.keep)
+    wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts)
+    documents = ingest(
+        sources, recipe, wanted, threads=rules.threads, progress=progress, timing=timing, spool_path=work / "texts.spool"
+    )
+    try:
+        if rules.duplicate_ids == "fail":
+            with timing.wall("ordering"):
+                documents.check_ids()
+        if len(documents) >= 2**32 - 1:
+            raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
+        yield documents
+    finally:
+        if documents.spool is not None:
+            documents.spool.close()
+
+
+def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
+    """Order documents by priority and collapse those that are alike."""
+    with timing.wall("ordering"):
+        return collapse(documents, recipe, priority_order(documents, recipe.keep))
+
+
+def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Decision:
+    """Return the verdicts on documents, by a resolved recipe."""
+    collapsed = ordered(documents, recipe, timing)
+    return decide(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=progress)
+
+
+def evidence(documents: Documents, recipe: Recipe, decision: Decision) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the evidence table of verdicts."""
+    return evidence_table(
+        documents.places(decision.removed_rows),
+        documents.places(decision.kept_rows),
+        measure=recipe.measure,
+        similarity=decision.similarity,
+        distance=None if decision.distance is None else decision.distance.astype(np.int32),
+        method=recipe.method,
+        recipe_id=recipe.recipe_id,
+        below_threshold=decision.below_threshold,
+    )

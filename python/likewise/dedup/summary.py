@@ -1,0 +1,67 @@
+"""The summary of a run: what was verified how, the counts, the recipe, the seconds."""
+
+from typing import Any
+
+from likewise.dedup.decision import Decision
+from likewise.dedup.documents import Documents
+from likewise.dedup.timing import Timing
+from likewise.recipe import Recipe
+
+
+def statement(recipe: Recipe) -> str:
+    """Return in one sentence by which measure every removal was verified."""
+    if recipe.is_distance_only:
+        check = (
+            f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity = 1 - distance/bits)"
+            f", texts of fewer than 64 features also by Jaccard similarity >= {recipe.short_threshold}"
+        )
+    else:
+        check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
+    if recipe.group == "components":
+        return f"Every pair was verified {check}, but groups are connected components: see below_threshold."
+    return f"Every removal was verified {check}, measured on the removed and the kept document."
+
+
+def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
+    """Return the summary; its first entry says how removals were verified.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents.
+    recipe : Recipe
+        Resolved.
+    decision : Decision
+        Verdicts.
+    timing : Timing
+        Seconds so far.
+
+    Returns
+    -------
+    dict
+        JSON values only. ``timings`` and ``num_measured`` alone may differ between runs of the same answer.
+    """
+    from likewise import __version__
+
+    num_kept = int(decision.kept.sum())
+    below = decision.below_threshold
+    return {
+        "verification": statement(recipe),
+        "num_documents": len(documents),
+        "num_kept": num_kept,
+        "num_removed": len(decision.removed_rows),
+        "num_empty": int(documents.is_empty.sum()),
+        "num_short": documents.num_short,
+        "num_blank_lines": documents.num_blank,
+        "num_bad_rows": sum(map(len, documents.bad_rows)),
+        "num_candidates": decision.num_candidates,
+        "num_measured": decision.num_measured,
+        "num_capped": decision.num_capped,
+        "num_below_threshold": None if below is None else int(below.sum()),
+        "recall": recipe.stated_recall,
+        "recipe": recipe.to_dict(),
+        "recipe_id": recipe.recipe_id,
+        "sketch_id": recipe.sketch_id,
+        "version": __version__,
+        "timings": timing.to_dict(),
+    }

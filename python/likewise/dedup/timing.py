@@ -1,0 +1,51 @@
+"""Where the seconds go: wall clock of stages, and thread-seconds where stages overlap."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WALL_STAGES = ("reading_and_sketching", "ordering", "candidates", "verification", "deciding", "writing")
+THREAD_STAGES = ("reading", "sketching", "reading_again", "making_sets")
+
+
+class Timing:
+    """Sums of seconds by stage; safe from several threads."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._lock = threading.Lock()
+        self._wall: dict[str, float] = {}
+        self._thread: dict[str, float] = {}
+
+    def add_wall(self, stage: str, seconds: float) -> None:
+        """Add wall clock seconds of a stage that overlaps no other."""
+        with self._lock:
+            self._wall[stage] = self._wall.get(stage, 0.0) + seconds
+
+    def add_thread(self, stage: str, seconds: float) -> None:
+        """Add seconds of one thread."""
+        with self._lock:
+            self._thread[stage] = self._thread.get(stage, 0.0) + seconds
+
+    @contextmanager
+    def wall(self, stage: str) -> Iterator[None]:
+        """Measure the body as wall clock time of a stage."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add_wall(stage, time.perf_counter() - began)
+
+    @staticmethod
+    def now() -> float:
+        """Return the clock that stages are measured by."""
+        return time.perf_counter()
+
+    def to_dict(self) -> dict[str, object]:
+        """Return ``total_s``, ``wall_s`` by stage (they add up to about the total), ``thread_s`` (sums over threads)."""
+        return {
+            "total_s": round(time.perf_counter() - self._began, 4),
+            "wall_s": {stage: round(self._wall[stage], 4) for stage in WALL_STAGES if stage in self._wall},
+            "thread_s": {stage: round(self._thread[stage], 4) for stage in THREAD_STAGES if stage in self._thread},
+        }

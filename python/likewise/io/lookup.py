@@ -1,0 +1,46 @@
+"""Single documents found by their ids."""
+
+from collections.abc import Sequence
+
+from likewise.errors import InvalidInput
+from likewise.io.source import Source
+
+_PIECE_BYTES = 4 << 20
+
+
+def find_texts(sources: Sequence[Source], doc_ids: Sequence[str]) -> list[str]:
+    """Return the texts of documents by id; without an id field the id is ``file:line``.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Where to look, in order; bad rows are passed over.
+    doc_ids : sequence of str
+        Ids.
+
+    Returns
+    -------
+    list of str
+        In the order of the ids; of equal ids the first document.
+
+    Raises
+    ------
+    InvalidInput
+        If an id is not found.
+    """
+    found: dict[str, str] = {}
+    wanted = set(doc_ids)
+    for source in sources:
+        first_line = 1
+        for start, length in source.pieces(_PIECE_BYTES):
+            for piece in source.read(start, length):
+                ids = piece.ids.to_list()
+                for i, (own, line) in enumerate(zip(ids, piece.lines.tolist(), strict=True)):
+                    doc_id = own if piece.has_id[i] else f"{source.name}:{first_line + line}"
+                    if doc_id in wanted and doc_id not in found:
+                        found[doc_id] = piece.texts[i]
+                first_line += piece.num_lines
+            if len(found) == len(wanted):
+                return [found[doc_id] for doc_id in doc_ids]
+    missing = next(doc_id for doc_id in doc_ids if doc_id not in found)
+    raise InvalidInput(f"no document has the id {missing!r}; without an id field the id is file:line")

@@ -1,0 +1,150 @@
+"""Finished runs read again: whether two of them gave the same answer."""
+
+import json
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.io.output import EVIDENCE, KEPT, SUMMARY
+
+# Where documents stand differs when the same sequence is split into other files.
+_PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
+_MOST_NAMED = 5
+_BATCH_ROWS = 65536
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """Return the summary of a finished run.
+
+    Raises
+    ------
+    InvalidInput
+        If the directory holds none.
+    """
+    try:
+        summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InvalidInput("there is no finished run here (no summary.json)", str(run)) from error
+    except ValueError as error:
+        raise InvalidInput(f"the summary cannot be read: {error}", str(run / SUMMARY)) from error
+    if not isinstance(summary, dict) or "recipe_id" not in summary:
+        raise InvalidInput("this is no summary of Likewise", str(run / SUMMARY))
+    return summary
+
+
+def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
+    """Return the first differences between two finished runs, and what was compared.
+
+    Parameters
+    ----------
+    first, second : Path
+        Output directories.
+
+    Returns
+    -------
+    differences : list of str
+        Empty if they gave the same answer.
+    compared : str
+        What was compared, in words.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them is no finished run.
+
+    Notes
+    -----
+    Compares recipe, evidence in row order (not the places in files, which another split of the same sequence changes),
+    and kept documents in input order. Container bytes and timings are not compared.
+    """
+    one, two = read_summary(first), read_summary(second)
+    differences = _recipe_differences(one, two)
+    differences += [
+        f"{name}: {one.get(name)} and {two.get(name)}"
+        for name in ("num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_capped")
+        if one.get(name) != two.get(name)
+    ]
+    differences += _evidence_differences(first, second)
+    compared = "recipe, evidence"
+    if (first / KEPT).is_dir() and (second / KEPT).is_dir():
+        compared += ", kept documents"
+        differences += _kept_differences(first, one, second, two)
+    return differences, compared
+
+
+def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> list[str]:
+    if one["recipe_id"] == two["recipe_id"]:
+        return []
+    mine, theirs = one["recipe"], two["recipe"]
+    names = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
+    return [f"recipe: {name} is {mine.get(name)!r} and {theirs.get(name)!r}" for name in names] or ["recipe_id differs"]
+
+
+def _evidence_differences(first: Path, second: Path) -> list[str]:
+    import pyarrow.parquet as pq
+
+    one, two = (pq.ParquetFile(run / EVIDENCE).read() for run in (first, second))
+    columns = [[name for name in table.column_names if name not in _PLACES] for table in (one, two)]
+    if columns[0] != columns[1]:
+        return [f"evidence: columns {columns[0]} and {columns[1]}"]
+    one, two = one.select(columns[0]), two.select(columns[0])
+    if one.equals(two):
+        return []
+    named = []
+    for left, right in zip_longest(_rows(one), _rows(two)):
+        if left != right:
+            named.append(f"evidence: {_evidence_row(left)} and {_evidence_row(right)}")
+        if len(named) == _MOST_NAMED:
+            break
+    return named or ["evidence: column types differ"]
+
+
+def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
+    for batch in table.to_batches(_BATCH_ROWS):
+        yield from batch.to_pylist()
+
+
+def _evidence_row(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "nothing"
+    return f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
+
+
+def _kept_differences(first: Path, one: dict[str, Any], second: Path, two: dict[str, Any]) -> list[str]:
+    named = []
+    documents = zip_longest(_kept_documents(first, one), _kept_documents(second, two))
+    for number, (left, right) in enumerate(documents):
+        if left != right:
+            named.append(f"kept: document {number} is {_shown(left)} and {_shown(right)}")
+        if len(named) == _MOST_NAMED:
+            break
+    return named
+
+
+def _kept_documents(run: Path, summary: dict[str, Any]) -> Iterator[object]:
+    """Yield lines without their newlines, or rows, in input order."""
+    for file in summary["inputs"]:
+        path = run / KEPT / file["path"]
+        if _is_parquet(path):
+            import pyarrow.parquet as pq
+
+            for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+                yield from batch.to_pylist()
+        else:
+            with path.open("rb") as lines:
+                for line in lines:
+                    yield line.rstrip(b"\r\n")
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _shown(document: object) -> str:
+    if document is None:
+        return "nothing"
+    text = document.decode("utf-8", "replace") if isinstance(document, bytes) else repr(document)
+    return text if len(text) <= 80 else f"{text[:77]}..."
