@@ -169,16 +169,9 @@ impl Extractor {
 
     fn hash_scalars(&mut self, text: &str) {
         self.normalize(text);
-        let mut start = 0;
-        for end in 1..=self.normalized.len() {
-            if self.normalized.get(end).is_none_or(|b| b & 0xC0 != 0x80) {
-                self.occurrences.push(xxh3_64_with_seed(
-                    &self.normalized[start..end],
-                    self.rules.seed,
-                ));
-                start = end;
-            }
-        }
+        let len = text::pad(&mut self.normalized);
+        self.hasher
+            .hash_scalars(&self.normalized, len, &mut self.occurrences);
     }
 }
 

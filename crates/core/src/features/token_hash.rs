@@ -12,6 +12,8 @@ pub(crate) struct TokenHasher {
     seed: u64,
     isa: Isa,
     pub(super) keys: Keys,
+    /// Hash of every token of one ASCII byte.
+    of_ascii: Box<[u64; 128]>,
 }
 
 /// What the seed adds to the secret of XXH3, for each range of lengths.
@@ -99,10 +101,34 @@ impl Keys {
 impl TokenHasher {
     /// `isa` must be one that the processor has.
     pub(crate) fn new(seed: u64, isa: Isa) -> Self {
+        let keys = Keys::new(seed);
+        let of_ascii = Box::new(std::array::from_fn(|byte| keys.up_to_8(byte as u64, 1)));
         TokenHasher {
             seed,
             isa,
-            keys: Keys::new(seed),
+            keys,
+            of_ascii,
+        }
+    }
+
+    /// Appends the hash of every scalar of `text[..len]`, well-formed UTF-8 with at least 8 bytes behind it.
+    pub(crate) fn hash_scalars(&self, text: &[u8], len: usize, hashes: &mut Vec<u64>) {
+        hashes.reserve(len);
+        let mut at = 0;
+        while at < len {
+            let lead = text[at];
+            let num_bytes = match lead {
+                0..0x80 => {
+                    hashes.push(self.of_ascii[lead as usize]);
+                    at += 1;
+                    continue;
+                }
+                0x80..0xE0 => 2,
+                0xE0..0xF0 => 3,
+                _ => 4,
+            };
+            hashes.push(self.one(text, at, at + num_bytes));
+            at += num_bytes;
         }
     }
 

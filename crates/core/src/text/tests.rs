@@ -247,3 +247,135 @@ fn known_texts() {
     assert_eq!(normalized("\u{B4}"), "\u{301}");
     assert_eq!(normalized("\0"), "\0");
 }
+
+#[test]
+fn ascii_classes_are_those_of_the_tables() {
+    use super::tables::properties::{
+        CONNECTOR, LETTER, MID_LETTER, MID_NUM, MID_NUM_LET, NUMERIC, SINGLE_QUOTE,
+    };
+    for c in 0..128 {
+        let property = tables::property(c);
+        let word_break = property & WORD_BREAK;
+        let expected = match word_break {
+            LETTER => kernel::LETTER,
+            NUMERIC => kernel::DIGIT,
+            CONNECTOR => kernel::CONNECTOR,
+            MID_NUM_LET | SINGLE_QUOTE => kernel::MID_LETTER | kernel::MID_NUMBER,
+            MID_LETTER => kernel::MID_LETTER,
+            MID_NUM => kernel::MID_NUMBER,
+            _ => 0,
+        };
+        assert_eq!(kernel::ASCII_CLASSES[c as usize], expected, "{c}");
+        assert_eq!(
+            property & ALPHANUMERIC != 0,
+            matches!(word_break, LETTER | NUMERIC),
+            "{c}"
+        );
+    }
+    for c in 0x4E00..=0x9FFF {
+        // Ideographs take a path of their own: a word each, copied as they are.
+        assert_eq!(
+            tables::property(c),
+            ALPHANUMERIC | tables::STABLE,
+            "U+{c:04X}"
+        );
+    }
+}
+
+/// Everything a kernel says about a block, and what it makes of it.
+fn describe<K: kernel::Kernel>(
+    block: &[u8],
+) -> (
+    u64,
+    u64,
+    (u64, u64),
+    kernel::Masks,
+    usize,
+    Vec<u8>,
+    Vec<u32>,
+) {
+    assert!(block.len() >= BLOCK);
+    let mut lowered = vec![0; BLOCK];
+    let mut positions = vec![0; BLOCK];
+    // SAFETY: 64 bytes each; the caller asks the processor.
+    unsafe {
+        let non_ascii = K::non_ascii(block.as_ptr());
+        let lower = K::lower(block.as_ptr(), lowered.as_mut_ptr());
+        let masks = K::classify(block.as_ptr());
+        let num_positions = K::positions(masks.letters, 7, positions.as_mut_ptr());
+        positions.truncate(num_positions);
+        let (white, run) = (
+            K::white_space(block.as_ptr()),
+            K::ideographs(block.as_ptr()),
+        );
+        (non_ascii, lower, white, masks, run, lowered, positions)
+    }
+}
+
+#[test]
+fn kernels_agree_on_every_block() {
+    let mut random = Random::new(7);
+    let mut blocks: Vec<Vec<u8>> = (0..=255u8)
+        .map(|byte| (0..64).map(|i| byte.wrapping_add(i)).collect())
+        .collect();
+    blocks.push(vec![b'a'; 64]);
+    for _ in 0..2_000 {
+        let mut block: Vec<u8> = random.text(64).into_bytes();
+        let run = "漢".repeat(random.below(24));
+        block.splice(0..0, run.into_bytes());
+        block.resize(64.max(block.len()), b'.');
+        blocks.push(block);
+    }
+    for block in &blocks {
+        let expected = describe::<kernel::Plain>(block);
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx2.is_available() {
+            assert_eq!(describe::<avx2::Avx2>(block), expected, "{block:?}");
+        }
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx512.is_available() {
+            assert_eq!(describe::<avx512::Avx512>(block), expected, "{block:?}");
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_normalises_alike() {
+    let mut random = Random::new(8);
+    for round in 0..20_000 {
+        let text = random.text(if round % 10 == 0 { 300 } else { 30 });
+        let by = |isa: Isa| {
+            let mut out = Vec::new();
+            // SAFETY: only available instruction sets are asked for.
+            unsafe { normalize_into(&text, isa, &mut out) };
+            out
+        };
+        let expected = by(Isa::Plain);
+        for isa in Isa::available() {
+            assert_eq!(by(isa), expected, "{} {text:?}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn words_are_cut_alike_without_normalisation() {
+    let mut random = Random::new(9);
+    let mut spans = Spans::new();
+    for _ in 0..10_000 {
+        let mut text: String = random.text(200).replace('\u{200D}', "");
+        // What is cut has single spaces, at least before marks.
+        while text.contains("  ") {
+            text = text.replace("  ", " ");
+        }
+        let mut expected: Vec<&str> = text.split_word_bounds().collect();
+        expected.retain(|word| word.chars().any(char::is_alphanumeric));
+        for isa in Isa::available() {
+            assert_eq!(
+                raw_words(&text, isa, &mut spans),
+                expected,
+                "{} {text:?}",
+                isa.name()
+            );
+        }
+    }
+}
