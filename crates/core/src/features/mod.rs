@@ -119,6 +119,7 @@ impl Extractor {
     }
 
     fn extract(&mut self, text: &str) -> Shape {
+        self.release_scratch(text.len());
         self.occurrences.clear();
         if self.rules.tokens == Tokens::Char {
             self.hash_scalars(text);
@@ -144,6 +145,16 @@ impl Extractor {
             shingle(&mut self.occurrences, width);
         }
         Shape::Full
+    }
+
+    /// Gives back what a huge text took, so that one does not count against the memory of a whole run.
+    fn release_scratch(&mut self, text_bytes: usize) {
+        if self.normalized.capacity() > MAX_IDLE_SCRATCH && text_bytes < MAX_IDLE_SCRATCH / 2 {
+            self.normalized = Vec::new();
+            self.occurrences = Vec::new();
+            self.distinct = Distinct::default();
+            self.weights = Vec::new();
+        }
     }
 
     fn normalize(&mut self, text: &str) {
@@ -174,6 +185,9 @@ impl Extractor {
             .hash_scalars(&self.normalized, len, &mut self.occurrences);
     }
 }
+
+/// Bytes of normalised text that scratch space is kept for between texts.
+const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
 /// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.
 const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;

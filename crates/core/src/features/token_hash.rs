@@ -66,7 +66,7 @@ impl Keys {
     #[inline(always)]
     fn up_to_8(&self, word: u64, len: u64) -> u64 {
         let small = {
-            let byte = |at: u64| word >> (8 * at & 63) & 0xFF;
+            let byte = |at: u64| (word >> ((8 * at) & 63)) & 0xFF;
             let mut hash =
                 (byte(0) << 16 | byte(len >> 1) << 24 | byte(len - 1) | len << 8) ^ self.small;
             hash = (hash ^ hash >> 33).wrapping_mul(PRIME64_2);

@@ -94,6 +94,9 @@ pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
     found
 }
 
+/// What takes batches of words: the text that the starts and the ends are places in, with a block of zeros behind it.
+pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
+
 /// Cuts a text into scratch space: normalises it into `scratch` as far as words can tell, and hands the byte ranges of its
 /// words to `take`, in order.
 ///
@@ -105,7 +108,7 @@ pub(crate) unsafe fn cut_words(
     isa: Isa,
     scratch: &mut Vec<u8>,
     spans: &mut Spans,
-    take: &mut dyn FnMut(&[u8], &[u32], &[u32]),
+    take: TakeWords<'_>,
 ) {
     // SAFETY: the caller's duty.
     unsafe { normalize::normalize(text, Spaces::Words, isa, scratch) };

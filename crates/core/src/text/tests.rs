@@ -283,32 +283,35 @@ fn ascii_classes_are_those_of_the_tables() {
 }
 
 /// Everything a kernel says about a block, and what it makes of it.
-fn describe<K: kernel::Kernel>(
-    block: &[u8],
-) -> (
-    u64,
-    u64,
-    (u64, u64),
-    kernel::Masks,
-    usize,
-    Vec<u8>,
-    Vec<u32>,
-) {
+#[derive(Debug, PartialEq)]
+struct Description {
+    non_ascii: u64,
+    non_ascii_lower: u64,
+    lowered: Vec<u8>,
+    white_space: (u64, u64),
+    masks: kernel::Masks,
+    ideographs: usize,
+    positions: Vec<u32>,
+}
+
+fn describe<K: kernel::Kernel>(block: &[u8]) -> Description {
     assert!(block.len() >= BLOCK);
     let mut lowered = vec![0; BLOCK];
     let mut positions = vec![0; BLOCK];
     // SAFETY: 64 bytes each; the caller asks the processor.
     unsafe {
-        let non_ascii = K::non_ascii(block.as_ptr());
-        let lower = K::lower(block.as_ptr(), lowered.as_mut_ptr());
         let masks = K::classify(block.as_ptr());
         let num_positions = K::positions(masks.letters, 7, positions.as_mut_ptr());
         positions.truncate(num_positions);
-        let (white, run) = (
-            K::white_space(block.as_ptr()),
-            K::ideographs(block.as_ptr()),
-        );
-        (non_ascii, lower, white, masks, run, lowered, positions)
+        Description {
+            non_ascii: K::non_ascii(block.as_ptr()),
+            non_ascii_lower: K::lower(block.as_ptr(), lowered.as_mut_ptr()),
+            lowered,
+            white_space: K::white_space(block.as_ptr()),
+            masks,
+            ideographs: K::ideographs(block.as_ptr()),
+            positions,
+        }
     }
 }
 
