@@ -1,5 +1,8 @@
 //! The text rules against the Unicode crates, over every scalar and over mixed strings.
 
+// The standard library is one of the oracles here.
+#![allow(clippy::disallowed_methods)]
+
 use caseless::Caseless as _;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_segmentation::UnicodeSegmentation as _;
