@@ -29,7 +29,7 @@ class Inputs:
     files : tuple of JsonlFile or ParquetFile
         In the order in which their documents count.
     skipped : tuple of str
-        Files of directories whose kind is not known, and links.
+        Files of directories whose kind is not known, and links; relative to the directory named.
     """
 
     files: tuple[InputFile, ...]
@@ -132,12 +132,12 @@ def _walk(root: Path, forbidden: Path | None, found: list[tuple[Path, Path]], sk
     paths: list[Path] = []
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
-        skipped.extend(str(here / name) for name in names if (here / name).is_symlink())
+        skipped.extend((here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink())
         names[:] = [name for name in names if here / name != forbidden and not (here / name).is_symlink()]
         paths.extend(here / name for name in files)
     for path in sorted(paths, key=os.fsencode):
         if path.is_symlink() or path.suffix.lower() not in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
-            skipped.append(str(path))
+            skipped.append(path.relative_to(root).as_posix())
         else:
             found.append((path, root))
 
@@ -152,14 +152,14 @@ def _expand(name: str, forbidden: Path | None, found: list[tuple[Path, Path]], s
         if path.suffix.lower() in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
             found.append((path, path.parent))
         else:
-            skipped.append(str(path))
+            skipped.append(path.name)
 
 
 def _refuse_twice(paths: list[Path]) -> None:
     seen = set()
     for path in paths:
         if path in seen:
-            raise InvalidInput("the same file is named twice among the inputs", str(path))
+            raise InvalidInput("a file of this name comes twice among the inputs", path.name)
         seen.add(path)
 
 

@@ -60,6 +60,7 @@ def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
     and kept documents in input order. Container bytes and timings are not compared.
     """
     one, two = read_summary(first), read_summary(second)
+    runs = ((first, one), (second, two))
     differences = _recipe_differences(one, two)
     differences += [
         f"{name}: {one.get(name)} and {two.get(name)}"
@@ -68,7 +69,10 @@ def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
     ]
     differences += _evidence_differences(first, second)
     compared = "recipe, evidence"
-    if (first / KEPT).is_dir() and (second / KEPT).is_dir():
+    formats = [{_is_parquet(run / KEPT / file["path"]) for file in summary["inputs"]} for run, summary in runs]
+    if formats[0] != formats[1]:
+        compared += "; kept documents are of different formats: their numbers"
+    elif None not in formats[0] | formats[1]:
         compared += ", kept documents"
         differences += _kept_differences(first, one, second, two)
     return differences, compared
@@ -138,7 +142,10 @@ def _kept_documents(run: Path, summary: dict[str, Any]) -> Iterator[object]:
                     yield line.rstrip(b"\r\n")
 
 
-def _is_parquet(path: Path) -> bool:
+def _is_parquet(path: Path) -> bool | None:
+    """Return whether a file is Parquet; None where the run wrote no copies."""
+    if not path.exists():
+        return None
     with path.open("rb") as file:
         return file.read(4) == b"PAR1"
 
