@@ -2,7 +2,7 @@
 
 project = "Likewise"
 author = "The Likewise authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_click"]
 html_theme = "furo"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

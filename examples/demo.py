@@ -19,30 +19,30 @@ ENOUGH_FILES = 1_500
 MAX_FILES = 20_000
 
 
-def text_files() -> Iterator[Path]:
-    """Yield the text files under the interpreter's library folders, sorted, each once."""
-    roots = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "include")}
+def text_files() -> Iterator[tuple[str, Path]]:
+    """Yield the text files under the interpreter's library folders, sorted, each once, with a short name."""
     seen = set()
-    for root in sorted(roots):
+    for name in ("stdlib", "purelib", "include"):
+        root = Path(sysconfig.get_path(name)).resolve()
         for path in sorted(root.rglob("*")):
             wanted = path.suffix in SUFFIXES or path.name.partition(".")[0] in NAMES
             if wanted and path.is_file() and not path.is_symlink() and path not in seen:
                 seen.add(path)
-                yield path
+                yield f"{name}/{path.relative_to(root)}", path
 
 
 def gather(target: Path) -> int:
     """Write one JSON line (id, text) a file; return their number."""
     num_files = 0
     with target.open("w", encoding="utf-8") as out:
-        for path in text_files():
+        for name, path in text_files():
             try:
                 text = path.read_text(encoding="utf-8")
             except (UnicodeDecodeError, OSError):
                 continue
-            if "\0" in text:
+            if "\0" in text or not text.strip():
                 continue
-            out.write(json.dumps({"id": str(path), "text": text}, ensure_ascii=False) + "\n")
+            out.write(json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n")
             num_files += 1
             if num_files == MAX_FILES:
                 break
@@ -63,7 +63,7 @@ def main(out: Path) -> None:
     size_mb = documents.stat().st_size / 1e6
     print(f"Gathered {num_files:,} text files of this Python into {documents} ({size_mb:.0f} MB).")
     if num_files < ENOUGH_FILES:
-        print(f"(Fewer than {ENOUGH_FILES:,}: this Python comes with little text. The run below is the same, only smaller.)")
+        print(f"(Fewer than {ENOUGH_FILES:,}: this Python comes with little text; the run is the same, only smaller.)")
     run = out / "run"
     likewise("dedup", str(documents), "-o", str(run), "--threshold", "0.8", "--overwrite")
 
@@ -73,7 +73,7 @@ def main(out: Path) -> None:
     shown = [near[i] for i in sorted({0, len(near) // 2, len(near) - 1})] if near else removed[:3]
     print(f"\n{len(removed):,} documents were removed, {len(near):,} of them near-duplicates. Three of these:")
     for row in shown:
-        likewise("compare", str(documents), "--ids", row["doc_id"], row["kept_id"], "--max-diff", "12")
+        likewise("compare", str(documents), "--ids", row["doc_id"], row["kept_id"])
     print(f"\nKept documents: {run / 'kept' / documents.name}")
     print(f"Evidence:       {run / 'removed.parquet'}")
     print(f"Summary:        {run / 'summary.json'}")

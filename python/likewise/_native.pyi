@@ -5,6 +5,8 @@ contiguous buffers of exactly the type named (a writable one is copied, a read-o
 `Array`, of which ``numpy.asarray`` gives a read-only view. `isa` names an instruction set (``"plain"``, ``"avx2"``,
 ``"avx512"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`, unusable
 documents `likewise.errors.InvalidInput`.
+
+Over 400 lines, since a native module has one stub.
 """
 
 from collections.abc import Iterable
@@ -16,6 +18,42 @@ from typing_extensions import Buffer as _Buffer
 
 # Before Python 3.12 type checkers do not know that arrays have the buffer protocol.
 Buffer: TypeAlias = NDArray[Any] | _Buffer
+
+__all__ = [
+    "ISA",
+    "SKETCH_VERSION",
+    "TEXT_VERSION",
+    "Array",
+    "BandBuckets",
+    "FeatureRules",
+    "FeatureSets",
+    "HammingTables",
+    "JsonlPiece",
+    "JsonlRules",
+    "Leaders",
+    "SketchBatch",
+    "Texts",
+    "__version__",
+    "aligned_diff",
+    "components",
+    "copy_lines",
+    "distances",
+    "features",
+    "jsonl_pieces",
+    "min_equal_slots",
+    "minhash_features",
+    "normalize",
+    "num_equal",
+    "plan_bands",
+    "radius_for",
+    "read_jsonl_piece",
+    "read_jsonl_texts",
+    "s_curve",
+    "simhash_features",
+    "sketch_minhash",
+    "sketch_simhash",
+    "tokens",
+]
 
 TEXT_VERSION: str
 SKETCH_VERSION: int

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from likewise import _native
 
+from likewise import _native
 from tests.golden.write import pattern
 
 HERE = Path(__file__).parent

@@ -52,10 +52,9 @@ class Online:
             self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
             self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
 
-    def _document(self, row, text, found):
+    def document(self, row, text):
         recipe = self.recipe
-        found = found or features.features(text, recipe.rules)
-        weights = found.weights
+        weights = features.features(text, recipe.rules).weights
         if recipe.method == "minhash":
             sketch = sketches.minhash(weights, recipe.num_slots, recipe.slot_bits, recipe.scheme, recipe.rules.seed)
         else:
@@ -66,7 +65,7 @@ class Online:
             key = (not weights, features.digest(weights))
         return Document(row, weights, sketch, key)
 
-    def _looks_at(self, document):
+    def looks_at(self, document):
         if not document.weights:
             return set()
         if self.recipe.method == "minhash":
@@ -94,8 +93,11 @@ class Online:
         value = measures.similarity(later.weights, earlier.weights, recipe.measure)
         return (value, distance) if value >= recipe.threshold else None
 
-    def add(self, row, text="", found=None):
-        document = self._document(row, text, found)
+    def add(self, row, text):
+        return self.arrive(self.document(row, text))
+
+    def arrive(self, document):
+        row = document.row
         first = self.first_of.setdefault(document.key, row)
         if first != row:
             earlier = self.verdicts[first]
@@ -104,7 +106,7 @@ class Online:
             return self.verdicts[row]
         best = Verdict(True)
         # Documents arrived in order of priority, so that the first of equals has the highest.
-        seen = self._looks_at(document)
+        seen = self.looks_at(document)
         for other in self.documents.values():
             if other.row in seen and self.verdicts[other.row].kept:
                 matched = self.match(document, other)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from likewise import _native
 
+from likewise import _native
 from tests.conftest import instruction_sets
 from tests.oracle import features as oracle
 from tests.oracle.normalize import is_assigned, normalize, scalars

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from likewise import _native
 
+from likewise import _native
 from tests.conftest import instruction_sets
 from tests.oracle import decide, measures
 from tests.oracle.features import Rules, features

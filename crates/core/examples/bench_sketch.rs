@@ -1,6 +1,7 @@
 //! Prints nanoseconds a feature of the sketch kernels and pairs a second of verification.
 //!
-//! `cargo run --release -p likewise-core --example bench_sketch`. Ratios count: the best of several runs
+//! `cargo run --release -p likewise-core --example bench_sketch [PART...]`, where a part is
+//! simhash, minhash, num_equal, verify, build or verify-cold. Ratios count: the best of several runs
 //! is shown, and other load on the machine disturbs it.
 
 use std::hint::black_box;
@@ -116,7 +117,7 @@ fn bench_num_equal(isa: Isa) {
 }
 
 fn bench_verify(isa: Isa) {
-    let weigh = |feature: u64| 2 + (feature % 7) as u32 * u32::from(feature % 3 == 0);
+    let weigh = |feature: u64| 2 + (feature % 7) as u32 * u32::from(feature.is_multiple_of(3));
     for is_weighted in [false, true] {
         let num_sets = 300usize;
         let mut sets = FeatureSets::new(num_sets);
@@ -162,6 +163,37 @@ fn bench_verify(isa: Isa) {
     }
 }
 
+/// Pairs of 50,000 sets, 150 MB: the cache holds few of them.
+fn bench_verify_cold() {
+    let num_sets = 50_000u64;
+    let mut sets = FeatureSets::new(num_sets as usize);
+    for position in 0..num_sets {
+        let features = random_features(300, position + 7);
+        sets.insert(position as u32, FeatureSet::new(&features, &[]));
+    }
+    println!(
+        "{} bytes a set of 300 features",
+        sets.num_bytes() / num_sets as usize
+    );
+    let mut later: Vec<u32> = (0..300_000).map(|i| (mix64(i) % num_sets) as u32).collect();
+    later.sort_unstable();
+    let earlier: Vec<u32> = (0..300_000)
+        .map(|i| (mix64(!i) % num_sets) as u32)
+        .collect();
+    for isa in Isa::available() {
+        let cancel = AtomicBool::new(false);
+        let seconds = best_seconds(|| {
+            let found = sets.verify_pairs(&later, &earlier, Measure::Jaccard, 0.8, isa, 1, &cancel);
+            black_box(found.is_ok());
+        });
+        println!(
+            "{:7} verify jaccard rejected, far apart in memory, million pairs/s: {:.2}",
+            isa.name(),
+            later.len() as f64 / seconds / 1e6
+        );
+    }
+}
+
 fn bench_build() {
     let features = random_features(400, 5);
     let weights: Vec<u32> = features.iter().map(|f| 2 + (f % 5) as u32).collect();
@@ -179,11 +211,24 @@ fn bench_build() {
 }
 
 fn main() {
-    for isa in Isa::available() {
-        bench_simhash(isa);
-        bench_minhash(isa);
-        bench_num_equal(isa);
-        bench_verify(isa);
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    type Part = (&'static str, fn(Isa));
+    let parts: [Part; 4] = [
+        ("simhash", bench_simhash),
+        ("minhash", bench_minhash),
+        ("num_equal", bench_num_equal),
+        ("verify", bench_verify),
+    ];
+    for (name, bench) in parts {
+        if is_wanted(name) {
+            Isa::available().into_iter().for_each(bench);
+        }
     }
-    bench_build();
+    if is_wanted("build") {
+        bench_build();
+    }
+    if is_wanted("verify-cold") {
+        bench_verify_cold();
+    }
 }

@@ -87,7 +87,11 @@ mod tests {
             let flat: Vec<usize> = parts.into_iter().flatten().collect();
             assert_eq!(flat, (0..1000).collect::<Vec<_>>());
         }
-        assert!(map_ranges(0, 7, 2, &cancel, || (), |(), r| r).unwrap().is_empty());
+        assert!(
+            map_ranges(0, 7, 2, &cancel, || (), |(), r| r)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]

@@ -59,8 +59,8 @@ pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Resu
 
 /// A span of a source that serves several rows by one read.
 ///
-/// Rows that follow one another with small gaps are fetched together: a gap of 32 kB costs less to read than a
-/// second call.
+/// Rows that follow one another with small gaps are fetched together: reading over a gap of 8 kB costs no
+/// more than a second call.
 pub struct Window {
     bytes: Vec<u8>,
     start: u64,
@@ -68,7 +68,7 @@ pub struct Window {
 }
 
 /// Largest gap between two rows that are fetched together, in bytes.
-const MAX_GAP: u64 = 32 << 10;
+const MAX_GAP: u64 = 8 << 10;
 
 /// Longest span that is fetched for several rows, in bytes. A longer row is fetched alone.
 pub const MAX_WINDOW: u64 = 1 << 20;

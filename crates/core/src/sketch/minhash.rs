@@ -144,7 +144,7 @@ pub(super) struct Expansion<'a> {
 
 impl<'a> Expansion<'a> {
     /// Blocks are a multiple of this long.
-    pub(super) const LANES: usize = 16;
+    pub(super) const LANES: usize = 8;
 
     fn new(features: &'a [u64], weights: &'a [u32], block: &'a mut Vec<u64>) -> Self {
         let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();

@@ -84,7 +84,7 @@ fn plain(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     let mut num_filled = 0;
     for &folded in block {
         let x = finish_high(folded ^ key);
-        let slot = &mut slots[((x >> 32) * num_slots >> 32) as usize];
+        let slot = &mut slots[(((x >> 32) * num_slots) >> 32) as usize];
         num_filled += u32::from(*slot == u64::MAX);
         *slot = (*slot).min(u64::from(round) << 32 | fold(x) & u64::from(u32::MAX));
     }

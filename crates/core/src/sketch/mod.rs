@@ -1,9 +1,9 @@
 //! What small summary of a feature set shows how alike two documents are?
 //!
-//! [`simhash`](simhash::simhash) answers by angle: fingerprints whose Hamming distance grows with the
-//! angle between the weighted feature vectors. [`MinHasher`](minhash::MinHasher) answers by
+//! [`simhash`](fn@simhash) answers by angle: fingerprints whose Hamming distance grows with the
+//! angle between the weighted feature vectors. [`MinHasher`] answers by
 //! resemblance: signatures whose share of equal slots estimates the Jaccard similarity.
-//! [`Signatures`](signatures::Signatures) compares rows of them. Every vector kernel gives the bits of
+//! [`Signatures`] compares rows of them. Every vector kernel gives the bits of
 //! the plain one.
 
 pub mod minhash;

@@ -71,7 +71,8 @@ fn bucket_filling_has_the_variance_promised() {
 #[test]
 fn estimates_are_unbiased_on_structured_features() {
     // Consecutive integers times an odd constant: weak hashing shows here.
-    let kinds: [(&str, fn(u64, u64) -> u64); 3] = [
+    type Kind = (&'static str, fn(u64, u64) -> u64);
+    let kinds: [Kind; 3] = [
         ("consecutive", |pair, number| pair * 10_000 + number),
         ("golden", |pair, number| {
             (pair * 10_000 + number).wrapping_mul(GOLDEN)

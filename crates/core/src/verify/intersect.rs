@@ -89,6 +89,20 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     }
 }
 
+/// Blocks to advance on either side (0 or 1), where `a` and `b` are the greatest features of the two blocks.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {
+    // SAFETY: the assembly is a comment.
+    //
+    // It hides from the compiler that the comparisons read neighbouring memory. It would make one
+    // vector comparison of them, whose way back through the mask register doubles the loop's time.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) a, options(pure, nomem, nostack, preserves_flags));
+    }
+    (usize::from(a <= b), usize::from(b <= a))
+}
+
 /// Number of shared features: the oracle of the vector kernels.
 ///
 /// Without branches on the data, since the order of features is random.

@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::intersect::Side;
+use super::intersect::{Side, steps};
 
 /// See `intersect::num_shared`.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -34,8 +34,9 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
             mask &= (1 << left_a) - 1;
         }
         num_shared += u64::from(mask.count_ones());
-        i += 4 * usize::from(last_a <= last_b);
-        j += 4 * usize::from(last_b <= last_a);
+        let (step_a, step_b) = steps(last_a, last_b);
+        i += 4 * step_a;
+        j += 4 * step_b;
     }
     num_shared
 }
@@ -73,8 +74,9 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
             terms = _mm256_and_si256(terms, is_valid);
         }
         sums = _mm256_add_epi64(sums, terms);
-        i += 4 * usize::from(last_a <= last_b);
-        j += 4 * usize::from(last_b <= last_a);
+        let (step_a, step_b) = steps(last_a, last_b);
+        i += 4 * step_a;
+        j += 4 * step_b;
     }
     let mut lanes = [0u64; 4];
     // SAFETY: `lanes` has the 32 bytes that are stored; no alignment is asked for.

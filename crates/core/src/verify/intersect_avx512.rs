@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::intersect::Side;
+use super::intersect::{Side, steps};
 
 /// See `intersect::num_shared`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
@@ -36,8 +36,9 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
         let even = unequal!(unequal!(unequal!(unequal!(valid, 0), 2), 4), 6);
         let odd = unequal!(unequal!(unequal!(unequal!(valid, 1), 3), 5), 7);
         num_shared += u64::from((valid & !(even & odd)).count_ones());
-        i += 8 * usize::from(last_a <= last_b);
-        j += 8 * usize::from(last_b <= last_a);
+        let (step_a, step_b) = steps(last_a, last_b);
+        i += 8 * step_a;
+        j += 8 * step_b;
     }
     num_shared
 }
@@ -77,8 +78,9 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
             _mm512_cvtepu32_epi64(_mm256_min_epu32(wa, matched))
         };
         sums = _mm512_add_epi64(sums, terms);
-        i += 8 * usize::from(last_a <= last_b);
-        j += 8 * usize::from(last_b <= last_a);
+        let (step_a, step_b) = steps(last_a, last_b);
+        i += 8 * step_a;
+        j += 8 * step_b;
     }
     _mm512_reduce_add_epi64(sums) as u64
 }

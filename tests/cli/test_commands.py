@@ -1,0 +1,266 @@
+"""Help, streams, exit codes, and the rules of the output directory."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from tests.command import jsonl, likewise_command
+from tests.golden.texts import made_up
+
+COMMANDS = ("dedup", "pairs", "compare", "sketch", "plan", "diff")
+TEXTS = ["the same few words once more", "The same few words once more!", "something else entirely"]
+
+
+def tree(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_help_names_every_command():
+    ran = likewise_command("--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert all(f"  {name} " in ran.out.decode() for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command(name):
+    ran = likewise_command(name, "--help")
+    assert (ran.status, ran.err) == (0, "")
+    assert "Example" in ran.out.decode()
+    assert f"likewise {name} " in ran.out.decode()
+
+
+def test_version():
+    ran = likewise_command("--version")
+    assert (ran.status, ran.out.decode()) == (0, f"likewise {likewise.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["dedup"],
+        ["dedup", "x.jsonl", "-o", "o", "--no-such-option"],
+        ["dedup", "absent.jsonl", "-o", "o"],
+        ["dedup", "absent*.jsonl", "-o", "o"],
+        ["dedup", "-", "-o", "o", "--threshold", "1.5"],
+        ["dedup", "-", "-o", "o", "--threshold", "0"],
+        ["dedup", "-", "-o", "o", "--within", "3"],
+        ["dedup", "-", "-o", "o", "--method", "simhash", "--bits", "48"],
+        ["dedup", "-", "-o", "o", "--method", "simhash", "--num-slots", "64"],
+        ["dedup", "-", "-o", "o", "--keep", "biggest"],
+        ["dedup", "-", "-o", "o", "--shingle", "0"],
+        ["dedup", "-", "-o", "o", "--max-document", "much"],
+        ["dedup", "-", "-o", "o", "--recipe", "absent.json"],
+        ["dedup", "-", "-o", "o", "--threads", "0"],
+        ["pairs", "-", "-o", "pairs.xml"],
+        ["sketch", "-", "-o", "sketches.xml"],
+        ["diff", "absent1", "absent2"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_2_and_says_why(tmp_path, arguments):
+    ran = likewise_command(*arguments, stdin=jsonl(TEXTS), cwd=tmp_path)
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err
+    assert "Traceback" not in ran.err
+    assert tree(tmp_path) == []
+
+
+def test_summary_goes_to_stderr_and_json_to_stdout(tmp_path):
+    ran = likewise_command("dedup", "-", "-o", tmp_path / "a", stdin=jsonl(TEXTS))
+    assert (ran.status, ran.out) == (0, b"")
+    assert "2 kept, 1 removed" in ran.err
+    ran = likewise_command("dedup", "-", "-o", tmp_path / "b", "--json", "--quiet", stdin=jsonl(TEXTS))
+    assert ran.err == ""
+    assert json.loads(ran.out) == json.loads((tmp_path / "b" / "summary.json").read_text())
+    ran = likewise_command("dedup", "-", "-o", tmp_path / "c", "--quiet", stdin=jsonl(TEXTS))
+    assert (ran.status, ran.out, ran.err) == (0, b"", "")
+
+
+def test_output_directory(tmp_path):
+    out = tmp_path / "out"
+    (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
+    dedup = ["dedup", tmp_path / "in.jsonl", "-o", out]
+    assert likewise_command(*dedup).status == 0
+    assert tree(out) == ["kept", "kept/in.jsonl", "removed.parquet", "summary.json"]
+    before = (out / "summary.json").read_bytes()
+    ran = likewise_command(*dedup)
+    assert ran.status == 2
+    assert "--overwrite" in ran.err
+    assert (out / "summary.json").read_bytes() == before
+    ran = likewise_command(*dedup, "--overwrite", "--output", "evidence")
+    assert ran.status == 0, ran.err
+    assert tree(out) == ["removed.parquet", "summary.json"]
+    (out / "precious.txt").write_text("mine")
+    ran = likewise_command(*dedup, "--overwrite")
+    assert ran.status == 2
+    assert "precious.txt" in ran.err
+    assert (out / "precious.txt").read_text() == "mine"
+    assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "in.jsonl").status == 2
+
+
+def test_a_failed_overwrite_leaves_the_old_run(tmp_path):
+    out = tmp_path / "out"
+    assert likewise_command("dedup", "-", "-o", out, stdin=jsonl(TEXTS)).status == 0
+    before = {name: (out / name).read_bytes() for name in tree(out) if (out / name).is_file()}
+    ran = likewise_command("dedup", "-", "-o", out, "--overwrite", stdin=b"broken\n")
+    assert ran.status == 2
+    assert {name: (out / name).read_bytes() for name in tree(out) if (out / name).is_file()} == before
+
+
+def test_directories_are_read_in_order_and_mirrored(tmp_path):
+    data = tmp_path / "data"
+    (data / "b" / "deep").mkdir(parents=True)
+    (data / "a.jsonl").write_bytes(jsonl(["first words here"], ids=False))
+    (data / "b" / "deep" / "c.ndjson").write_bytes(jsonl(["first words here", "second thing now"], ids=False))
+    (data / "notes.txt").write_text("not ours")
+    (data / "link.jsonl").symlink_to(data / "a.jsonl")
+    out = data / "out"
+    for _ in range(2):
+        ran = likewise_command("dedup", data, "-o", out, "--overwrite", "--json")
+        assert ran.status == 0, ran.err
+        summary = json.loads(ran.out)
+        assert [entry["path"] for entry in summary["inputs"]] == ["a.jsonl", "b/deep/c.ndjson"]
+        assert sorted(os.path.basename(path) for path in summary["skipped_files"]) == ["link.jsonl", "notes.txt"]
+        assert summary["num_kept"] == 2
+        assert (out / "kept" / "b" / "deep" / "c.ndjson").read_bytes() == jsonl(["second thing now"], ids=False)
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory):
+    """100,000 documents of 150 words, few of them near-duplicates: seconds of work."""
+    path = tmp_path_factory.mktemp("big") / "big.jsonl"
+    texts = [made_up(150, i) for i in range(2000)]
+    with path.open("w") as file:
+        for copy in range(50):
+            file.writelines(f'{{"id": "{copy}-{i}", "text": "v{copy} {text}"}}\n' for i, text in enumerate(texts))
+    return path
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "likewise", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def wait_until(condition, process):
+    deadline = time.monotonic() + 60
+    while not condition() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.15, 0.4])
+def test_control_c_leaves_nothing(tmp_path, big, delay_s):
+    out = tmp_path / "out"
+    process = start("dedup", big, "-o", out)
+    wait_until(lambda: (out / ".unfinished").exists(), process)
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+    assert not out.exists()
+
+
+def test_a_killed_run_is_begun_again(tmp_path, big):
+    out = tmp_path / "out"
+    process = start("dedup", big, "-o", out)
+    identity = out / ".unfinished" / "identity.json"
+    wait_until(lambda: identity.exists() and identity.stat().st_size > 0, process)
+    process.kill()
+    process.communicate()
+    assert tree(out)[0] == ".unfinished"
+    assert not (out / "summary.json").exists()
+    ran = likewise_command("dedup", big, "-o", out, "--threshold", "0.9")
+    assert ran.status == 2
+    assert "threshold" in ran.err
+    assert likewise_command("dedup", big, "-o", out).status == 0
+    assert tree(out) == ["kept", "kept/big.jsonl", "removed.parquet", "summary.json"]
+
+
+def test_diff(tmp_path):
+    data = jsonl([made_up(40, i % 7) + " x" * (i % 3) for i in range(60)])
+    for name, options in {
+        "a": ["--threads", "1"], "b": ["--threads", "2"], "c": ["--keep", "shortest"], "d": ["--threshold", "0.3"],
+    }.items():  # fmt: skip
+        assert likewise_command("dedup", "-", "-o", tmp_path / name, *options, stdin=data).status == 0
+    assert likewise_command("diff", tmp_path / "a", tmp_path / "b").status == 0
+    for other in "cd":
+        ran = likewise_command("diff", tmp_path / "a", tmp_path / other)
+        assert ran.status == 1
+        assert ran.out
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
+def test_pairs(tmp_path, suffix):
+    path = tmp_path / f"pairs.{suffix}"
+    ran = likewise_command("pairs", "-", "-o", path, stdin=jsonl(TEXTS))
+    assert (ran.status, ran.out) == (0, b""), ran.err
+    if suffix == "parquet":
+        rows = pq.read_table(path).to_pylist()
+    elif suffix == "jsonl":
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    else:
+        head, *lines = (line.split("\t") for line in path.read_text().splitlines())
+        rows = [dict(zip(head, line, strict=True)) for line in lines]
+    assert [(row["doc_id_a"], row["doc_id_b"], float(row["similarity"])) for row in rows] == [("0", "1", 1.0)]
+
+
+def test_pairs_leave_nothing_when_they_fail(tmp_path):
+    ran = likewise_command("pairs", "-", "-o", tmp_path / "pairs.tsv", stdin=jsonl(TEXTS) + b"broken\n")
+    assert ran.status == 2
+    assert tree(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", ["npy", "parquet"])
+@pytest.mark.parametrize("method", ["minhash", "simhash"])
+def test_sketches_are_those_of_the_library(tmp_path, suffix, method):
+    path = tmp_path / f"sketches.{suffix}"
+    ran = likewise_command("sketch", "-", "-o", path, "--method", method, stdin=jsonl([*TEXTS, ""]))
+    assert ran.status == 0, ran.err
+    recipe = likewise.Recipe.minhash() if method == "minhash" else likewise.Recipe.simhash()
+    expected = likewise.sketch([*TEXTS, ""], recipe)
+    read = likewise.Sketches.read(path)
+    assert np.array_equal(read.array, expected.array)
+    assert read.is_empty.tolist() == [False, False, False, True]
+    assert read.recipe.sketch_id == recipe.sketch_id
+    with pytest.raises(likewise.RecipeMismatch, match="seed"):
+        likewise.Sketches.read(path, recipe.replace(seed=5))
+
+
+def test_plan():
+    ran = likewise_command("plan", "--threshold", "0.8", "--recall", "0.99")
+    assert ran.status == 0, ran.err
+    assert "21" in ran.out.decode()
+
+
+def test_compare_escapes_control_characters(tmp_path):
+    (tmp_path / "a.txt").write_text("one two \x1b[31mthree")
+    (tmp_path / "b.txt").write_text("one two four")
+    ran = likewise_command("compare", tmp_path / "a.txt", tmp_path / "b.txt")
+    assert ran.status in (0, 1), ran.err
+    assert b"\x1b[31m" not in ran.out
+    assert b"four" in ran.out
+
+
+def test_a_recipe_file_is_the_recipe(tmp_path):
+    recipe = likewise.Recipe.minhash(0.3, shingle=1, seed=4)
+    (tmp_path / "recipe.json").write_text(recipe.to_json())
+    ran = likewise_command(
+        "dedup", "-", "-o", tmp_path / "out", "--recipe", tmp_path / "recipe.json", "--json", stdin=jsonl(TEXTS)
+    )
+    assert json.loads(ran.out)["recipe_id"] == recipe.recipe_id
+    again = likewise_command(
+        "dedup", "-", "-o", tmp_path / "2", "--recipe", tmp_path / "out" / "summary.json", "--json", stdin=jsonl(TEXTS)
+    )
+    assert json.loads(again.out)["recipe_id"] == recipe.recipe_id

@@ -1,0 +1,53 @@
+"""The same recipe for the package and for the oracle, and runs in the oracle's terms."""
+
+import likewise
+from tests.oracle.decide import Recipe as OracleRecipe
+from tests.oracle.decide import Verdict
+from tests.oracle.features import Rules
+
+
+def oracle_recipe(recipe):
+    """The oracle's form of a package recipe, resolved by the package."""
+    resolved = recipe.resolve()
+    return OracleRecipe(
+        method=resolved.method,
+        rules=Rules(resolved.tokens, resolved.shingle, resolved.weights, resolved.seed),
+        threshold=resolved.threshold,
+        recall=resolved.recall,
+        measure=None if resolved.measure == "hamming" else resolved.measure,
+        num_slots=resolved.num_slots or 128,
+        slot_bits=resolved.slot_bits or 16,
+        scheme=resolved.scheme or "bucket",
+        bits=resolved.bits or 64,
+        within=resolved.within if resolved.within is not None else 3,
+        short_threshold=resolved.short_threshold if resolved.short_threshold is not None else 0.8,
+    )
+
+
+def verdicts(result):
+    """The verdicts of a `Deduplication`, as the oracle writes them."""
+    found = [Verdict(True)] * len(result.kept)
+    for row in result.removed.to_pylist():
+        found[row["row"]] = Verdict(False, row["kept_row"], row["similarity"], row["distance"])
+    assert [verdict.kept for verdict in found] == result.kept.tolist()
+    return found
+
+
+Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
+
+# Every method and measure, on short shingles so that small texts have something to say.
+RECIPES = {
+    "minhash": Minhash(0.6, shingle=2),
+    "minhash-default": Minhash(),
+    "minhash-log-count": Minhash(0.7, shingle=1, weights="log-count", num_slots=64, slot_bits=8),
+    "minhash-classical": Minhash(0.5, shingle=1, scheme="classical", num_slots=32, slot_bits=32, seed=9),
+    "minhash-containment": Minhash(0.8, shingle=1, measure="containment"),
+    "minhash-cosine": Minhash(0.7, shingle=1, weights="count", measure="cosine"),
+    "minhash-chars": Minhash(0.7, tokens="char", shingle=4, recall=0.99),
+    "simhash": Simhash(),
+    "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
+    "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),
+    "simhash-cosine": Simhash(threshold=0.8, shingle=1),
+    "simhash-jaccard": Simhash(threshold=0.5, within=24, measure="jaccard", shingle=1, weights="none"),
+    "simhash-containment": Simhash(threshold=0.7, within=20, measure="containment", shingle=1),
+}
