@@ -25,18 +25,21 @@ __all__ = [
     "TEXT_VERSION",
     "Array",
     "BandBuckets",
+    "CsvReader",
     "FeatureRules",
     "FeatureSets",
     "HammingTables",
     "JsonlPiece",
     "JsonlRules",
     "Leaders",
+    "PackedFile",
     "SketchBatch",
     "Texts",
     "__version__",
     "aligned_diff",
     "components",
     "copy_lines",
+    "csv_header",
     "distances",
     "features",
     "jsonl_pieces",
@@ -44,8 +47,10 @@ __all__ = [
     "minhash_features",
     "normalize",
     "num_equal",
+    "pack_lines",
     "plan_bands",
     "radius_for",
+    "read_csv_texts",
     "read_jsonl_piece",
     "read_jsonl_texts",
     "s_curve",
@@ -541,3 +546,89 @@ def copy_lines(
     int
         Bytes written.
     """
+
+@final
+class PackedFile:
+    """A gzip or zstd file that is being unpacked into a plain one, `spool`.
+
+    Parameters
+    ----------
+    path, spool : path
+        The packed file, and the plain one to make.
+    codec : {"gzip", "zstd"}
+        How it is packed.
+    max_bytes, max_ratio : int
+        Most plain bytes in all, and for each byte read (looked at beyond the first 64 MB).
+
+    Raises
+    ------
+    InvalidInput
+        If the file is empty.
+    """
+
+    def __new__(
+        cls, path: str | PathLike[str], spool: str | PathLike[str], *, codec: str, max_bytes: int, max_ratio: int
+    ) -> PackedFile: ...
+    def next_piece(self, piece_bytes: int) -> tuple[int, int, int] | None:
+        """Unpack about `piece_bytes` more: (offset, length, packed bytes) of whole lines; None at the end.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is cut or damaged, or unpacks to more than the limits allow.
+        """
+
+def pack_lines(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    offsets: Buffer,
+    lengths: Buffer,
+    *,
+    codec: str,
+    threads: int = 1,
+) -> int:
+    """Write byte ranges as `copy_lines`, packed: gzip at level 6, zstd at level 3 with checksums; return bytes written."""
+
+def csv_header(path: str | PathLike[str], delimiter: int) -> tuple[list[str], int, int]:
+    """Return the columns of a file, the bytes up to the end of its header, and the blank lines before it."""
+
+@final
+class CsvReader:
+    """The records of a CSV file behind its header, from the first to the last.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    delimiter : int
+        The byte between fields.
+    text_columns : list of int
+        Joined by a newline in this order.
+    id_column : int, optional
+    id_required : bool
+        Whether a record with an empty id is bad.
+    field_columns : list of (int or None)
+        Further columns, wanted as JSON.
+    max_document : int
+        Longest record in bytes, below 2**32.
+    """
+
+    def __new__(
+        cls,
+        path: str | PathLike[str],
+        *,
+        delimiter: int,
+        text_columns: list[int],
+        id_column: int | None,
+        id_required: bool,
+        field_columns: list[int | None],
+        max_document: int,
+    ) -> CsvReader: ...
+    def next_piece(self, piece_bytes: int) -> tuple[JsonlPiece, int] | None:
+        """Return the records of about `piece_bytes` more and the position behind them; None at the end.
+
+        A record counts as one line, and the header as the first.
+        """
+
+def read_csv_texts(reader: CsvReader, offsets: Buffer, lengths: Buffer, *, threads: int = 1) -> Texts:
+    """Read the texts of records again, in the order asked, as `read_jsonl_texts`; safe from several threads."""

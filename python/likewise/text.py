@@ -109,6 +109,11 @@ def is_table(data: object) -> bool:
     return any(hasattr(data, name) for name in ("schema", "columns", "column_names"))
 
 
+def is_stream(data: object) -> bool:
+    """Return whether Arrow data has columns but passes once, batch by batch, as a reader or a query does."""
+    return is_table(data) and any(hasattr(data, name) for name in ("read_next_batch", "fetchmany"))
+
+
 def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return one column of any Arrow table as a PyArrow chunked array.
 

@@ -35,7 +35,7 @@ pub fn copy_ranges(
         .map_err(|e| Error::io("read the size", e))?
         .len();
     let merged = merge(ranges, size);
-    let tasks = tasks(&merged);
+    let tasks = tasks(&merged, GRAIN_BYTES);
     let num_bytes = merged.iter().map(|range| range.end - range.start).sum();
     // Room is claimed first, so that a full disk is noticed before the work where the system can tell.
     target
@@ -55,7 +55,7 @@ pub fn copy_ranges(
 }
 
 /// A part of the output.
-struct Task {
+pub(crate) struct Task {
     /// Number of its first range, and how many bytes of that one belong to earlier tasks.
     first: usize,
     skipped: u64,
@@ -64,7 +64,8 @@ struct Task {
     num_bytes: u64,
 }
 
-fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<Range<u64>> {
+/// Ranges that touch become one; the byte behind the end of the source is left out.
+pub(crate) fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for (offset, length) in ranges {
         let end = match offset.saturating_add(length) {
@@ -80,7 +81,8 @@ fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<Range<u64>>
     merged
 }
 
-fn tasks(merged: &[Range<u64>]) -> Vec<Task> {
+/// Cuts the output into parts of `grain_bytes`, the last one shorter.
+pub(crate) fn tasks(merged: &[Range<u64>], grain_bytes: u64) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     let mut target_offset = 0;
     for (first, range) in merged.iter().enumerate() {
@@ -88,7 +90,7 @@ fn tasks(merged: &[Range<u64>]) -> Vec<Task> {
         let mut skipped = 0;
         while skipped < length {
             // The open task takes what it has room for; then the next one begins inside the same range.
-            let open = tasks.last_mut().filter(|task| task.num_bytes < GRAIN_BYTES);
+            let open = tasks.last_mut().filter(|task| task.num_bytes < grain_bytes);
             let task = match open {
                 Some(task) => task,
                 None => {
@@ -102,7 +104,7 @@ fn tasks(merged: &[Range<u64>]) -> Vec<Task> {
                     &mut tasks[last]
                 }
             };
-            let taken = (GRAIN_BYTES - task.num_bytes).min(length - skipped);
+            let taken = (grain_bytes - task.num_bytes).min(length - skipped);
             task.num_bytes += taken;
             target_offset += taken;
             skipped += taken;
@@ -119,10 +121,33 @@ fn copy_task(
     window: &mut Window,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let mut left = task.num_bytes;
     let mut target_offset = task.target_offset;
-    let mut skipped = task.skipped;
     out.clear();
+    each_part(source, merged, task, window, |bytes| {
+        if out.is_empty() && bytes.len() as u64 == MAX_WINDOW {
+            write_all_at(target, bytes, target_offset).map_err(|e| Error::io("write", e))?;
+            target_offset += MAX_WINDOW;
+            return Ok(());
+        }
+        out.extend_from_slice(bytes);
+        match out.len() as u64 >= MAX_WINDOW {
+            true => flush(target, out, &mut target_offset),
+            false => Ok(()),
+        }
+    })?;
+    flush(target, out, &mut target_offset)
+}
+
+/// Gives the bytes of a task to `take`, some at a time and in order.
+pub(crate) fn each_part(
+    source: &File,
+    merged: &[Range<u64>],
+    task: &Task,
+    window: &mut Window,
+    mut take: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut left = task.num_bytes;
+    let mut skipped = task.skipped;
     for at in task.first..merged.len() {
         let mut start = merged[at].start + skipped;
         let end = merged[at].end.min(start + left);
@@ -135,15 +160,7 @@ fn copy_task(
             let bytes = window
                 .fetch(source, start, length, next)
                 .map_err(|e| Error::read(e, start))?;
-            if out.is_empty() && length == MAX_WINDOW {
-                write_all_at(target, bytes, target_offset).map_err(|e| Error::io("write", e))?;
-                target_offset += length;
-            } else {
-                out.extend_from_slice(bytes);
-                if out.len() as u64 >= MAX_WINDOW {
-                    flush(target, out, &mut target_offset)?;
-                }
-            }
+            take(bytes)?;
             start += length;
             left -= length;
         }
@@ -151,7 +168,7 @@ fn copy_task(
             break;
         }
     }
-    flush(target, out, &mut target_offset)
+    Ok(())
 }
 
 fn flush(target: &File, out: &mut Vec<u8>, target_offset: &mut u64) -> Result<(), Error> {

@@ -21,6 +21,11 @@ pub enum Error {
         /// What is wrong there now.
         reason: String,
     },
+    /// A packed file cannot be unpacked to its end.
+    Damaged {
+        /// What is wrong and how far it could be read.
+        reason: String,
+    },
     /// A parameter is outside its range.
     InvalidParameter {
         /// Name of the parameter as users write it.
@@ -68,6 +73,7 @@ impl fmt::Display for Error {
                     "the file changed while it was in use: at byte {offset}: {reason}"
                 )
             }
+            Error::Damaged { reason } => f.write_str(reason),
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
             Error::Cancelled => f.write_str("cancelled"),
         }

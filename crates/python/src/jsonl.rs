@@ -43,7 +43,7 @@ impl JsonlRules {
     }
 }
 
-/// The rows of a piece of a file, the bad ones apart.
+/// The rows of a piece of a file of lines or records, the bad ones apart.
 #[pyclass(frozen, get_all, module = "likewise._native")]
 pub struct JsonlPiece {
     texts: Py<Texts>,
@@ -58,7 +58,7 @@ pub struct JsonlPiece {
     errors: Vec<(u32, u64, u64, String)>,
 }
 
-fn open(path: &Path) -> Result<File, Failure> {
+pub fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|source| Failure::system(source, path))
 }
 
@@ -88,6 +88,11 @@ pub fn read_jsonl_piece(
         disk::read_piece(&open(&path)?, offset, length, &rules.rules)
             .map_err(|error| Failure::disk(error, &path))
     })?;
+    to_python(py, piece)
+}
+
+/// The columns of a piece as Python objects.
+pub fn to_python(py: Python<'_>, piece: disk::Piece) -> Result<JsonlPiece, Failure> {
     let texts = |column: TextColumn| Py::new(py, Texts::from(Column::from_texts(column)));
     Ok(JsonlPiece {
         texts: texts(piece.texts)?,

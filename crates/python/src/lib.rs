@@ -4,12 +4,14 @@ mod array;
 mod arrow;
 mod bands;
 mod column;
+mod csv;
 mod door;
 mod errors;
 mod features;
 mod groups;
 mod hamming;
 mod jsonl;
+mod packed;
 mod sketch;
 mod texts;
 mod verify;
@@ -29,6 +31,8 @@ mod _native {
     #[pymodule_export]
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
     #[pymodule_export]
+    use super::csv::{CsvReader, csv_header, read_csv_texts};
+    #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
     use super::groups::{Leaders, components};
@@ -38,6 +42,8 @@ mod _native {
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
     };
+    #[pymodule_export]
+    use super::packed::{PackedFile, pack_lines};
     #[pymodule_export]
     use super::sketch::{
         SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,

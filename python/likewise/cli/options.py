@@ -114,6 +114,28 @@ _INPUT = [
     click.option(
         "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
     ),
+    click.option(
+        "--format",
+        "file_format",
+        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text"]),
+        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl]",
+    ),
+    click.option("--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"),
+    click.option(
+        "--max-unpacked",
+        default="1000GB",
+        show_default=True,
+        metavar="SIZE",
+        help="Refuse a .gz or .zst that holds more.",
+    ),
+    click.option(
+        "--max-unpack-ratio",
+        type=int,
+        default=250,
+        show_default=True,
+        metavar="N",
+        help="Refuse one that holds over N times its size (and over 64MB): a decompression bomb.",
+    ),
     click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"),
 ]
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
@@ -183,6 +205,10 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         max_document_bytes=parse_size("max_document", options.pop("max_document")),
         threads=options.pop("threads"),
         stdin=sys.stdin.buffer,
+        file_format=options.pop("file_format"),
+        delimiter=options.pop("delimiter"),
+        max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
+        max_unpack_ratio=options.pop("max_unpack_ratio"),
     )
 
 

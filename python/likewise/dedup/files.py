@@ -20,9 +20,9 @@ from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.io.evidence import write_evidence
-from likewise.io.inputs import InputFile, Inputs, find_inputs
-from likewise.io.jsonl import JsonlFile
-from likewise.io.kept import stream_kept, write_kept
+from likewise.io.inputs import STDIN_STEM, InputFile, Inputs, find_inputs
+from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
+from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.source import ReadRules
@@ -55,6 +55,12 @@ class FileRun:
         Threads at work at once; all processors where None.
     stdin : binary file, optional
         What ``-`` among the inputs means.
+    file_format : str, optional
+        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text.
+    delimiter : str, optional
+        What stands between the fields of CSV.
+    max_unpacked_bytes, max_unpack_ratio : int
+        A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -64,11 +70,24 @@ class FileRun:
     max_document_bytes: int = 64_000_000
     threads: int | None = None
     stdin: BinaryIO | None = None
+    file_format: str | None = None
+    delimiter: str | None = None
+    max_unpacked_bytes: int = 1_000_000_000_000
+    max_unpack_ratio: int = 250
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
         """Return what is read of each file."""
         check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)
-        return ReadRules(self.text_fields, self.id_field, keep_needs(recipe.keep)[1], self.max_document_bytes)
+        check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
+        check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
+        return ReadRules(
+            self.text_fields,
+            self.id_field,
+            keep_needs(recipe.keep)[1],
+            self.max_document_bytes,
+            self.max_unpacked_bytes,
+            self.max_unpack_ratio,
+        )
 
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""
@@ -82,6 +101,8 @@ class FileRun:
             "on_error": self.on_error,
             "duplicate_ids": self.duplicate_ids,
             "max_document": self.max_document_bytes,
+            "format": self.file_format,
+            "delimiter": self.delimiter,
         }
 
 
@@ -95,7 +116,7 @@ def dedup_files(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Deduplicate JSON Lines and Parquet files into an output directory.
+    """Deduplicate files into an output directory.
 
     Parameters
     ----------
@@ -157,9 +178,14 @@ def dedup_files(
                     _write_bad_rows(documents, work / ERRORS)
                     write_evidence(evidence(documents, recipe, decision), work / EVIDENCE)
                     if write == "kept":
+                        num_kept: list[int] = []
+                        # Every document may be removed from text files, which then leave nothing.
+                        (work / KEPT).mkdir()
                         for number, file in enumerate(found.files):
                             offsets, lengths = _kept_places(documents, decision, number, run.on_error)
                             write_kept(file, work / KEPT / file.name, offsets, lengths, threads=rules.threads)
+                            num_kept.append(len(offsets))
+                        write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
                 report(StageFinished("writing", Timing.now() - began))
                 _check_unchanged(found.files, identity["inputs"])
                 summary = summarize(documents, recipe, decision, timing)
@@ -177,7 +203,7 @@ def stream_dedup(
     run: FileRun | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Deduplicate JSON Lines files and write the kept lines to a stream.
+    """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
     Parameters
     ----------
@@ -194,19 +220,20 @@ def stream_dedup(
     Raises
     ------
     InvalidInput
-        As for :func:`dedup_files`, and if an input is Parquet.
+        As for :func:`dedup_files`, and if an input is of another format.
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     with _found(inputs, recipe, run, None) as found, tempfile.TemporaryDirectory() as work:
-        for file in found.files:
-            if not isinstance(file, JsonlFile):
-                raise InvalidInput("Parquet cannot be written to standard output; name a directory with -o", file.name)
+        check_stream(found.files)
         with open_documents(found.files, recipe, rules, work=Path(work), timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
+                stream = KeptStream(out)
+                stream.check_headers(found.files)
                 for number, file in enumerate(found.files):
-                    stream_kept(file, out, *_kept_places(documents, decision, number, run.on_error))
+                    assert isinstance(file, LineFile)
+                    stream.write(file, *_kept_places(documents, decision, number, run.on_error))
                 out.flush()
             summary = summarize(documents, recipe, decision, timing)
             return summary | _about_inputs(found, documents, decision, run, "kept")
@@ -316,7 +343,15 @@ def _found(
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with tempfile.TemporaryDirectory() as work:
-        yield find_inputs(names, run.read_rules(recipe), output=output, stdin=run.stdin, spool_directory=Path(work))
+        yield find_inputs(
+            names,
+            run.read_rules(recipe),
+            file_format=run.file_format,
+            delimiter=run.delimiter,
+            output=output,
+            stdin=run.stdin,
+            spool_directory=Path(work),
+        )
 
 
 def _stamps(files: Sequence[InputFile]) -> list[dict[str, object]]:
@@ -324,7 +359,11 @@ def _stamps(files: Sequence[InputFile]) -> list[dict[str, object]]:
     stamps = []
     for file in files:
         stat = file.path.stat()
-        is_copy = str(file.path).startswith(tempfile.gettempdir()) and file.path.name == file.name == "stdin.jsonl"
+        is_copy = (
+            str(file.path).startswith(tempfile.gettempdir())
+            and file.path.name == file.name
+            and file.path.name.startswith(f"{STDIN_STEM}.")
+        )
         stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": None if is_copy else stat.st_mtime_ns})
     return stamps
 

@@ -2,9 +2,11 @@
 
 import dataclasses
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,16 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.dedup.documents import Documents, SpooledPiece
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput
-from likewise.io.source import BadRow, Piece, Source
+from likewise.errors import InvalidInput, LikewiseError
+from likewise.io.source import BadRow, Job, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
 from likewise.sketch import sketch_texts
 
 PIECE_BYTES = 4 << 20
+# Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
+JOBS_A_THREAD = 3
 ON_ERROR = ("fail", "skip", "keep")
 
 
@@ -70,9 +74,9 @@ class _Worker:
         self._timing = timing
         self._threads = threads
 
-    def work(self, source: Source, start: int, length: int) -> list[_Part]:
+    def work(self, source: Source, job: Job) -> list[_Part]:
         parts: list[_Part] = []
-        pieces = source.read(start, length)
+        pieces = job.read()
         while True:
             began = time.perf_counter()
             piece = next(pieces, None)
@@ -119,7 +123,7 @@ def ingest(
     threads: int,
     progress: Progress,
     timing: Timing,
-    spool_path: Path | None = None,
+    work: Path,
 ) -> Documents:
     """Read and sketch all documents.
 
@@ -137,8 +141,8 @@ def ingest(
         Told of bytes done.
     timing : Timing
         Takes the seconds.
-    spool_path : Path, optional
-        Where texts are put aside that cannot be read again cheaply.
+    work : Path
+        A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
 
     Returns
     -------
@@ -153,21 +157,41 @@ def ingest(
     began = time.perf_counter()
     stage = "sketching"
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
-    tasks = [(number, *piece) for number, source in enumerate(sources) for piece in source.pieces(PIECE_BYTES)]
     spooling = rules.needs_texts and any(not source.can_read_again for source in sources)
-    spool = Spool(spool_path) if spooling and spool_path is not None else None
-    worker = _Worker(recipe, rules, spool, timing, max(1, threads // max(1, len(tasks))))
+    spool = Spool(work / "texts.spool") if spooling else None
     columns = _Columns(sources, spool, rules)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
-        futures = [pool.submit(worker.work, sources[number], start, length) for number, start, length in tasks]
+        jobs = ((number, job) for number, source in enumerate(sources) for job in source.jobs(PIECE_BYTES, work))
+        failure, first = _taken(jobs, threads)
+        # Threads that no job of its own keeps busy help inside the others.
+        worker = _Worker(recipe, rules, spool, timing, max(1, threads // max(1, len(first))))
+        waiting: deque[tuple[int, int, Future[list[_Part]]]] = deque()
         done = 0
-        units = [sum(t[2] for t in tasks if t[0] == number) for number in range(len(sources))]
-        for (number, _, length), future in zip(tasks, futures, strict=True):
-            for part in future.result():
-                columns.add(number, part)
-            done += sources[number].num_bytes * length // max(1, units[number])
-            progress(StageAdvanced(stage, done))
+
+        def gather(most_waiting: int) -> None:
+            nonlocal done
+            while waiting and (len(waiting) > most_waiting or waiting[0][2].done()):
+                number, num_bytes, future = waiting.popleft()
+                for part in future.result():
+                    columns.add(number, part)
+                done += num_bytes
+                progress(StageAdvanced(stage, done))
+
+        coming = iter(first)
+        while True:
+            for number, job in coming:
+                waiting.append((number, job.num_bytes, pool.submit(worker.work, sources[number], job)))
+                gather(JOBS_A_THREAD * threads)
+            if failure is not None:
+                # What stands before the place that cannot be read is reported first, for any number of threads.
+                gather(0)
+                raise failure
+            failure, first = _taken(jobs, 1)
+            coming = iter(first)
+            if not first and failure is None:
+                break
+        gather(0)
         documents = columns.documents(recipe)
     except BaseException:
         pool.shutdown(cancel_futures=True)
@@ -178,6 +202,16 @@ def ingest(
     timing.add_wall("reading_and_sketching", time.perf_counter() - began)
     progress(StageFinished(stage, time.perf_counter() - began))
     return documents
+
+
+def _taken(jobs: Iterator[tuple[int, Job]], count: int) -> tuple[Exception | None, list[tuple[int, Job]]]:
+    """Return the next jobs, and what kept the iterator from giving more."""
+    taken: list[tuple[int, Job]] = []
+    try:
+        taken.extend(islice(jobs, count))
+    except (LikewiseError, OSError) as error:
+        return error, taken
+    return None, taken
 
 
 class _Columns:
@@ -205,7 +239,7 @@ class _Columns:
             raise InvalidInput(
                 f"{bad.reason}; mend the row, or go on with --on-error skip or keep",
                 self._sources[number].name,
-                bad.line + 1,
+                bad.line + (self._sources[number].name is not None),
             )
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))

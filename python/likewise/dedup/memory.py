@@ -18,12 +18,17 @@ from likewise.dedup.run import RunRules, decided, evidence, open_documents, orde
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.arrow import BatchStream
 from likewise.io.memory import MemorySource
-from likewise.io.parquet import column_as_json
+from likewise.io.source import ReadRules, Source
+from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
-from likewise.text import as_texts, is_table, table_column
+from likewise.text import as_texts, is_stream, is_table, table_column
 from likewise.threads import num_threads
+
+# Lengths of texts are 32 bits.
+_MAX_TEXT_BYTES = 2**32 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,9 @@ def dedup(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The documents, in order. Of a table, `text_field` names the column.
+        The documents, in order. Of a table, `text_field` names the column. A stream of batches (a
+        ``pyarrow.RecordBatchReader``, a DuckDB relation) is taken batch by batch and may be larger than memory: its
+        texts are put aside in a temporary file for verification.
     recipe : Recipe, optional
         What a near-duplicate is; ``Recipe.minhash()`` where None.
     keep : str, optional
@@ -195,14 +202,16 @@ def _open(
     progress: Progress,
 ) -> Iterator[Documents]:
     source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
-    # Texts in memory are never put aside, so that the directory is only a name.
-    work = Path(tempfile.gettempdir())
-    with open_documents([source], recipe, rules, work=work, timing=timing, progress=progress) as documents:
+    # Only the texts of a stream are put aside.
+    with (
+        tempfile.TemporaryDirectory(prefix="likewise-") as work,
+        open_documents([source], recipe, rules, work=Path(work), timing=timing, progress=progress) as documents,
+    ):
         yield documents
 
 
-def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> MemorySource:  # noqa: ANN401
-    """Return texts in memory as an input.
+def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
+    """Return texts in memory as an input; of a stream no batch stays there.
 
     Raises
     ------
@@ -212,6 +221,8 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         If `keep` asks for a field of texts that have none.
     """
     is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+    if is_arrow and is_stream(texts) and (ids is None or isinstance(ids, str)):
+        return _stream_source(texts, ids, text_field, fields)
     if is_arrow and is_table(texts):
         import pyarrow as pa
 
@@ -230,6 +241,20 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
     if id_texts is not None and len(id_texts) != len(batch):
         raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
     return MemorySource(batch, id_texts, extra)
+
+
+def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(texts)
+    names = reader.schema.names
+    for name in (text_field, *([id_field] if id_field else []), *fields):
+        if name not in names:
+            raise InvalidInput(
+                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the text by "
+                "text_field"
+            )
+    return BatchStream(reader, ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES))
 
 
 def _as_ids(ids: Any) -> Texts:  # noqa: ANN401

@@ -89,7 +89,7 @@ def open_documents(
         threads=rules.threads,
         progress=progress,
         timing=timing,
-        spool_path=work / "texts.spool",
+        work=work,
     )
     try:
         if rules.duplicate_ids == "fail":

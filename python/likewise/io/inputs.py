@@ -4,20 +4,33 @@ import glob
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from likewise.errors import InvalidInput
+from likewise.io.arrow import ArrowFile
+from likewise.io.csv import CsvFile
+from likewise.io.datasets import COMPANIONS, SPLITS, Dataset, open_dataset
+from likewise.io.formats import (
+    LINE_FORMATS,
+    STDIN_SUFFIXES,
+    Format,
+    check_delimiter,
+    check_format,
+    codec_by_bytes,
+    format_by_name,
+    format_of,
+)
 from likewise.io.jsonl import JsonlFile
 from likewise.io.parquet import ParquetFile
 from likewise.io.source import ReadRules
+from likewise.io.text_file import TextFile
 
-_JSONL_SUFFIXES = (".jsonl", ".ndjson")
-_PARQUET_SUFFIXES = (".parquet",)
-STDIN_NAME = "stdin.jsonl"
+STDIN_STEM = "stdin"
+_CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
-InputFile = JsonlFile | ParquetFile
+InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile
 
 
 @dataclass(frozen=True)
@@ -26,20 +39,39 @@ class Inputs:
 
     Parameters
     ----------
-    files : tuple of JsonlFile or ParquetFile
+    files : tuple of InputFile
         In the order in which their documents count.
     skipped : tuple of str
         Files of directories whose kind is not known, and links; relative to the directory named.
+    datasets : tuple of (str, Dataset)
+        Directories of Hugging Face datasets among them, with their names relative to the common parent.
+    companions : tuple of (str, Path)
+        Files that are copied as they are beside what is kept.
     """
 
     files: tuple[InputFile, ...]
     skipped: tuple[str, ...]
+    datasets: tuple[tuple[str, Dataset], ...] = ()
+    companions: tuple[tuple[str, Path], ...] = ()
+
+
+@dataclass
+class _Found:
+    """What names were expanded to."""
+
+    # Path, the root that it is relative to, and what it holds where that is clear.
+    files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    datasets: list[tuple[Path, Dataset]] = field(default_factory=list)
+    companions: list[tuple[Path, Path]] = field(default_factory=list)
 
 
 def find_inputs(
     names: Sequence[str | Path],
     rules: ReadRules,
     *,
+    file_format: str | None = None,
+    delimiter: str | None = None,
     output: Path | None = None,
     stdin: BinaryIO | None = None,
     spool_directory: Path | None = None,
@@ -49,9 +81,13 @@ def find_inputs(
     Parameters
     ----------
     names : sequence of str or Path
-        Files, directories, globs, or ``-`` for standard input (JSON Lines).
+        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` says otherwise).
     rules : ReadRules
         What will be read of them.
+    file_format : str, optional
+        What the files are, whatever their names say. Of directories only those are taken that have such a name.
+    delimiter : str, optional
+        What stands between fields of CSV, instead of a comma, or a tab in TSV.
     output : Path, optional
         A directory never to read, even where a directory or glob holds it.
     stdin : binary file, optional
@@ -71,8 +107,9 @@ def find_inputs(
     InvalidInput
         If there are no files, one is named twice, or its kind is not known.
     """
-    found: list[tuple[Path, Path]] = []  # path, and the root that it is relative to
-    skipped: list[str] = []
+    check_format(file_format)
+    check_delimiter(delimiter)
+    found = _Found()
     streams: list[Path] = []
     forbidden = None if output is None else _absolute(output)
     for name in map(str, names):
@@ -80,40 +117,33 @@ def find_inputs(
         if name == "-":
             if stdin is None or spool_directory is None:
                 raise InvalidInput("standard input cannot be read here; name a file")
-            streams.append(_copy_stream(stdin, spool_directory))
-            found.append((streams[-1], streams[-1].parent))
+            stream, known = _copy_stream(stdin, spool_directory, file_format or "jsonl")
+            streams.append(stream)
+            found.files.append((stream, stream.parent, known))
         elif path.is_dir():
-            _walk(path, forbidden, found, skipped)
+            _walk(path, forbidden, file_format, found)
         elif path.exists():
-            found.append((path, path.parent))
+            found.files.append((path, path.parent, None))
         else:
-            _expand(name, forbidden, found, skipped)
-    if not found:
-        listed = f" (skipped: {', '.join(skipped[:5])})" if skipped else ""
-        raise InvalidInput(f"no .jsonl, .ndjson or .parquet file among the inputs{listed}")
-    _refuse_twice([path for path, _ in found])
-    roots = [root for path, root in found if path not in streams]
+            _expand(name, forbidden, file_format, found)
+    if not found.files:
+        listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
+        raise InvalidInput(f"there is no file of a known format among the inputs{listed}; force one with --format")
+    _refuse_twice([path for path, _, _ in found.files])
+    roots = [root for path, root, _ in found.files if path not in streams]
     parent = Path(os.path.commonpath(roots)) if roots else Path()
-    files = []
-    for path, _ in found:
-        name = STDIN_NAME if path in streams else path.relative_to(parent).as_posix()
-        files.append(_file(path, name, rules))
+
+    def relative(path: Path) -> str:
+        return path.name if path in streams else path.relative_to(parent).as_posix()
+
+    files = [_file(path, relative(path), known, rules, file_format, delimiter) for path, _, known in found.files]
     _refuse_twice([Path(file.name) for file in files])
-    return Inputs(tuple(files), tuple(skipped))
-
-
-def kind_of(path: Path) -> type[InputFile] | None:
-    """Return the reader for a file, by its name or else by its first bytes; None where unknown."""
-    suffix = path.suffix.lower()
-    if suffix in _JSONL_SUFFIXES:
-        return JsonlFile
-    if suffix in _PARQUET_SUFFIXES:
-        return ParquetFile
-    with path.open("rb") as file:
-        start = file.read(512)
-    if start.startswith(b"PAR1"):
-        return ParquetFile
-    return JsonlFile if start.lstrip().startswith(b"{") or not start else None
+    return Inputs(
+        tuple(files),
+        tuple(found.skipped),
+        tuple((relative(root), dataset) for root, dataset in found.datasets),
+        tuple((relative(path), path) for path, _ in found.companions),
+    )
 
 
 def _absolute(name: str | Path) -> Path:
@@ -121,38 +151,57 @@ def _absolute(name: str | Path) -> Path:
     return Path(os.path.abspath(name))  # noqa: PTH100
 
 
-def _file(path: Path, name: str, rules: ReadRules) -> InputFile:
-    kind = kind_of(path)
-    if kind is None:
-        raise InvalidInput("this is neither JSON Lines (one object a line) nor Parquet", name)
-    return kind(path, name, path.stat().st_size, rules)
+def _file(
+    path: Path, name: str, known: Format | None, rules: ReadRules, forced: str | None, delimiter: str | None
+) -> InputFile:
+    found = known or format_of(path, name, forced)
+    num_bytes = path.stat().st_size
+    if found.kind == "jsonl":
+        return JsonlFile(path, name, num_bytes, rules, found.codec)
+    if found.kind in LINE_FORMATS:
+        between = delimiter or ("\t" if found.kind == "tsv" else ",")
+        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+    kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
+    kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile}
+    return kinds[found.kind](path, name, num_bytes, rules)
 
 
-def _walk(root: Path, forbidden: Path | None, found: list[tuple[Path, Path]], skipped: list[str]) -> None:
+def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found) -> None:
     paths: list[Path] = []
+    of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
-        skipped.extend((here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink())
+        found.skipped.extend((here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink())
         names[:] = [name for name in names if here / name != forbidden and not (here / name).is_symlink()]
+        dataset = open_dataset(here) if forced in (None, "arrow") else None
+        if dataset is not None:
+            found.datasets.append((here, dataset))
+            of_dataset.update(dataset.data_files)
+            # What else lies there are descriptions, and caches of earlier work.
+            files = [name for name in files if here / name in of_dataset or not name.endswith((".arrow", *COMPANIONS))]
+        if SPLITS in files and forced in (None, "arrow"):
+            found.companions.append((here / SPLITS, root))
+            files.remove(SPLITS)
         paths.extend(here / name for name in files)
     for path in sorted(paths, key=os.fsencode):
-        if path.is_symlink() or path.suffix.lower() not in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
-            skipped.append(path.relative_to(root).as_posix())
+        known = format_by_name(path)
+        if path.is_symlink() or known is None or (forced is not None and known.kind != forced):
+            found.skipped.append(path.relative_to(root).as_posix())
         else:
-            found.append((path, root))
+            found.files.append((path, root, known))
 
 
-def _expand(name: str, forbidden: Path | None, found: list[tuple[Path, Path]], skipped: list[str]) -> None:
+def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found) -> None:
     matches = sorted((_absolute(m) for m in glob.glob(name, recursive=True)), key=os.fsencode)  # noqa: PTH207
     if not matches:
         raise FileNotFoundError(2, "no such file or directory", name)
     for path in matches:
         if path.is_dir() or (forbidden is not None and path.is_relative_to(forbidden)):
             continue
-        if path.suffix.lower() in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
-            found.append((path, path.parent))
+        if forced is not None or format_by_name(path) is not None:
+            found.files.append((path, path.parent, None))
         else:
-            skipped.append(path.name)
+            found.skipped.append(path.name)
 
 
 def _refuse_twice(paths: list[Path]) -> None:
@@ -163,8 +212,10 @@ def _refuse_twice(paths: list[Path]) -> None:
         seen.add(path)
 
 
-def _copy_stream(stream: BinaryIO, directory: Path) -> Path:
-    path = directory / STDIN_NAME
+def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, Format]:
+    path = directory / STDIN_STEM
     with path.open("xb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
-    return path
+    with path.open("rb") as file:
+        codec = codec_by_bytes(file.read(8)) if kind in LINE_FORMATS else None
+    return path.rename(directory / f"{STDIN_STEM}{STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"), Format(kind, codec)

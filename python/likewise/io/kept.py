@@ -1,16 +1,20 @@
 """Kept documents written back: a file for each input, of the same name and format."""
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
-from likewise.io.inputs import InputFile
-from likewise.io.parquet import ParquetFile
-
-_COPY_BYTES = 4 << 20
+from likewise.errors import InvalidInput
+from likewise.io.csv import CsvFile
+from likewise.io.datasets import write_companions
+from likewise.io.formats import LINE_FORMATS
+from likewise.io.inputs import InputFile, Inputs
+from likewise.io.lines import LineFile
+from likewise.io.text_file import TextFile
 
 
 def write_kept(
@@ -20,7 +24,7 @@ def write_kept(
 
     Parameters
     ----------
-    file : JsonlFile or ParquetFile
+    file : InputFile
         The input.
     target : Path
         The new file; its directory is made.
@@ -29,41 +33,76 @@ def write_kept(
     threads : int
         Threads of this call.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(file, ParquetFile):
-        num_rows = sum(count for _, count in file.pieces(0))
-        keep = np.zeros(num_rows, bool)
-        keep[offsets.astype(np.int64)] = True
-        file.write_kept(target, keep)
+    if isinstance(file, TextFile) and not len(offsets):
         return
-    # One more byte for the newline; a last line without one ends with its file.
-    _native.copy_lines(str(file.path), str(target), offsets, lengths.astype(np.uint64) + np.uint64(1), threads=threads)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    file.write_kept(target, offsets, lengths, threads=threads)
 
 
-def stream_kept(file: InputFile, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> None:
-    """Write kept lines to a stream, each with a newline at its end.
+def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str) -> None:
+    """Write what belongs to directories of datasets, once their kept files stand.
 
     Parameters
     ----------
-    file : JsonlFile
-        The input.
+    inputs : Inputs
+        What was read.
+    kept : Path
+        The directory of the kept files.
+    num_kept : sequence of int
+        Kept documents of each input.
+    answer : str
+        What tells this result from others.
+    """
+    counts = {file.path: (file.name, count) for file, count in zip(inputs.files, num_kept, strict=True)}
+    for name, dataset in inputs.datasets:
+        files = [counts[path] for path in dataset.data_files]
+        target = kept / name
+        target.mkdir(parents=True, exist_ok=True)
+        num_bytes = sum((kept / own).stat().st_size for own, _ in files)
+        write_companions(dataset, target, num_kept=sum(count for _, count in files), num_bytes=num_bytes, answer=answer)
+    for name, path in inputs.companions:
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, kept / name)
+
+
+def check_stream(files: Sequence[InputFile]) -> None:
+    """Raise InvalidInput unless the kept documents of these inputs can follow one another on one stream."""
+    for file in files:
+        if not isinstance(file, LineFile):
+            raise InvalidInput(
+                f"only {', '.join(LINE_FORMATS)} can be written to standard output; name a directory with -o", file.name
+            )
+        if type(file) is not type(files[0]):
+            raise InvalidInput("JSON Lines and CSV cannot follow one another; name a directory with -o", file.name)
+
+
+class KeptStream:
+    """Kept lines of several inputs on one stream; of CSV the header comes once.
+
+    Parameters
+    ----------
     out : binary file
         Standard output.
-    offsets, lengths : ndarray of shape (n,)
-        The kept lines, rising.
     """
-    ends = offsets.astype(np.int64) + lengths + 1
-    # Lines that touch are one range.
-    breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
-    starts = offsets[np.concatenate([[0], breaks])].tolist() if len(offsets) else []
-    stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist() if len(offsets) else []
-    with file.path.open("rb") as source:
-        for start, stop in zip(starts, stops, strict=True):
-            source.seek(start)
-            last = b""
-            while start < stop and (data := source.read(min(_COPY_BYTES, stop - start))):
-                out.write(data)
-                start += len(data)
-                last = data
-            if not last.endswith(b"\n"):
-                out.write(b"\n")
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._header: tuple[str, tuple[str, ...]] | None = None
+
+    def check_headers(self, files: Sequence[InputFile]) -> None:
+        """Raise InvalidInput if the columns of two inputs differ."""
+        for file in files:
+            if isinstance(file, CsvFile) and (names := file.header()):
+                self._header = self._header or (file.delimiter, names)
+                if self._header != (file.delimiter, names):
+                    raise InvalidInput(
+                        "the header is not that of the first file; name a directory with -o", file.name, 1
+                    )
+        self._header = None
+
+    def write(self, file: LineFile, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> None:
+        """Write the kept lines of one input."""
+        with_head = self._header is None
+        if isinstance(file, CsvFile) and (names := file.header()):
+            self._header = (file.delimiter, names)
+        file.stream_kept(self._out, offsets, lengths, with_head=with_head)

@@ -1,6 +1,7 @@
 """Single documents found by their ids."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from likewise.errors import InvalidInput
 from likewise.io.source import Source
@@ -8,7 +9,7 @@ from likewise.io.source import Source
 _PIECE_BYTES = 4 << 20
 
 
-def find_texts(sources: Sequence[Source], doc_ids: Sequence[str]) -> list[str]:
+def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) -> list[str]:
     """Return the texts of documents by id; without an id field the id is ``file:line``.
 
     Parameters
@@ -17,6 +18,8 @@ def find_texts(sources: Sequence[Source], doc_ids: Sequence[str]) -> list[str]:
         Where to look, in order; bad rows are passed over.
     doc_ids : sequence of str
         Ids.
+    work : Path
+        A directory for what must be put aside.
 
     Returns
     -------
@@ -32,8 +35,8 @@ def find_texts(sources: Sequence[Source], doc_ids: Sequence[str]) -> list[str]:
     wanted = set(doc_ids)
     for source in sources:
         first_line = 1
-        for start, length in source.pieces(_PIECE_BYTES):
-            for piece in source.read(start, length):
+        for job in source.jobs(_PIECE_BYTES, work):
+            for piece in job.read():
                 ids = piece.ids.to_list()
                 for i, (own, line) in enumerate(zip(ids, piece.lines.tolist(), strict=True)):
                     doc_id = own if piece.has_id[i] else f"{source.name}:{first_line + line}"

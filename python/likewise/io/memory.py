@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.io.source import Piece
+from likewise.io.source import Job, Piece
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,20 @@ class MemorySource:
         """Bytes of all texts."""
         return self.texts.num_bytes
 
-    def pieces(self, piece_bytes: int) -> list[tuple[int, int]]:
-        """Cut the texts into (first row, rows) of about this size."""
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the texts into parts of about this size."""
         num_texts = len(self.texts)
         rows = max(1, num_texts * piece_bytes // max(1, self.num_bytes)) if num_texts else 1
-        return [(start, min(rows, num_texts - start)) for start in range(0, num_texts, rows)]
+        for start in range(0, num_texts, rows):
+            count = min(rows, num_texts - start)
+            yield Job(self.num_bytes * count // num_texts, partial(self._read, start, count))
 
     @property
     def can_read_again(self) -> bool:
         """Single texts are cheap to read again."""
         return True
 
-    def read(self, start: int, length: int) -> Iterator[Piece]:
-        """Return the documents from row `start` on."""
+    def _read(self, start: int, length: int) -> Iterator[Piece]:
         rows = np.arange(start, start + length, dtype=np.int64)
         has_id = np.full(length, self.ids is not None, np.uint8)
         yield Piece(

@@ -1,7 +1,8 @@
 """What every reader gives: pieces of documents, and their texts again by position."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,12 +25,18 @@ class ReadRules:
         Further fields that `keep` asks for.
     max_document_bytes : int
         A longer document is a bad row.
+    max_unpacked_bytes : int
+        A gzip or zstd file that unpacks to more is refused.
+    max_unpack_ratio : int
+        So is one that unpacks to more bytes for each byte of its own, beyond the first 64 MB.
     """
 
     text_fields: tuple[str, ...] = ("text",)
     id_field: str | None = None
     fields: tuple[str, ...] = ()
     max_document_bytes: int = 64_000_000
+    max_unpacked_bytes: int = 1_000_000_000_000
+    max_unpack_ratio: int = 250
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,22 @@ class Piece:
     bad_rows: list[BadRow]
 
 
+@dataclass(frozen=True)
+class Job:
+    """A part of an input that one thread reads.
+
+    Parameters
+    ----------
+    num_bytes : int
+        Its share of the input's size, for progress.
+    read : callable
+        Returns the documents, in one piece or several. Called once, on any thread.
+    """
+
+    num_bytes: int
+    read: Callable[[], Iterator[Piece]]
+
+
 class Source(Protocol):
     """One input: a file, or texts in memory."""
 
@@ -101,15 +124,17 @@ class Source(Protocol):
     def num_bytes(self) -> int:
         """Size, for progress."""
 
-    def pieces(self, piece_bytes: int) -> list[tuple[int, int]]:
-        """Cut the input into (start, length), in order."""
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the input into parts of about this size, in order.
+
+        What can only be done from the first byte to the last, such as unpacking, happens while the iterator advances;
+        the rest happens in the jobs. `work` is a directory for what must be put aside; it lives as long as the
+        documents.
+        """
 
     @property
     def can_read_again(self) -> bool:
         """Whether single texts are cheap to read again; if not, the run spools what it may need."""
-
-    def read(self, start: int, length: int) -> Iterator[Piece]:
-        """Read one piece, in one part or several. Safe to call from several threads at once."""
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""

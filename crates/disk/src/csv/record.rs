@@ -1,0 +1,164 @@
+//! What are the fields of one record?
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use super::rules::CsvRules;
+use crate::column::TextColumn;
+
+/// Takes the bytes of a record, in as many parts as they come.
+pub(super) struct RecordParser {
+    core: Reader,
+    output: Vec<u8>,
+    ends: Vec<usize>,
+    num_output: usize,
+    num_ends: usize,
+    /// Longest output that is kept.
+    max_output: usize,
+    /// Whether the record was longer, so that its first bytes are lost.
+    is_too_long: bool,
+}
+
+impl RecordParser {
+    pub fn new(delimiter: u8, max_document: u64) -> Self {
+        let mut core = ReaderBuilder::new().delimiter(delimiter).build();
+        // The reader drops a byte order mark where it begins; it must not do so inside a file.
+        let _ = core.read_record(b"\n", &mut [0], &mut [0]);
+        RecordParser {
+            core,
+            output: vec![0; 4096],
+            ends: vec![0; 64],
+            num_output: 0,
+            num_ends: 0,
+            max_output: max_document as usize + 4096,
+            is_too_long: false,
+        }
+    }
+
+    /// Forgets the fields of the record before.
+    pub fn clear(&mut self) {
+        (self.num_output, self.num_ends, self.is_too_long) = (0, 0, false);
+    }
+
+    /// Takes bytes up to the end of the record, which may come with a later call. Returns how many were taken, and
+    /// whether the record is complete; its line end, or the first byte of it, is among them.
+    pub fn feed(&mut self, input: &[u8]) -> (usize, bool) {
+        let mut num_taken = 0;
+        loop {
+            let (result, read, written, ended) = self.core.read_record(
+                &input[num_taken..],
+                &mut self.output[self.num_output..],
+                &mut self.ends[self.num_ends..],
+            );
+            num_taken += read;
+            self.num_output += written;
+            self.num_ends += ended;
+            match result {
+                // With no input left the reader would take the call for the end of the file.
+                _ if num_taken == input.len() && result != ReadRecordResult::Record => {
+                    if result == ReadRecordResult::OutputFull {
+                        self.grow_output();
+                    }
+                    return (num_taken, false);
+                }
+                ReadRecordResult::Record => return (num_taken, true),
+                ReadRecordResult::OutputFull => self.grow_output(),
+                ReadRecordResult::OutputEndsFull => self.grow_ends(),
+                ReadRecordResult::InputEmpty | ReadRecordResult::End => return (num_taken, false),
+            }
+        }
+    }
+
+    fn grow_output(&mut self) {
+        match self.output.len() < self.max_output {
+            true => {
+                let size = (self.output.len() * 2).min(self.max_output);
+                self.output.resize(size, 0);
+            }
+            false => (self.num_output, self.is_too_long) = (0, true),
+        }
+    }
+
+    fn grow_ends(&mut self) {
+        match self.ends.len() < 1 << 20 {
+            true => self.ends.resize(self.ends.len() * 2, 0),
+            false => (self.num_ends, self.is_too_long) = (0, true),
+        }
+    }
+
+    /// Number of fields of the complete record.
+    pub fn len(&self) -> usize {
+        self.num_ends
+    }
+
+    /// Field `i` of the complete record, unquoted.
+    pub fn field(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.output[start..self.ends[i]]
+    }
+
+    /// Checks the complete record, `length` bytes long in the file.
+    pub fn check(&self, length: u64, rules: &CsvRules) -> Result<(), String> {
+        if length > rules.max_document || self.is_too_long {
+            return Err(format!(
+                "the record has {length} bytes; --max-document allows {} (is a quote open that is never closed?)",
+                rules.max_document
+            ));
+        }
+        if self.len() != rules.num_columns {
+            return Err(format!(
+                "the record has {} fields where the header has {}",
+                self.len(),
+                rules.num_columns
+            ));
+        }
+        let wanted = rules.text_columns.iter().chain(&rules.id_column);
+        for &column in wanted.chain(rules.field_columns.iter().flatten()) {
+            if let Err(error) = std::str::from_utf8(self.field(column)) {
+                return Err(format!(
+                    "field {} is not valid UTF-8 (its byte {})",
+                    column + 1,
+                    error.valid_up_to() + 1
+                ));
+            }
+        }
+        match rules.id_column {
+            Some(column) if rules.id_required && self.field(column).is_empty() => {
+                Err("the id is empty".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Field `i` of a record that was checked.
+    pub fn text(&self, i: usize) -> &str {
+        std::str::from_utf8(self.field(i)).unwrap_or_default()
+    }
+
+    /// Adds the text of a record that was checked.
+    pub fn push_text(&self, rules: &CsvRules, out: &mut TextColumn) {
+        for (i, &column) in rules.text_columns.iter().enumerate() {
+            if i > 0 {
+                out.push_part("\n");
+            }
+            out.push_part(self.text(column));
+        }
+        out.end_text();
+    }
+}
+
+/// A field as JSON: numbers as numbers, "" for nothing.
+pub(super) fn as_json(value: &str) -> String {
+    if value.is_empty() {
+        return String::new();
+    }
+    if let Ok(whole) = value.parse::<i64>() {
+        return whole.to_string();
+    }
+    let begins_a_number = value.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    match value.parse::<f64>() {
+        Ok(number) if begins_a_number && number.is_finite() => {
+            serde_json::to_string(&number).unwrap_or_default()
+        }
+        _ => serde_json::to_string(value).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,136 @@
+//! Which columns of a CSV file are there, and which are wanted?
+
+use std::fs::File;
+
+use super::record::RecordParser;
+use crate::error::Error;
+use crate::position::read_exact_at;
+
+/// Longest header that is read, in bytes.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+
+/// Bytes read at a time while the header's end is looked for.
+const PROBE_BYTES: u64 = 64 << 10;
+
+/// What to take from each record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvRules {
+    /// The byte between fields.
+    pub delimiter: u8,
+    /// Columns of the header; a record with more or fewer fields is bad.
+    pub num_columns: usize,
+    /// Columns that hold the text; several are joined by a newline in this order.
+    pub text_columns: Vec<usize>,
+    /// Column that holds the id, if any.
+    pub id_column: Option<usize>,
+    /// Whether a record with an empty id is bad.
+    pub id_required: bool,
+    /// Further columns, wanted as JSON; `None` where the file has no such column.
+    pub field_columns: Vec<Option<usize>>,
+    /// Longest record, in bytes; a longer one is a bad row. At most 4 GiB - 1.
+    pub max_document: u64,
+}
+
+impl CsvRules {
+    /// Checks the rules.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if a column is not one of the header's, no text column is named, or `max_document` is out of range.
+    pub fn check(&self) -> Result<(), Error> {
+        let wanted = self.text_columns.iter().chain(&self.id_column);
+        for &column in wanted.chain(self.field_columns.iter().flatten()) {
+            if column >= self.num_columns {
+                let message = format!("{column} is not one of {} columns", self.num_columns);
+                return Err(Error::invalid("columns", message));
+            }
+        }
+        if self.text_columns.is_empty() {
+            return Err(Error::invalid("text_columns", "no column is named"));
+        }
+        if self.max_document == 0 || self.max_document > u64::from(u32::MAX) {
+            let message = format!("{} is outside 1..{}", self.max_document, u32::MAX);
+            return Err(Error::invalid("max_document", message));
+        }
+        Ok(())
+    }
+}
+
+/// The first record of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CsvHeader {
+    /// Names of the columns; what is not UTF-8 in them is replaced.
+    pub names: Vec<String>,
+    /// Bytes of the file up to the end of the header's line, what stands before it included.
+    pub num_bytes: u64,
+    /// Blank lines before it.
+    pub num_blank: u64,
+}
+
+/// Reads the header. An empty file has one of no columns.
+///
+/// # Errors
+/// [`Error::Damaged`] if no header ends within 16 MB; [`Error::Io`].
+pub fn read_csv_header(file: &File, delimiter: u8) -> Result<CsvHeader, Error> {
+    let size = file
+        .metadata()
+        .map_err(|e| Error::io("read the size", e))?
+        .len();
+    let mut bytes = Vec::new();
+    let mut parser = RecordParser::new(delimiter, MAX_HEADER_BYTES);
+    let mut header = CsvHeader::default();
+    let mut from = 0; // first byte that the parser has not seen
+    let mut is_inside = false;
+    loop {
+        let start = bytes.len();
+        let room = PROBE_BYTES.min(size - start as u64) as usize;
+        if room == 0 || start as u64 > MAX_HEADER_BYTES {
+            break;
+        }
+        bytes.resize(start + room, 0);
+        read_exact_at(file, &mut bytes[start..], start as u64)
+            .map_err(|e| Error::read(e, start as u64))?;
+        if start == 0 && bytes.starts_with(b"\xef\xbb\xbf") {
+            from = 3;
+        }
+        while !is_inside && from < bytes.len() && matches!(bytes[from], b'\r' | b'\n') {
+            header.num_blank += u64::from(bytes[from] == b'\n');
+            from += 1;
+        }
+        if from == bytes.len() {
+            continue;
+        }
+        is_inside = true;
+        let (taken, is_complete) = parser.feed(&bytes[from..]);
+        from += taken;
+        if is_complete {
+            // The second half of a line end may stand in the next block.
+            let mut next = [0];
+            let is_return = bytes[from - 1] == b'\r';
+            if is_return && (from as u64) < size {
+                read_exact_at(file, &mut next, from as u64)
+                    .map_err(|e| Error::read(e, from as u64))?;
+            }
+            header.num_bytes = from as u64 + u64::from(is_return && next[0] == b'\n');
+            return Ok(named(header, &parser));
+        }
+    }
+    if !is_inside {
+        header.num_bytes = size;
+        return Ok(header);
+    }
+    // A file of a header alone may end without a newline.
+    if bytes.len() as u64 == size && parser.feed(b"\n").1 {
+        header.num_bytes = size;
+        return Ok(named(header, &parser));
+    }
+    Err(Error::Damaged {
+        reason: "the header does not end; is a quote open that is never closed?".to_owned(),
+    })
+}
+
+fn named(mut header: CsvHeader, parser: &RecordParser) -> CsvHeader {
+    header.names = (0..parser.len())
+        .map(|i| String::from_utf8_lossy(parser.field(i)).into_owned())
+        .collect();
+    header
+}

@@ -1,0 +1,218 @@
+//! What does a packed file hold, piece by piece?
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Codec, UnpackLimits};
+use crate::error::Error;
+use crate::lines::MAX_PIECE_BYTES;
+use crate::position::write_all_at;
+
+/// Bytes unpacked at a time.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// Bytes read of the packed file at a time.
+const READ_BYTES: usize = 256 << 10;
+
+/// Zstandard windows up to 128 MB are accepted, as its own tool does: a frame's claim bounds the memory it takes.
+const MAX_WINDOW_LOG: u32 = 27;
+
+/// The ratio is not looked at before so many bytes: small files of one repeated line are harmless.
+const FREE_BYTES: u64 = 64 << 20;
+
+/// Unpacks a file into a plain one, a piece at a time.
+pub struct Unpacker {
+    input: Box<dyn Read + Send>,
+    spool: File,
+    codec: Codec,
+    limits: UnpackLimits,
+    num_read: Arc<AtomicU64>,
+    /// Of `num_read`, what earlier pieces accounted for.
+    num_reported: u64,
+    block: Vec<u8>,
+    num_unpacked: u64,
+    piece_start: u64,
+    /// Position behind the last line end.
+    line_end: u64,
+    is_done: bool,
+}
+
+/// Whole lines that now stand in the plain file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unpacked {
+    /// First byte in the plain file.
+    pub offset: u64,
+    /// Bytes there.
+    pub length: u64,
+    /// Packed bytes read for it.
+    pub num_packed: u64,
+}
+
+struct Counted {
+    file: File,
+    num_read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let num_read = self.file.read(buffer)?;
+        self.num_read.fetch_add(num_read as u64, Ordering::Relaxed);
+        Ok(num_read)
+    }
+}
+
+impl Unpacker {
+    /// Begins to unpack `source` into `spool`, an empty file.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the source is empty; [`Error::Io`].
+    pub fn open(
+        source: File,
+        spool: File,
+        codec: Codec,
+        limits: UnpackLimits,
+    ) -> Result<Self, Error> {
+        let num_read = Arc::new(AtomicU64::new(0));
+        let counted = Counted {
+            file: source,
+            num_read: num_read.clone(),
+        };
+        let mut buffered = BufReader::with_capacity(READ_BYTES, counted);
+        let is_empty = buffered
+            .fill_buf()
+            .map_err(|e| Error::io("read", e))?
+            .is_empty();
+        if is_empty {
+            let reason = format!("the file is empty: there is no {} header", codec.name());
+            return Err(Error::Damaged { reason });
+        }
+        let input: Box<dyn Read + Send> = match codec {
+            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+            Codec::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
+                    .map_err(|e| Error::io("read", e))?;
+                decoder
+                    .window_log_max(MAX_WINDOW_LOG)
+                    .map_err(|e| Error::io("read", e))?;
+                Box::new(decoder)
+            }
+        };
+        Ok(Unpacker {
+            input,
+            spool,
+            codec,
+            limits,
+            num_read,
+            num_reported: 0,
+            block: vec![0; BLOCK_BYTES],
+            num_unpacked: 0,
+            piece_start: 0,
+            line_end: 0,
+            is_done: false,
+        })
+    }
+
+    /// Unpacks about `piece_bytes` more, up to a line end or the end of the file; `None` when all is done.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if the file is cut or damaged, something else stands behind the packed data, or it unpacks to
+    /// more than the limits allow; [`Error::Io`]; [`Error::InvalidParameter`].
+    pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
+        if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
+            return Err(Error::invalid(
+                "piece_bytes",
+                format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
+            ));
+        }
+        while !self.is_done
+            && (self.num_unpacked - self.piece_start < piece_bytes
+                || self.line_end <= self.piece_start)
+        {
+            self.unpack_block()?;
+        }
+        let end = match self.is_done {
+            true => self.num_unpacked,
+            false => self.line_end,
+        };
+        if end == self.piece_start {
+            return Ok(None);
+        }
+        let num_read = self.num_read.load(Ordering::Relaxed);
+        let piece = Unpacked {
+            offset: self.piece_start,
+            length: end - self.piece_start,
+            num_packed: num_read - self.num_reported,
+        };
+        self.piece_start = end;
+        self.num_reported = num_read;
+        Ok(Some(piece))
+    }
+
+    fn unpack_block(&mut self) -> Result<(), Error> {
+        let mut filled = 0;
+        // The block is filled before it is written: a decoder gives as little as 32 kB at once.
+        while filled < self.block.len() {
+            match self.input.read(&mut self.block[filled..]) {
+                Ok(0) => {
+                    self.is_done = true;
+                    break;
+                }
+                Ok(num_bytes) => filled += num_bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.num_unpacked += filled as u64;
+                    return Err(self.failure(error));
+                }
+            }
+        }
+        let block = &self.block[..filled];
+        write_all_at(&self.spool, block, self.num_unpacked).map_err(|e| Error::io("write", e))?;
+        if let Some(at) = memchr::memrchr(b'\n', block) {
+            self.line_end = self.num_unpacked + at as u64 + 1;
+        }
+        self.num_unpacked += filled as u64;
+        self.check_limits()
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        let (unpacked, read) = (self.num_unpacked, self.num_read.load(Ordering::Relaxed));
+        if unpacked > self.limits.max_bytes {
+            return Err(Error::Damaged {
+                reason: format!(
+                    "it unpacks to more than {} bytes, which --max-unpacked allows",
+                    self.limits.max_bytes
+                ),
+            });
+        }
+        if unpacked > FREE_BYTES && unpacked / self.limits.max_ratio > read {
+            return Err(Error::Damaged {
+                reason: format!(
+                    "{read} bytes of it unpack to {unpacked}, over {} times as many, as in a decompression bomb; where that \
+                     is right, allow more with --max-unpack-ratio",
+                    self.limits.max_ratio
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn failure(&self, error: io::Error) -> Error {
+        // What the system refuses has a number; what a decoder refuses has none.
+        if error.raw_os_error().is_some() {
+            return Error::io("read", error);
+        }
+        let (name, unpacked) = (self.codec.name(), self.num_unpacked);
+        let read = self.num_read.load(Ordering::Relaxed);
+        let what = match error.kind() {
+            io::ErrorKind::UnexpectedEof => "the file is cut: it ends inside its".to_owned(),
+            _ => format!("the file is damaged ({error}) in its"),
+        };
+        Error::Damaged {
+            reason: format!(
+                "{what} {name} data; {unpacked} bytes were unpacked of the first {read} read"
+            ),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! gzip and zstd: unpacking a file piece by piece, packing kept lines.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use likewise_disk as disk;
+use pyo3::prelude::*;
+
+use crate::array::Input;
+use crate::door::{LONG_BYTES, run};
+use crate::errors::Failure;
+use crate::jsonl::open;
+
+/// A packed file that is being unpacked into a plain one.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct PackedFile {
+    unpacker: Mutex<disk::Unpacker>,
+    path: PathBuf,
+}
+
+fn codec_of(name: &str) -> Result<disk::Codec, Failure> {
+    disk::Codec::from_name(name).map_err(|error| Failure::parameter("codec", error.to_string()))
+}
+
+#[pymethods]
+impl PackedFile {
+    #[new]
+    #[pyo3(signature = (path, spool, *, codec, max_bytes, max_ratio))]
+    fn new(
+        path: PathBuf,
+        spool: PathBuf,
+        codec: &str,
+        max_bytes: u64,
+        max_ratio: u64,
+    ) -> Result<Self, Failure> {
+        let limits = disk::UnpackLimits {
+            max_bytes,
+            max_ratio: max_ratio.max(1),
+        };
+        let target = File::create(&spool).map_err(|error| Failure::system(error, &spool))?;
+        let unpacker = disk::Unpacker::open(open(&path)?, target, codec_of(codec)?, limits)
+            .map_err(|error| Failure::disk(error, &path))?;
+        Ok(PackedFile {
+            unpacker: Mutex::new(unpacker),
+            path,
+        })
+    }
+
+    /// Unpacks about `piece_bytes` more: `(offset, length, packed bytes)` of whole lines in the plain file; None at the end.
+    fn next_piece(
+        &self,
+        py: Python<'_>,
+        piece_bytes: u64,
+    ) -> Result<Option<(u64, u64, u64)>, Failure> {
+        let piece = run(py, (piece_bytes / 16) as usize, |_| {
+            self.unpacker
+                .lock()
+                .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
+                .next_piece(piece_bytes)
+                .map_err(|error| Failure::disk(error, &self.path))
+        })?;
+        Ok(piece.map(|piece| (piece.offset, piece.length, piece.num_packed)))
+    }
+}
+
+/// Writes byte ranges of `source` one after another into `target`, packed; returns the bytes written.
+#[pyfunction]
+#[pyo3(signature = (source, target, offsets, lengths, *, codec, threads=1))]
+pub fn pack_lines(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    codec: &str,
+    threads: usize,
+) -> Result<u64, Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u64>::take("lengths", lengths)?;
+    let (offsets, lengths) = (offsets.values(), lengths.values());
+    if offsets.len() != lengths.len() {
+        return Err(Failure::parameter(
+            "lengths",
+            format!("{} lengths for {} offsets", lengths.len(), offsets.len()),
+        ));
+    }
+    let codec = codec_of(codec)?;
+    run(py, LONG_BYTES, |cancel| {
+        let source_file = open(&source)?;
+        let target_file = File::create(&target).map_err(|error| Failure::system(error, &target))?;
+        let ranges = offsets.iter().copied().zip(lengths.iter().copied());
+        disk::pack_ranges(&source_file, &target_file, ranges, codec, threads, cancel).map_err(
+            |error| match error {
+                disk::Error::Io {
+                    action: "write", ..
+                } => Failure::disk(error, &target),
+                error => Failure::disk(error, &source),
+            },
+        )
+    })
+}

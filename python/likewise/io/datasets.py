@@ -1,0 +1,94 @@
+"""Directories of Hugging Face datasets: Arrow streams, and what describes them."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput
+
+STATE = "state.json"
+INFO = "dataset_info.json"
+SPLITS = "dataset_dict.json"
+COMPANIONS = (STATE, INFO, SPLITS)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A directory that ``save_to_disk`` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The directory.
+    state : dict
+        Its ``state.json``.
+    """
+
+    path: Path
+    state: dict[str, Any]
+
+    @property
+    def data_files(self) -> list[Path]:
+        """The Arrow streams in the order of their rows."""
+        return [self.path / entry["filename"] for entry in self.state["_data_files"]]
+
+
+def open_dataset(path: Path) -> Dataset | None:
+    """Return the dataset in a directory; None if there is none.
+
+    Raises
+    ------
+    InvalidInput
+        If its description cannot be used.
+    """
+    if not (path / STATE).is_file():
+        return None
+    try:
+        state = json.loads((path / STATE).read_bytes())
+        names = [entry["filename"] for entry in state["_data_files"]]
+    except (ValueError, KeyError, TypeError):
+        # Some other program's state.json.
+        return None
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
+            raise InvalidInput(f"{STATE} names {name!r}, which is no file beside it", str(path))
+    if state.get("_indices_data_files") or state.get("_indices_files"):
+        raise InvalidInput("the dataset is a selection of rows; save it after flatten_indices()", str(path))
+    return Dataset(path, state)
+
+
+def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes: int, answer: str) -> None:
+    """Write what makes the kept streams of a dataset a dataset.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The input.
+    target : Path
+        The directory of its kept streams.
+    num_kept, num_bytes : int
+        Rows and bytes of them.
+    answer : str
+        What tells this result from others; it goes into the fingerprint, by which caches are found.
+    """
+    old = f"{dataset.state.get('_fingerprint')} {answer} {num_kept}"
+    fingerprint = hashlib.blake2b(old.encode(), digest_size=8).hexdigest()
+    _write(target / STATE, {**dataset.state, "_fingerprint": fingerprint})
+    info_path = dataset.path / INFO
+    if not info_path.is_file():
+        return
+    try:
+        info = json.loads(info_path.read_bytes())
+    except ValueError as error:
+        raise InvalidInput(f"this is not JSON: {error}", str(info_path)) from error
+    splits = info.get("splits") if isinstance(info, dict) else None
+    split = splits.get(dataset.state.get("_split")) if isinstance(splits, dict) else None
+    if isinstance(split, dict):
+        split |= {"num_examples": num_kept, "num_bytes": num_bytes}
+    _write(target / INFO, info)
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

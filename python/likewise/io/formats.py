@@ -1,0 +1,127 @@
+"""Which format a file has: by its name, else by its first bytes."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from likewise.errors import InvalidInput, InvalidParameter
+
+# As --format names them.
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text")
+LINE_FORMATS = ("jsonl", "csv", "tsv")
+
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".txt": "text",
+    ".md": "text",
+    ".rst": "text",
+}
+_CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
+# Names that standard input goes by, in messages and in kept/.
+STDIN_SUFFIXES = {
+    "jsonl": ".jsonl",
+    "csv": ".csv",
+    "tsv": ".tsv",
+    "parquet": ".parquet",
+    "arrow": ".arrow",
+    "text": ".txt",
+}
+_JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
+_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Format:
+    """What a file holds and how it is packed.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`FORMATS`.
+    codec : {"gzip", "zstd"}, optional
+        How it is packed.
+    """
+
+    kind: str
+    codec: str | None = None
+
+
+def format_by_name(path: Path) -> Format | None:
+    """Return the format that a file's name tells, or None."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    codec = _CODEC_SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if codec is not None:
+        suffixes.pop()
+    kind = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    if kind is None or (codec is not None and kind not in LINE_FORMATS):
+        return None
+    return Format(kind, codec)
+
+
+def format_of(path: Path, name: str, forced: str | None) -> Format:
+    """Return the format of a file that was named.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        It, for messages.
+    forced : str, optional
+        What ``--format`` says; how the file is packed is still seen from its first bytes.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be told.
+    """
+    if forced is None and (known := format_by_name(path)) is not None:
+        return known
+    with path.open("rb") as file:
+        start = file.read(512)
+    codec = codec_by_bytes(start)
+    if forced is not None:
+        if codec is not None and forced not in LINE_FORMATS:
+            raise InvalidInput(f"the file is packed by {codec}, which goes with {', '.join(LINE_FORMATS)} only", name)
+        return Format(forced, codec)
+    if codec is not None:
+        raise InvalidInput(f"the file is packed by {codec}; say with --format what is in it", name)
+    if start.startswith(b"PAR1"):
+        return Format("parquet")
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return Format("arrow")
+    if not start or _JSON_START.match(start):
+        return Format("jsonl")
+    if b"\0" in start:
+        raise InvalidInput("this is a binary file of no known format; name a format with --format", name)
+    if path.suffix.lower() == ".json":
+        raise InvalidInput("this is not one JSON object a line; convert it, or read it as it is by --format text", name)
+    return Format("text")
+
+
+def codec_by_bytes(start: bytes) -> str | None:
+    """Return how a file is packed that begins with these bytes."""
+    if start.startswith(_GZIP):
+        return "gzip"
+    return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
+
+
+def check_format(name: str | None) -> None:
+    """Raise InvalidParameter if this is no format's name."""
+    if name is not None and name not in FORMATS:
+        raise InvalidParameter("format", f"{name!r} given; it must be one of {', '.join(FORMATS)}")
+
+
+def check_delimiter(text: str | None) -> None:
+    """Raise InvalidParameter if this cannot stand between fields."""
+    if text is not None and (len(text.encode()) != 1 or text in '"\r\n'):
+        raise InvalidParameter("delimiter", f"{text!r} given; it must be one ASCII character, no quote or line end")

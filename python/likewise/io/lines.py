@@ -1,0 +1,156 @@
+"""Files of lines or records: what JSON Lines and CSV have in common, packed or plain."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.io.source import BadRow, Piece, ReadRules, as_array
+
+_COPY_BYTES = 4 << 20
+
+
+@dataclass(eq=False)
+class LineFile:
+    """A file whose documents are ranges of bytes, written back as they came.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    codec : {"gzip", "zstd"}, optional
+        How it is packed. It is unpacked once, into the directory of the run, and read again from there.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+    codec: str | None = None
+    _plain_path: Path | None = field(default=None, init=False, repr=False)
+
+    @property
+    def plain_path(self) -> Path:
+        """The file itself, or what it was unpacked to."""
+        return self.path if self._plain_path is None else self._plain_path
+
+    @property
+    def can_read_again(self) -> bool:
+        """Single texts are cheap to read again."""
+        return True
+
+    def head_bytes(self) -> int:
+        """Return the bytes before the first record that belong to every output."""
+        return 0
+
+    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
+        """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself."""
+        if self.codec is None:
+            for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
+                yield offset, length, length
+            return
+        with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
+            self._plain_path = Path(file.name)
+        packed = _native.PackedFile(
+            str(self.path),
+            str(self._plain_path),
+            codec=self.codec,
+            max_bytes=self.rules.max_unpacked_bytes,
+            max_ratio=self.rules.max_unpack_ratio,
+        )
+        while (piece := packed.next_piece(piece_bytes)) is not None:
+            yield piece
+
+    def write_kept(
+        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    ) -> None:
+        """Write kept lines to a new file, packed as this one.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        offsets, lengths : ndarray of shape (n,)
+            The kept lines (bytes, without newline), rising.
+        threads : int
+            Threads of this call.
+        """
+        source = str(self.plain_path)
+        # One more byte for the newline; a last line without one ends with its file.
+        sizes = lengths.astype(np.uint64) + np.uint64(1)
+        if head := self.head_bytes():
+            offsets = np.concatenate([np.zeros(1, np.uint64), offsets])
+            sizes = np.concatenate([np.array([head], np.uint64), sizes])
+        if self.codec is None:
+            _native.copy_lines(source, str(target), offsets, sizes, threads=threads)
+        else:
+            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=threads)
+
+    def stream_kept(
+        self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
+    ) -> None:
+        """Write kept lines to a stream, plain, each with a newline at its end.
+
+        Parameters
+        ----------
+        out : binary file
+            Standard output.
+        offsets, lengths : ndarray of shape (n,)
+            The kept lines, rising.
+        with_head : bool
+            Whether to begin with the header, where the format has one.
+        """
+        with self.plain_path.open("rb") as source:
+            if with_head and (head := self.head_bytes()):
+                _copy_range(source, out, 0, head)
+            for start, stop in _ranges(offsets, lengths):
+                _copy_range(source, out, start, stop)
+
+
+def piece_of(native: _native.JsonlPiece) -> Piece:
+    """Return what the native readers of lines and records give."""
+    return Piece(
+        texts=native.texts,
+        ids=native.ids,
+        has_id=as_array(native.has_id, np.uint8),
+        offsets=as_array(native.offsets, np.uint64),
+        lengths=as_array(native.lengths, np.uint32),
+        lines=as_array(native.line_numbers, np.uint32),
+        num_lines=native.num_lines,
+        num_blank=native.num_blank,
+        fields=native.fields,
+        bad_rows=[BadRow(*error) for error in native.errors],
+    )
+
+
+def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterator[tuple[Any, Any]]:
+    """Yield (start, stop) of lines with their newline; lines that touch are one range."""
+    if not len(offsets):
+        return
+    ends = offsets.astype(np.int64) + lengths + 1
+    breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
+    starts = offsets[np.concatenate([[0], breaks])].tolist()
+    stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()
+    yield from zip(starts, stops, strict=True)
+
+
+def _copy_range(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:
+    source.seek(start)
+    last = b""
+    while start < stop and (data := source.read(min(_COPY_BYTES, stop - start))):
+        out.write(data)
+        start += len(data)
+        last = data
+    if not last.endswith(b"\n"):
+        out.write(b"\n")
