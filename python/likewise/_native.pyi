@@ -587,7 +587,7 @@ def pack_lines(
     codec: str,
     threads: int = 1,
 ) -> int:
-    """Write byte ranges as `copy_lines`, packed: gzip at level 6, zstd at level 3 with checksums; return bytes written."""
+    """Write byte ranges as `copy_lines`, packed: gzip at level 6, zstd at level 1 with checksums; return the bytes."""
 
 def csv_header(path: str | PathLike[str], delimiter: int) -> tuple[list[str], int, int]:
     """Return the columns of a file, the bytes up to the end of its header, and the blank lines before it."""

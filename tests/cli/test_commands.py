@@ -122,7 +122,7 @@ def test_directories_are_read_in_order_and_mirrored(tmp_path):
     (data / "b" / "deep").mkdir(parents=True)
     (data / "a.jsonl").write_bytes(jsonl(["first words here"], ids=False))
     (data / "b" / "deep" / "c.ndjson").write_bytes(jsonl(["first words here", "second thing now"], ids=False))
-    (data / "notes.txt").write_text("not ours")
+    (data / "notes.doc").write_text("not ours")
     (data / "link.jsonl").symlink_to(data / "a.jsonl")
     out = data / "out"
     for _ in range(2):
@@ -130,7 +130,7 @@ def test_directories_are_read_in_order_and_mirrored(tmp_path):
         assert ran.status == 0, ran.err
         summary = json.loads(ran.out)
         assert [entry["path"] for entry in summary["inputs"]] == ["a.jsonl", "b/deep/c.ndjson"]
-        assert sorted(os.path.basename(path) for path in summary["skipped_files"]) == ["link.jsonl", "notes.txt"]
+        assert sorted(os.path.basename(path) for path in summary["skipped_files"]) == ["link.jsonl", "notes.doc"]
         assert summary["num_kept"] == 2
         assert (out / "kept" / "b" / "deep" / "c.ndjson").read_bytes() == jsonl(["second thing now"], ids=False)
 

@@ -3,7 +3,8 @@
 The only room that knows more than one stage.
 """
 
-from likewise.dedup.files import FileRun, dedup_files, pair_files, sketch_files, stream_dedup
+from likewise.dedup.file_run import FileRun
+from likewise.dedup.files import dedup_files, pair_files, sketch_files, stream_dedup
 from likewise.dedup.memory import Deduplication, dedup, pairs
 
 __all__ = [

@@ -251,8 +251,8 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
     for name in (text_field, *([id_field] if id_field else []), *fields):
         if name not in names:
             raise InvalidInput(
-                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the text by "
-                "text_field"
+                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the "
+                "text by text_field"
             )
     return BatchStream(reader, ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES))
 

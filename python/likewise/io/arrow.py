@@ -1,4 +1,4 @@
-"""Arrow IPC files and streams, and streams of batches in memory: read batch by batch, rewritten with the same schema."""
+"""Arrow IPC files and streams, and streams of batches in memory: read and rewritten batch by batch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -205,7 +205,7 @@ class BatchStream:
 
 def batch_jobs(
     rows: TableRows,
-    schema: Any,
+    schema: Any,  # noqa: ANN401
     batches: Iterator[Any],
     piece_bytes: int,
     share: Callable[[int, int], int],

@@ -138,7 +138,7 @@ def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterato
     """Yield (start, stop) of lines with their newline; lines that touch are one range."""
     if not len(offsets):
         return
-    ends = offsets.astype(np.int64) + lengths + 1
+    ends = offsets.astype(np.int64) + lengths.astype(np.int64) + 1
     breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
     starts = offsets[np.concatenate([[0], breaks])].tolist()
     stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()

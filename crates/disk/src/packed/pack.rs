@@ -15,8 +15,8 @@ use crate::position::{Window, write_all_at};
 /// Level of gzip, 1 to 9: the middle that its own tool takes.
 pub const GZIP_LEVEL: u32 = 6;
 
-/// Level of Zstandard: the one that its own tool takes.
-pub const ZSTD_LEVEL: i32 = 3;
+/// Level of Zstandard: twice as fast as level 3, its own tool's, for a seventh more bytes.
+pub const ZSTD_LEVEL: i32 = 1;
 
 /// Plain bytes of one gzip member or Zstandard frame: each is packed by one thread.
 const GRAIN_BYTES: u64 = 2 << 20;

@@ -1,0 +1,82 @@
+"""How files are read, beside the recipe."""
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from likewise.dedup.priority import keep_needs
+from likewise.dedup.run import RunRules
+from likewise.io.source import ReadRules
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_integer
+from likewise.threads import num_threads
+
+
+@dataclass(frozen=True)
+class FileRun:
+    """How files are read, beside the recipe.
+
+    Parameters
+    ----------
+    text_fields : tuple of str
+        Dotted names of the text; several are joined with a newline.
+    id_field : str, optional
+        Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    max_document_bytes : int
+        A longer document is a bad row.
+    threads : int, optional
+        Threads at work at once; all processors where None.
+    stdin : binary file, optional
+        What ``-`` among the inputs means.
+    file_format : str, optional
+        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text.
+    delimiter : str, optional
+        What stands between the fields of CSV.
+    max_unpacked_bytes, max_unpack_ratio : int
+        A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
+    """
+
+    text_fields: tuple[str, ...] = ("text",)
+    id_field: str | None = None
+    on_error: str = "fail"
+    duplicate_ids: str = "fail"
+    max_document_bytes: int = 64_000_000
+    threads: int | None = None
+    stdin: BinaryIO | None = None
+    file_format: str | None = None
+    delimiter: str | None = None
+    max_unpacked_bytes: int = 1_000_000_000_000
+    max_unpack_ratio: int = 250
+
+    def read_rules(self, recipe: Recipe) -> ReadRules:
+        """Return what is read of each file."""
+        check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)
+        check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
+        check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
+        return ReadRules(
+            self.text_fields,
+            self.id_field,
+            keep_needs(recipe.keep)[1],
+            self.max_document_bytes,
+            self.max_unpacked_bytes,
+            self.max_unpack_ratio,
+        )
+
+    def run_rules(self) -> RunRules:
+        """Return what else the run is asked."""
+        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids)
+
+    def identity(self) -> dict[str, object]:
+        """Return the options that decide what is read, as JSON values."""
+        return {
+            "text_field": list(self.text_fields),
+            "id_field": self.id_field,
+            "on_error": self.on_error,
+            "duplicate_ids": self.duplicate_ids,
+            "max_document": self.max_document_bytes,
+            "format": self.file_format,
+            "delimiter": self.delimiter,
+        }
