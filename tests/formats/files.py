@@ -113,6 +113,9 @@ def write_dataset(path, rows):
         "_split": "train",
     }
     (path / "state.json").write_text(json.dumps(state))
-    info = {"features": {"text": {"dtype": "string"}}, "splits": {"train": {"name": "train", "num_examples": len(rows)}}}
+    info = {
+        "features": {"text": {"dtype": "string"}},
+        "splits": {"train": {"name": "train", "num_examples": len(rows)}},
+    }
     (path / "dataset_info.json").write_text(json.dumps(info))
     (path / "cache-1234.arrow").write_bytes(b"what an earlier map() left")

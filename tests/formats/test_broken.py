@@ -41,9 +41,31 @@ def flips(data, num_flips, low, high):
 def broken_jsonl():
     last = GOOD.rindex(b"\n", 0, len(GOOD) - 1) + 1
     yield from ((data, len(ROWS), ()) for data in cuts(GOOD[:-2], 8, last + 1))
-    lines = ['{"id":"x"}', '{"id":"x","text":null}', '{"text":5}', '{"text":["a"]}', '{"text":{"a":"b"}}', '{"text":true}']
-    lines += ['["text"]', '"text"', "5", "text", "{'text':'a'}", '{"text":"a",}', '{"text":"a"}{"text":"b"}', '{"text":"\\x"}']
-    lines += ['{"text":"\\ud8"}', '{"text":"a","id":1.5}', '{"text":"a","id":[]}', '{"text":"a","id":false}', "[" * 100_000]
+    lines = [
+        '{"id":"x"}',
+        '{"id":"x","text":null}',
+        '{"text":5}',
+        '{"text":["a"]}',
+        '{"text":{"a":"b"}}',
+        '{"text":true}',
+    ]
+    lines += [
+        '["text"]',
+        '"text"',
+        "5",
+        "text",
+        "{'text':'a'}",
+        '{"text":"a",}',
+        '{"text":"a"}{"text":"b"}',
+        '{"text":"\\x"}',
+    ]
+    lines += [
+        '{"text":"\\ud8"}',
+        '{"text":"a","id":1.5}',
+        '{"text":"a","id":[]}',
+        '{"text":"a","id":false}',
+        "[" * 100_000,
+    ]
     lines += ["\0", '{"text":"' + "long " * 1000 + '"}']
     yield from ((GOOD + line.encode() + b"\n" + GOOD[:0], len(ROWS) + 1, LIMIT) for line in lines)
     yield from ((GOOD + b'{"text":"a' + bad + b'b"}\n', len(ROWS) + 1, ()) for bad in BAD_UTF8)
@@ -229,7 +251,9 @@ def test_broken_inputs_are_refused(tmp_path, capfd, name):
 @pytest.mark.parametrize("name", ["in.parquet", "stream.arrow", "file.feather"])
 def test_turned_bits_never_crash(tmp_path, capfd, name):
     """Without checksums some are harmless: the run succeeds, or refuses the file as it should."""
-    make = {"in.parquet": parquet, "stream.arrow": arrow, "file.feather": lambda rows: arrow(rows, pa.ipc.new_file)}[name]
+    make = {"in.parquet": parquet, "stream.arrow": arrow, "file.feather": lambda rows: arrow(rows, pa.ipc.new_file)}[
+        name
+    ]
     good = make(ROWS)
     refused = 0
     for number, data in enumerate(flips(good, 150, 0, len(good))):
@@ -284,8 +308,8 @@ def test_a_cut_file_says_what_was_read(tmp_path, capfd):
         (["--format", "xml"], "xml"),
         (["--delimiter", ";;"], "delimiter"),
         (["--delimiter", '"'], "delimiter"),
-        (["--max-unpack-ratio", "0"], "max_unpack_ratio"),
-        (["--max-unpacked", "many"], "max_unpacked"),
+        (["--max-unpack-ratio", "0"], "--max-unpack-ratio"),
+        (["--max-unpacked", "many"], "--max-unpacked"),
     ],
 )
 def test_options_are_checked(tmp_path, capfd, arguments, word):

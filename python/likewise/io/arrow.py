@@ -133,7 +133,10 @@ class ArrowFile:
             found = read()
             if row is not None and found is not None:
                 # Lengths and offsets are checked before anybody follows them.
-                found.batch.validate()
+                _check_batch(found.batch)
+            elif row is None:
+                # Names are decoded when they are asked for.
+                _ = found.schema.names
             return found
         except (pa.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -228,6 +231,21 @@ def batch_jobs(
 
 def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:  # noqa: ANN401
     return lambda: iter([rows.piece(part, first_row)])
+
+
+def _check_batch(batch: Any) -> None:  # noqa: ANN401
+    """Raise ArrowInvalid if a batch cannot be worked on safely; texts that are not UTF-8 can."""
+    import pyarrow as pa
+
+    batch.validate()
+    as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+    for column in batch.columns:
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            if column.type not in as_bytes:
+                raise
+            column.view(as_bytes[column.type]).validate(full=True)
 
 
 def _next_batch(reader: Any) -> Any:  # noqa: ANN401

@@ -177,8 +177,10 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         if dataset is not None:
             found.datasets.append((here, dataset))
             of_dataset.update(dataset.data_files)
-            # What else lies there are descriptions, and caches of earlier work.
-            files = [name for name in files if here / name in of_dataset or not name.endswith((".arrow", *COMPANIONS))]
+            # Other Arrow files beside it are caches of earlier work.
+            caches = [name for name in files if name.endswith(".arrow") and here / name not in of_dataset]
+            found.skipped.extend((here / name).relative_to(root).as_posix() for name in caches)
+            files = [name for name in files if name not in (*caches, *COMPANIONS)]
         if SPLITS in files and forced in (None, "arrow"):
             found.companions.append((here / SPLITS, root))
             files.remove(SPLITS)

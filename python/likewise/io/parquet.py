@@ -132,17 +132,27 @@ class ParquetFile:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=65536, page_checksum_verification=True)
-        except (pa.ArrowInvalid, pa.ArrowException) as error:
-            raise InvalidInput(f"this is no Parquet file: {error}", self.name) from error
+            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=65536, page_checksum_verification=True)
+            # Names are decoded when they are asked for.
+            _ = file.schema_arrow.names
+            return file
+        except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+            raise self._refused("this is no Parquet file, or it is damaged", error) from error
+
+    def _refused(self, what: str, error: Exception) -> Exception:
+        """Return the error to raise: what the system refuses has a number and stays as it is."""
+        if isinstance(error, OSError) and error.errno is not None:
+            return error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return InvalidInput(f"{what}: {reason}", self.name)
 
     def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:  # noqa: ANN401
         import pyarrow as pa
 
         try:
             yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise InvalidInput(f"row group {group} cannot be read: {error}", self.name) from error
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            raise self._refused(f"row group {group} cannot be read", error) from error
 
 
 def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
