@@ -68,13 +68,18 @@ class ParquetFile:
             bytes_a_row = max(1, file.metadata.row_group(group).total_byte_size // max(1, num_rows))
             batch_rows = int(np.clip(_BATCH_BYTES // bytes_a_row, 16, 65536))
             for batch in self._batches(file, group, wanted, batch_rows):
+                num_rows -= batch.num_rows
+                if num_rows < 0:
+                    break
                 yield table_rows.piece(batch, first_row)
                 first_row += batch.num_rows
+            if num_rows:
+                raise InvalidInput(f"row group {group} holds {-num_rows:+} rows beside what its header says", self.name)
 
     def num_rows(self) -> int:
         """Return the rows of the file."""
         with self._open() as file:
-            return int(file.metadata.num_rows)
+            return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Not offered: the run keeps what it needs in its spool."""
@@ -99,7 +104,7 @@ class ParquetFile:
 
         with self._open() as file:
             metadata, schema = file.metadata, file.schema_arrow
-            keep = np.zeros(metadata.num_rows, bool)
+            keep = np.zeros(self.num_rows(), bool)
             keep[offsets.astype(np.int64)] = True
             writer = pq.ParquetWriter(target, schema, **_looks(metadata))
             with writer, ThreadPoolExecutor(1) as ahead:

@@ -65,10 +65,11 @@ class TableRows:
         def pick(column: Any) -> Any:  # noqa: ANN401
             return column if everything else column.take(pa.array(kept))
 
+        # Ids outlive the batch: a column of it, even if shared in part, would keep all of the batch in memory.
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
             texts=Texts.from_arrow(pick(texts)),
-            ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(pick(ids)),
+            ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(ids.take(pa.array(kept))),
             has_id=has_id[kept].astype(np.uint8),
             offsets=rows,
             lengths=np.ones(len(kept), np.uint32),
