@@ -26,7 +26,8 @@ Examples:
   likewise pairs articles.jsonl -o pairs.tsv    only list them
   likewise compare a.txt b.txt                  how alike are these two?
 
-Input is JSON Lines (.jsonl, .ndjson) or Parquet. `likewise COMMAND --help` has options and examples.
+Input is JSON Lines, CSV or TSV (also .gz, .zst), Parquet, Arrow or text. `likewise COMMAND --help` has options and
+examples.
 """
 
 

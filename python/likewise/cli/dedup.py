@@ -12,7 +12,8 @@ from likewise.cli.terminal import printable
 
 _HELP = """Decide which documents to keep, with evidence for each that goes.
 
-INPUT is JSON Lines or Parquet: files, directories, globs, or - for standard input (JSON Lines).
+INPUT is JSON Lines, CSV or TSV (each also in .gz or .zst), Parquet, Arrow IPC, Hugging Face dataset directories or text
+files (.txt, .md, .rst): files, directories, globs, or - for standard input (JSON Lines, or what --format says).
 
 OUT gets kept/ (a file for each input file, same name and format, lines byte for byte), removed.parquet (one row for
 each removed document: which kept one it matches, measured how, with what result) and summary.json. Nothing has its
@@ -25,6 +26,7 @@ Examples:
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
   likewise dedup notes.jsonl -o out --method simhash --within 3
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
+  zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
 """
 
 
