@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _CONTEXT = 60
 _HELP = """Show how alike two documents are, and where they differ.
 
-FILES are two text files; or, with --ids, JSON Lines or Parquet files that hold both documents. Shows every measure,
+FILES are two text files; or, with --ids, files of any format that hold both documents. Shows every measure,
 both fingerprints with the differing bits marked, what they share, and both texts aligned word by word.
 
 \b

@@ -11,7 +11,7 @@ from likewise.cli.progress import ShownProgress
 
 _HELP = """List every verified pair of near-duplicates.
 
-INPUT is JSON Lines or Parquet: files, directories, globs, or - for standard input (JSON Lines). The pairs have columns
+INPUT is of any format that dedup reads: files, directories, globs, or - for standard input. The pairs have columns
 doc_id_a, doc_id_b, similarity, distance. For --measure containment a is contained in b, and both directions are listed.
 
 \b

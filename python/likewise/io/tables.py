@@ -96,7 +96,8 @@ class TableRows:
                 )
             columns.append(column)
         if len(columns) == 1:
-            return columns[0]
+            # Shares the bytes, and is what a spool writes without a copy.
+            return columns[0].cast(pa.large_string()) if pa.types.is_string(columns[0].type) else columns[0]
         large = [column.cast(pa.large_string()) for column in columns]
         return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
 
