@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         Without the program's name; those of the process where None.
     """
     if sys.platform == "linux":
-        # PyArrow's own choice gives memory back to the system after every batch, which costs a sixth of a run on Parquet.
+        # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
     sys.exit(_status(arguments))
 
