@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.arrow import text_column
 from likewise.io.evidence import Places
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
@@ -151,14 +152,12 @@ class Documents:
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
-        import pyarrow as pa
-
         if self.has_id[rows].all():
-            return pa.array(self.ids.take(rows)).cast(pa.string())
+            return text_column(self.ids.take(rows))
         own = self.ids.take(rows).to_list()
         for i in np.flatnonzero(~self.has_id[rows]).tolist():
             own[i] = self._made_id(int(rows[i]))
-        return pa.array(own, pa.string())
+        return text_column(own)
 
     def _made_id(self, row: int) -> str:
         name, line = self.place(row)
@@ -168,13 +167,12 @@ class Documents:
         """Return where documents are, for the evidence."""
         import pyarrow as pa
 
-        names = pa.array([source.name for source in self.sources], pa.string())
+        is_in_memory = any(source.name is None for source in self.sources)
+        names = Texts.from_list([source.name or "" for source in self.sources])
         return Places(
             rows=rows,
             doc_ids=self.doc_ids(rows),
-            files=names.take(pa.array(self.sources_of(rows)))
-            if len(self.sources)
-            else pa.nulls(len(rows), pa.string()),
+            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
         )

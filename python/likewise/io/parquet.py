@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.arrow import number_column
 from likewise.io.source import BadRow, Piece, ReadRules
 
 # Text decoded at once; a row group may hold gigabytes.
@@ -98,7 +99,6 @@ class ParquetFile:
                         gathered, num_bytes = [], 0
 
     def _kept_batches(self, file: Any, keep: NDArray[np.bool_]) -> Iterator[tuple[bool, Any]]:  # noqa: ANN401
-        import pyarrow as pa
 
         row = 0
         for group in range(file.metadata.num_row_groups):
@@ -108,7 +108,7 @@ class ParquetFile:
             for batch in self._batches(file, group, None, batch_rows):
                 mask = keep[row : row + batch.num_rows]
                 row += batch.num_rows
-                yield False, batch if mask.all() else batch.filter(pa.array(mask))
+                yield False, batch if mask.all() else batch.filter(number_column(mask))
             yield True, None
 
     def _open(self) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -151,7 +151,6 @@ class ParquetFile:
         return [*rules.text_fields, id_field, *fields]
 
     def _piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
-        import pyarrow as pa
 
         rules, num_rows = self.rules, batch.num_rows
         id_field, *fields = self._columns(batch.schema)[len(rules.text_fields) :]
@@ -171,7 +170,7 @@ class ParquetFile:
         everything = len(kept) == num_rows
 
         def pick(column: Any) -> Any:  # noqa: ANN401
-            return column if everything else column.take(pa.array(kept))
+            return column if everything else column.take(number_column(kept))
 
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
