@@ -86,7 +86,9 @@ class _Worker:
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads)
         num_features = np.asarray(batch.num_features)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
-        self._timing.add_thread("sketching", time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._timing.add_thread("tokenising", seconds * batch.features_share)
+        self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
         handle = None
         if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
             began = time.perf_counter()

@@ -71,9 +71,18 @@ unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>)
     while at < bytes.len() {
         // SAFETY: the caller's duty, and the invariant.
         at += unsafe { writer.ascii::<K>(&bytes[at..]) };
-        while at < bytes.len() && bytes[at] >= 0x80 {
-            // SAFETY: as above.
-            at += unsafe { writer.scalar::<K>(&bytes[at..]) };
+        while at < bytes.len() {
+            if bytes[at] >= 0x80 {
+                // SAFETY: as above.
+                at += unsafe { writer.scalar::<K>(&bytes[at..]) };
+            } else if spaces == Spaces::Words && bytes.get(at + 1).is_some_and(|&next| next >= 0x80)
+            {
+                // A single byte, such as the space between two words of another script.
+                writer.out.push(bytes[at].to_ascii_lowercase());
+                at += 1;
+            } else {
+                break;
+            }
         }
     }
     writer.finish();
@@ -168,22 +177,52 @@ impl Writer<'_> {
                 }
             }
         }
-        let (c, num_bytes) = utf8::decode(text, 0);
+        let first: [u8; 4] = match text.first_chunk() {
+            Some(first) => *first,
+            None => {
+                let mut first = [0; 4];
+                first[..text.len()].copy_from_slice(text);
+                first
+            }
+        };
+        let (c, num_bytes) = utf8::decode_first(first);
         let property = tables::property(c);
         if property & (STABLE | WHITE_SPACE) == STABLE && !attaches(property) {
-            self.out.extend_from_slice(&text[..num_bytes]);
+            // SAFETY: `out` has room.
+            unsafe { self.write_first(first, num_bytes) };
             return num_bytes;
         }
         let number = tables::mapping_number(c);
         if tables::is_simple_mapping(number) {
-            let mapped = tables::mapping(number);
-            self.out.extend_from_slice(mapped);
-            if mapped.len() > num_bytes {
+            match tables::short_mapping(number) {
+                // SAFETY: `out` has room.
+                Some((mapped, len)) => unsafe { self.write_first(mapped, len) },
+                None => self.out.extend_from_slice(tables::mapping(number)),
+            }
+            if self.out.len() > length + num_bytes {
                 self.out.reserve(text.len() + SLACK);
             }
             return num_bytes;
         }
         self.interacting(text)
+    }
+
+    /// Appends the first `len` of four bytes.
+    ///
+    /// # Safety
+    /// `out` has room for four bytes.
+    #[inline(always)]
+    unsafe fn write_first(&mut self, bytes: [u8; 4], len: usize) {
+        let end = self.out.len();
+        // SAFETY: the caller's duty.
+        unsafe {
+            self.out
+                .as_mut_ptr()
+                .add(end)
+                .cast::<[u8; 4]>()
+                .write_unaligned(bytes);
+            self.out.set_len(end + len);
+        }
     }
 
     /// Takes scalars until one that does not interact with what stands before it has been written.

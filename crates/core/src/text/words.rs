@@ -311,12 +311,18 @@ impl Cutter<'_> {
         let mut was_word = 0;
         let mut at = from;
         while at < len {
-            let (c, num_bytes) = utf8::decode(text, at);
+            let first: [u8; 4] = *text[at..].first_chunk().unwrap_or(&[0; 4]);
+            let (c, num_bytes) = utf8::decode_first(first);
             let property = tables::property(c);
             let next = transitions[state as usize][(property & WORD_BREAK) as usize];
             state = next & 31;
+            if next < PART {
+                // JOIN, by far the most frequent.
+                is_word |= property & ALPHANUMERIC;
+                at += num_bytes;
+                continue;
+            }
             match next & !31 {
-                JOIN => {}
                 HOLD => {
                     held = at;
                     was_word = is_word;

@@ -61,6 +61,22 @@ pub(crate) fn mapping(number: usize) -> &'static [u8] {
     &MAPPING_POOL[MAPPING_STARTS[number - 1] as usize..MAPPING_STARTS[number] as usize]
 }
 
+/// The first four bytes of mapping `number` and what stands behind it, and its length; `None` where it is longer.
+#[inline(always)]
+pub(crate) fn short_mapping(number: usize) -> Option<([u8; 4], usize)> {
+    let (start, end) = (
+        MAPPING_STARTS[number - 1] as usize,
+        MAPPING_STARTS[number] as usize,
+    );
+    if end - start > 4 {
+        return None;
+    }
+    Some((
+        MAPPING_POOL.get(start..start + 4)?.try_into().ok()?,
+        end - start,
+    ))
+}
+
 /// Rank of the combining class (0 for class 0), and whether the scalar may compose with one before it.
 #[inline]
 pub(crate) fn order(c: u32) -> (u8, bool) {
