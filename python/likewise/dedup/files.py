@@ -324,7 +324,7 @@ def _stamps(files: Sequence[InputFile]) -> list[dict[str, object]]:
     stamps = []
     for file in files:
         stat = file.path.stat()
-        is_copy = str(file.path).startswith(tempfile.gettempdir()) and file.path.name == file.name == "stdin.jsonl"
+        is_copy = isinstance(file, JsonlFile) and file.is_copy
         stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": None if is_copy else stat.st_mtime_ns})
     return stamps
 

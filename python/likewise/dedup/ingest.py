@@ -205,7 +205,7 @@ class _Columns:
         if piece.bad_rows and self._rules.on_error == "fail":
             bad = self._bad[number][0]
             raise InvalidInput(
-                f"{bad.reason}; mend the row, or go on with --on-error skip or keep",
+                f"{bad.reason}; mend the row, or go on with --on-error skip",
                 self._sources[number].name,
                 bad.line + 1,
             )

@@ -94,10 +94,14 @@ def find_inputs(
     _refuse_twice([path for path, _ in found])
     roots = [root for path, root in found if path not in streams]
     parent = Path(os.path.commonpath(roots)) if roots else Path()
-    files = []
+    files: list[InputFile] = []
     for path, _ in found:
         name = STDIN_NAME if path in streams else path.relative_to(parent).as_posix()
-        files.append(_file(path, name, rules))
+        files.append(
+            JsonlFile(path, name, path.stat().st_size, rules, is_copy=True)
+            if path in streams
+            else _file(path, name, rules)
+        )
     _refuse_twice([Path(file.name) for file in files])
     return Inputs(tuple(files), tuple(skipped))
 

@@ -26,12 +26,15 @@ class JsonlFile:
         Its size.
     rules : ReadRules
         What is read of it.
+    is_copy : bool
+        Whether it is a copy of standard input, whose times mean nothing.
     """
 
     path: Path
     name: str
     num_bytes: int
     rules: ReadRules = field(default_factory=ReadRules)
+    is_copy: bool = False
 
     @cached_property
     def _native_rules(self) -> _native.JsonlRules:
