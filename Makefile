@@ -18,11 +18,11 @@ $(VENV)/.environment: pyproject.toml
 	@command -v cargo >/dev/null || { echo "Likewise needs a Rust toolchain (cargo) on the PATH."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
 	@touch $@
 
 $(VENV)/.built: $(VENV)/.environment $(CORE_SOURCES)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
 .PHONY: build
@@ -49,7 +49,7 @@ lint: build ## Formatting, types, layers, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-timing
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licences.py
 
 .PHONY: fix
@@ -67,7 +67,7 @@ golden: build ## Write the golden vectors anew from the oracle and show the diff
 bench: build ## Measure on a corpus made from this machine's own text (bench/README.md)
 	test -x bench/.venv/bin/python || $(PYTHON) -m venv bench/.venv
 	bench/.venv/bin/python -m pip install --quiet -r bench/requirements.txt
-	VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
 	bench/.venv/bin/python bench/corpus.py
 	bench/.venv/bin/python bench/run.py
 

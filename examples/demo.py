@@ -63,7 +63,7 @@ def main(out: Path) -> None:
     size_mb = documents.stat().st_size / 1e6
     print(f"Gathered {num_files:,} text files of this Python into {documents} ({size_mb:.0f} MB).")
     if num_files < ENOUGH_FILES:
-        print(f"(Fewer than {ENOUGH_FILES:,}: this Python comes with little text. The run below is the same, only smaller.)")
+        print(f"(Fewer than {ENOUGH_FILES:,}: this Python comes with little text; the run is the same, only smaller.)")
     run = out / "run"
     likewise("dedup", str(documents), "-o", str(run), "--threshold", "0.8", "--overwrite")
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ Examples:
 @click.option("--ids", nargs=2, metavar="X Y", help="Compare these two documents of the FILES.")
 @click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: field of the text.  [default: text]")
 @click.option("--id-field", metavar="NAME", help="With --ids: field of the id.  [default: id where there is one]")
+@click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Show at most N of the differences.")
 @search_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(
@@ -39,6 +41,7 @@ def command(
     ids: tuple[str, str] | None,
     text_field: tuple[str, ...],
     id_field: str | None,
+    max_diff: int | None,
     as_json: bool,  # noqa: FBT001 - click's call
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -60,7 +63,7 @@ def command(
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
         names = ids or files
-        _show(found, printable(names[0]), printable(names[1]), colour=has_colour(sys.stdout))
+        _show(found, names, max_diff, colour=has_colour(sys.stdout))
 
 
 def _read_text(path: Path) -> str:
@@ -85,7 +88,7 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, .
     return find_texts(find_inputs(files, rules).files, ids)
 
 
-def _show(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
+def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:
     measures, recipe = found.measures, found.recipe
 
     def say(text: str = "") -> None:
@@ -94,12 +97,14 @@ def _show(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
     asked = f"{recipe.measure} >= {recipe.threshold}"
     if recipe.is_distance_only:
         asked = f"Hamming distance <= {recipe.within}"
+    say(f"A = {printable(names[0])}")
+    say(f"B = {printable(names[1])}")
     say(f"{'match' if found.matches else 'no match'} by {asked}")
     say()
     for name, value in (
         ("jaccard", measures.jaccard),
-        (f"containment of {a} in {b}", measures.containment_a_in_b),
-        (f"containment of {b} in {a}", measures.containment_b_in_a),
+        ("containment of A in B", measures.containment_a_in_b),
+        ("containment of B in A", measures.containment_b_in_a),
         ("cosine", measures.cosine),
         ("hamming", measures.hamming),
         ("jaccard as MinHash estimates it", measures.minhash_estimate),
@@ -107,44 +112,49 @@ def _show(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
         say(f"{value:8.4f}  {name}")
     say()
     ours, theirs = measures.num_features
-    say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in {a}, {theirs:,} in {b}")
-    for name, shape in zip((a, b), measures.shapes, strict=True):
+    say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in A, {theirs:,} in B")
+    for name, shape in zip("AB", measures.shapes, strict=True):
         if shape != "full":
             say(f"{name} is {shape}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
-    _show_fingerprints(found, a, b, colour=colour)
+    _show_fingerprints(found, colour=colour)
     say()
-    for line in _diff_lines(found.alignment):
+    for line in _diff_lines(found.alignment, max_diff):
         say(line)
 
 
-def _show_fingerprints(found: "Comparison", a: str, b: str, *, colour: bool) -> None:
+def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:
     """Show bits 64 a line, the highest first, with a mark under each that differs."""
     bits = found.measures.bits
     first, second = (f"{value:0{bits}b}" for value in found.measures.fingerprints)
-    width = max(len(a), len(b), 1)
     for start in range(0, bits, 64):
         left, right = first[start : start + 64], second[start : start + 64]
         marks = "".join("^" if x != y else " " for x, y in zip(left, right, strict=True))
-        for name, row in ((a, left), (b, right)):
+        for name, row in (("A", left), ("B", right)):
             shown = "".join(
                 click.style(bit, fg="red", bold=True) if mark == "^" else bit
                 for bit, mark in zip(row, marks, strict=True)
             )
-            click.echo(f"  {name:<{width}}  {shown}", color=colour)
-        click.echo(f"  {'':<{width}}  {marks}".rstrip())
+            click.echo(f"  {name}  {shown}", color=colour)
+        click.echo(f"     {marks}".rstrip())
 
 
-def _diff_lines(alignment: "tuple[Stretch, ...]") -> list[str]:
-    """Return the texts as one, words of a alone as [-...-], of b alone as {+...+}, long equal stretches cut."""
+def _diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None) -> list[str]:
+    """Return the texts as one, words of A alone as [-...-], of B alone as {+...+}, long equal stretches cut."""
     if all(part.is_same for part in alignment):
         return ["the words are the same"]
-    pieces = []
+    pieces: list[str] = []
+    num_shown = 0
     for number, part in enumerate(alignment):
         if part.is_same:
             pieces.append(_shortened(part.a, is_first=number == 0, is_last=number == len(alignment) - 1))
             continue
+        if num_shown == max_diff:
+            left = sum(not part.is_same for part in alignment[number:])
+            pieces.append(f"\n({left:,} more differences; --max-diff shows more)")
+            break
+        num_shown += 1
         if part.a:
             pieces.append(click.style(f"[-{_lines(part.a)}-]", fg="red"))
         if part.b:

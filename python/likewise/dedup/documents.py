@@ -15,9 +15,9 @@ from likewise.io.spool import Spool
 from likewise.sketch import EMPTY, SHORT
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SpooledPiece:
-    """Which of a piece's texts are in the spool.
+    """Where a piece's texts are in the spool.
 
     Parameters
     ----------
@@ -25,13 +25,10 @@ class SpooledPiece:
         Row of the piece's first document.
     handle : int
         The spool's.
-    local : ndarray, int64, optional
-        Documents of the piece that were spooled, rising; all where None.
     """
 
     first_row: int
     handle: int
-    local: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +133,6 @@ class Documents:
             piece = self.spooled[number]
             start, stop = (low + int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))
             local = rows[start:stop] - piece.first_row
-            if piece.local is not None:
-                local = np.searchsorted(piece.local, local)
             yield slice(start, stop), self._spool_reader(piece.handle, local)
 
     def _spool_reader(self, handle: int, local: NDArray[np.int64]) -> Any:  # noqa: ANN401

@@ -22,8 +22,6 @@ from likewise.recipe import Recipe
 from likewise.sketch import sketch_texts
 
 PIECE_BYTES = 4 << 20
-# In a distance-only run only documents with fewer features than this are ever measured.
-SHORT_FEATURES = 64
 ON_ERROR = ("fail", "skip", "keep")
 
 
@@ -60,7 +58,6 @@ class _Part:
     digests: NDArray[np.uint64]
     text_lengths: NDArray[np.uint32] | None
     handle: int | None
-    spooled_local: NDArray[np.int64] | None
 
 
 class _Worker:
@@ -90,13 +87,11 @@ class _Worker:
         num_features = np.asarray(batch.num_features)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
         self._timing.add_thread("sketching", time.perf_counter() - began)
-        handle, local = None, None
+        handle = None
         if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
-            texts = piece.texts
-            if self._recipe.is_distance_only:
-                local = np.flatnonzero(num_features < SHORT_FEATURES)
-                texts = texts.take(local)
-            handle = self._spool.append(texts)
+            began = time.perf_counter()
+            handle = self._spool.append(piece.texts)
+            self._timing.add_thread("spooling", time.perf_counter() - began)
         return _Part(
             piece=dataclasses.replace(piece, texts=_NO_TEXTS),
             sketches=np.asarray(batch.sketches),
@@ -105,13 +100,12 @@ class _Worker:
             digests=np.asarray(batch.digests),
             text_lengths=lengths,
             handle=handle,
-            spooled_local=local,
         )
 
     @staticmethod
     def _refused(piece: Piece) -> _Part:
         nothing = np.zeros(0, np.uint8)
-        return _Part(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None, None)
+        return _Part(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
 
 
 _NO_TEXTS = Texts.from_list([])
@@ -214,10 +208,10 @@ class _Columns:
                 bad.line + 1,
             )
         if part.handle is not None:
-            self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle, part.spooled_local))
+            self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
         elif self._spool is not None:
             # Keeps the search by first row right where sources that can be read again stand between.
-            self._spooled.append(SpooledPiece(sum(self._num_documents), -1, None))
+            self._spooled.append(SpooledPiece(sum(self._num_documents), -1))
         self._parts.append(part)
         self._lines.append(piece.lines + np.uint32(first_line))
         self._num_lines[number] += piece.num_lines

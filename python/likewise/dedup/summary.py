@@ -13,7 +13,7 @@ def statement(recipe: Recipe) -> str:
     if recipe.is_distance_only:
         check = (
             f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
-            f"= 1 - distance/bits), texts of fewer than 64 features also by Jaccard similarity >= {recipe.short_threshold}"
+            f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {recipe.short_threshold}"
         )
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.dedup.candidates import Candidates
-from likewise.dedup.collapse import Collapsed
+from likewise.dedup.collapse import SHORT_FEATURES, Collapsed
 from likewise.dedup.documents import Documents
-from likewise.dedup.ingest import SHORT_FEATURES
 from likewise.dedup.timing import Timing
 from likewise.recipe import Recipe
 

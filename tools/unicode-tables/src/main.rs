@@ -203,33 +203,47 @@ impl Unicode {
         out
     }
 
+    /// Whether a mapping can be copied without a look at its scalars: all stable, none white, none attaching.
+    fn is_simple(&self, mapped: &str) -> bool {
+        let word_break = CodePointMapData::<WordBreak>::new();
+        let white_space = CodePointSetData::new::<WhiteSpace>();
+        mapped.chars().all(|c| {
+            let attaches = [WordBreak::Extend, WordBreak::Format, WordBreak::ZWJ];
+            self.is_stable(c) && !white_space.contains(c) && !attaches.contains(&word_break.get(c))
+        })
+    }
+
     /// The NFKC_Casefold mapping of what does not map to itself, in NFC and UTF-8.
     fn mappings(&self) -> String {
+        let distinct: BTreeSet<&str> = self.mappings.values().map(String::as_str).collect();
+        let (simple, other): (Vec<&str>, Vec<&str>) = distinct
+            .into_iter()
+            .filter(|mapped| !mapped.is_empty())
+            .partition(|mapped| self.is_simple(mapped));
         let mut pool = String::new();
         let mut starts: Vec<u16> = vec![0, 0];
         let mut numbers: BTreeMap<&str, u16> = BTreeMap::from([("", 1)]);
-        let mut values = vec![0u16; NUM_CODE_POINTS as usize];
-        let mut offsets = vec![0usize, 0];
-        for (&c, mapped) in &self.mappings {
-            let next = u16::try_from(offsets.len()).expect("at most 65535 mappings");
-            let number = *numbers.entry(mapped).or_insert(next);
-            if number == next {
-                offsets.push(pool.len());
-                pool.push_str(mapped);
-            }
-            values[c as usize] = number;
+        for &mapped in simple.iter().chain(&other) {
+            pool.push_str(mapped);
+            numbers.insert(mapped, starts.len() as u16);
+            starts.push(u16::try_from(pool.len()).expect("pool below 64 KiB"));
         }
-        starts.clear();
-        starts.extend(
-            offsets
-                .iter()
-                .map(|&o| u16::try_from(o).expect("pool below 64 KiB")),
-        );
-        starts.push(u16::try_from(pool.len()).expect("pool below 64 KiB"));
+        // The start of mapping n is the end of mapping n - 1; the last end closes the list.
+        let mut values = vec![0u16; NUM_CODE_POINTS as usize];
+        for (&c, mapped) in &self.mappings {
+            values[c as usize] = numbers[mapped.as_str()];
+        }
         let mut out = header(
             "What does NFKC_Casefold turn a code point into?\n//!\n\
-             //! Number 0: itself; 1: nothing; n: bytes STARTS[n]..STARTS[n + 1] of POOL, in NFC.",
+             //! Number 0: itself; 1: nothing; n: bytes STARTS[n - 1]..STARTS[n] of POOL, in NFC. Below MAPPING_NOT_SIMPLE all scalars of\n\
+             //! a mapping are stable, none is white space and none attaches to what stands before it (WB4).",
         );
+        writeln!(
+            out,
+            "pub const MAPPING_NOT_SIMPLE: usize = {};\n",
+            2 + simple.len()
+        )
+        .expect("string");
         two_stage(&mut out, "MAPPING", "u16", &values, 6);
         array(&mut out, "MAPPING_STARTS", "u16", &starts);
         array(&mut out, "MAPPING_POOL", "u8", pool.as_bytes());

@@ -3,12 +3,18 @@
 //! text -> tokens -> token hashes -> shingles -> distinct features and their weights.
 
 mod distinct;
+#[cfg(test)]
+mod tests;
+mod token_hash;
+#[cfg(target_arch = "x86_64")]
+mod token_hash_avx512;
 mod weights;
 
 use crate::hash::{SHINGLE_MULTIPLIER, mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
-use crate::text::{self, Spaces, Tokens};
+use crate::text::{self, Spans, Tokens};
 use distinct::Distinct;
+use token_hash::TokenHasher;
 pub use weights::{Weights, digest, log_count_weight};
 
 /// What makes the features of a text.
@@ -51,6 +57,10 @@ pub struct FeatureView<'a> {
 #[derive(Debug)]
 pub struct Extractor {
     rules: FeatureRules,
+    isa: Isa,
+    hasher: TokenHasher,
+    spans: Spans,
+    /// Normalised text; what stands behind it is padding.
     normalized: Vec<u8>,
     /// Token hashes, then features.
     occurrences: Vec<u64>,
@@ -59,9 +69,13 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// Scratch space for these rules. A shingle of 0 counts as 1.
-    pub fn new(rules: FeatureRules, _isa: Isa) -> Self {
+    /// Scratch space for these rules. A shingle of 0 counts as 1, an instruction set that the processor lacks as [`Isa::Plain`].
+    pub fn new(rules: FeatureRules, isa: Isa) -> Self {
+        let isa = if isa.is_available() { isa } else { Isa::Plain };
         Extractor {
+            isa,
+            hasher: TokenHasher::new(rules.seed, isa),
+            spans: Spans::new(),
             rules: FeatureRules {
                 shingle: rules.shingle.max(1),
                 ..rules
@@ -105,48 +119,75 @@ impl Extractor {
     }
 
     fn extract(&mut self, text: &str) -> Shape {
+        self.release_scratch(text.len());
         self.occurrences.clear();
-        let seed = self.rules.seed;
-        let (normalized, hashes) = (&mut self.normalized, &mut self.occurrences);
         if self.rules.tokens == Tokens::Char {
-            text::normalize_into(text, Spaces::Collapse, normalized);
-            let mut start = 0;
-            for end in 1..=normalized.len() {
-                if normalized.get(end).is_none_or(|b| b & 0xC0 != 0x80) {
-                    hashes.push(xxh3_64_with_seed(&normalized[start..end], seed));
-                    start = end;
-                }
-            }
+            self.hash_scalars(text);
         } else {
-            text::normalize_into(text, Spaces::Words, normalized);
-            text::cut_words(
-                normalized,
-                self.rules.tokens == Tokens::Auto,
-                |start, end| {
-                    hashes.push(xxh3_64_with_seed(&normalized[start..end], seed));
-                },
-            );
+            self.hash_words(text);
         }
-        let num_tokens = hashes.len();
+        let num_tokens = self.occurrences.len();
         let width = self.rules.shingle as usize;
         if num_tokens == 0 {
-            text::normalize(text, normalized);
-            if normalized.is_empty() {
+            self.normalize(text);
+            if self.normalized.is_empty() {
                 return Shape::Empty;
             }
-            hashes.push(mix64(xxh3_64_with_seed(normalized, seed) ^ NO_TOKENS));
+            let hash = xxh3_64_with_seed(&self.normalized, self.rules.seed);
+            self.occurrences.push(mix64(hash ^ NO_TOKENS));
             return Shape::Short;
         }
         if num_tokens < width {
-            shingle(hashes, num_tokens);
+            shingle(&mut self.occurrences, num_tokens);
             return Shape::Short;
         }
         if width > 1 {
-            shingle(hashes, width);
+            shingle(&mut self.occurrences, width);
         }
         Shape::Full
     }
+
+    /// Gives back what a huge text took, so that one does not count against the memory of a whole run.
+    fn release_scratch(&mut self, text_bytes: usize) {
+        if self.normalized.capacity() > MAX_IDLE_SCRATCH && text_bytes < MAX_IDLE_SCRATCH / 2 {
+            self.normalized = Vec::new();
+            self.occurrences = Vec::new();
+            self.distinct = Distinct::default();
+            self.weights = Vec::new();
+        }
+    }
+
+    fn normalize(&mut self, text: &str) {
+        // SAFETY: `new` keeps only an instruction set that the processor has.
+        unsafe { text::normalize_into(text, self.isa, &mut self.normalized) };
+    }
+
+    fn hash_words(&mut self, text: &str) {
+        let part_katakana = self.rules.tokens == Tokens::Auto;
+        let Extractor {
+            hasher,
+            occurrences,
+            normalized,
+            spans,
+            ..
+        } = self;
+        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
+            hasher.hash(text, starts, ends, occurrences)
+        };
+        // SAFETY: `new` keeps only an instruction set that the processor has.
+        unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
+    }
+
+    fn hash_scalars(&mut self, text: &str) {
+        self.normalize(text);
+        let len = text::pad(&mut self.normalized);
+        self.hasher
+            .hash_scalars(&self.normalized, len, &mut self.occurrences);
+    }
 }
+
+/// Bytes of normalised text that scratch space is kept for between texts.
+const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
 /// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.
 const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;

@@ -1,8 +1,10 @@
 //! How is a text brought into its normalised form?
 
 use super::compose::Run;
+use super::kernel::{BLOCK, Kernel, Plain};
 use super::tables::{self, STABLE, WHITE_SPACE, WORD_BREAK, properties};
 use super::utf8;
+use crate::isa::Isa;
 
 /// What becomes of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,10 +16,48 @@ pub(crate) enum Spaces {
     Words,
 }
 
+/// Room beyond the text that a step of the writer may need.
+const SLACK: usize = 3 * BLOCK;
+
 /// Writes the normalised text to `out`, which is cleared first.
-pub(crate) fn normalize(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
+///
+/// # Safety
+/// The processor has `isa`.
+pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut Vec<u8>) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's duty.
+        Isa::Avx512 => unsafe { normalize_avx512(text, spaces, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's duty.
+        Isa::Avx2 => unsafe { normalize_avx2(text, spaces, out) },
+        // SAFETY: portable.
+        _ => unsafe { normalize_by::<Plain>(text, spaces, out) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
+unsafe fn normalize_avx512(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
+    // SAFETY: this function is compiled for the instruction set.
+    unsafe { normalize_by::<super::avx512::Avx512>(text, spaces, out) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn normalize_avx2(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
+    // SAFETY: this function is compiled for the instruction set.
+    unsafe { normalize_by::<super::avx2::Avx2>(text, spaces, out) }
+}
+
+/// # Safety
+/// As for the methods of the kernel.
+#[inline(always)]
+unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
     out.clear();
-    out.reserve(text.len() + 64);
+    out.reserve(text.len() + SLACK);
     let mut writer = Writer {
         out,
         spaces,
@@ -27,30 +67,23 @@ pub(crate) fn normalize(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
     };
     let bytes = text.as_bytes();
     let mut at = 0;
+    // Invariant at the head of both loops: no run is open, and `out` has room for the rest of the text and SLACK.
     while at < bytes.len() {
-        let (c, len) = utf8::decode(bytes, at);
-        let property = tables::property(c);
-        if property & STABLE != 0 {
-            writer.stable(c, property);
-        } else {
-            match tables::mapping(c) {
-                None => writer.unstable(c, property),
-                Some(mapped) => {
-                    let mut i = 0;
-                    while i < mapped.len() {
-                        let (m, len) = utf8::decode(mapped, i);
-                        let property = tables::property(m);
-                        if property & STABLE != 0 {
-                            writer.stable(m, property);
-                        } else {
-                            writer.unstable(m, property);
-                        }
-                        i += len;
-                    }
-                }
+        // SAFETY: the caller's duty, and the invariant.
+        at += unsafe { writer.ascii::<K>(&bytes[at..]) };
+        while at < bytes.len() {
+            if bytes[at] >= 0x80 {
+                // SAFETY: as above.
+                at += unsafe { writer.scalar::<K>(&bytes[at..]) };
+            } else if spaces == Spaces::Words && bytes.get(at + 1).is_some_and(|&next| next >= 0x80)
+            {
+                // A single byte, such as the space between two words of another script.
+                writer.out.push(bytes[at].to_ascii_lowercase());
+                at += 1;
+            } else {
+                break;
             }
         }
-        at += len;
     }
     writer.finish();
 }
@@ -65,6 +98,169 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Takes the ASCII bytes that the text begins with; returns how many.
+    ///
+    /// # Safety
+    /// The processor has the kernel's instruction set; `out` has room for the text and SLACK.
+    #[inline(always)]
+    unsafe fn ascii<K: Kernel>(&mut self, text: &[u8]) -> usize {
+        let mut at = 0;
+        while at < text.len() {
+            let rest = text.len() - at;
+            let length = self.out.len();
+            let num_bytes;
+            // SAFETY: 64 bytes can be read from the text or the copy of its end, and written since `out` has room.
+            unsafe {
+                let target = self.out.as_mut_ptr().add(length);
+                let others = if rest >= BLOCK {
+                    K::lower(text.as_ptr().add(at), target)
+                } else {
+                    let mut block = [0x80; BLOCK];
+                    block[..rest].copy_from_slice(&text[at..]);
+                    K::lower(block.as_ptr(), target)
+                };
+                num_bytes = others.trailing_zeros() as usize;
+                self.out.set_len(length + num_bytes);
+                if self.spaces == Spaces::Collapse {
+                    let (white, spaces) = K::white_space(target);
+                    self.collapse_block(length, white, spaces);
+                }
+            }
+            at += num_bytes;
+            if num_bytes < BLOCK {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Collapses the white space of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
+    #[inline(always)]
+    fn collapse_block(&mut self, start: usize, white: u64, spaces: u64) {
+        let num_bytes = self.out.len() - start;
+        if num_bytes == 0 {
+            return;
+        }
+        let kept = u64::MAX >> (BLOCK - num_bytes);
+        let (white, spaces) = (white & kept, spaces & kept);
+        let follows_space = start == 0 || self.out[start - 1] == b' ';
+        if white == spaces && white & (white << 1 | u64::from(follows_space)) == 0 {
+            return;
+        }
+        let block = &mut self.out[start..];
+        let mut end = 0;
+        let mut after_space = follows_space;
+        for i in 0..num_bytes {
+            let is_white = white >> i & 1 != 0;
+            block[end] = if is_white { b' ' } else { block[i] };
+            end += usize::from(!(is_white && after_space));
+            after_space = is_white;
+        }
+        self.out.truncate(start + end);
+    }
+
+    /// Takes the non-ASCII scalar that the text begins with, and what it interacts with; returns the bytes taken.
+    ///
+    /// # Safety
+    /// As for [`Writer::ascii`].
+    #[inline(always)]
+    unsafe fn scalar<K: Kernel>(&mut self, text: &[u8]) -> usize {
+        let length = self.out.len();
+        if matches!(text[0], 0xE4..=0xE9) && text.len() >= BLOCK {
+            // SAFETY: 64 bytes can be read and, since `out` has room, written.
+            unsafe {
+                let num_bytes = K::ideographs(text.as_ptr());
+                if num_bytes > 0 {
+                    K::copy(text.as_ptr(), self.out.as_mut_ptr().add(length));
+                    self.out.set_len(length + num_bytes);
+                    return num_bytes;
+                }
+            }
+        }
+        let first: [u8; 4] = match text.first_chunk() {
+            Some(first) => *first,
+            None => {
+                let mut first = [0; 4];
+                first[..text.len()].copy_from_slice(text);
+                first
+            }
+        };
+        let (c, num_bytes) = utf8::decode_first(first);
+        let property = tables::property(c);
+        if property & (STABLE | WHITE_SPACE) == STABLE && !attaches(property) {
+            // SAFETY: `out` has room.
+            unsafe { self.write_first(first, num_bytes) };
+            return num_bytes;
+        }
+        let number = tables::mapping_number(c);
+        if tables::is_simple_mapping(number) {
+            match tables::short_mapping(number) {
+                // SAFETY: `out` has room.
+                Some((mapped, len)) => unsafe { self.write_first(mapped, len) },
+                None => self.out.extend_from_slice(tables::mapping(number)),
+            }
+            if self.out.len() > length + num_bytes {
+                self.out.reserve(text.len() + SLACK);
+            }
+            return num_bytes;
+        }
+        self.interacting(text)
+    }
+
+    /// Appends the first `len` of four bytes.
+    ///
+    /// # Safety
+    /// `out` has room for four bytes.
+    #[inline(always)]
+    unsafe fn write_first(&mut self, bytes: [u8; 4], len: usize) {
+        let end = self.out.len();
+        // SAFETY: the caller's duty.
+        unsafe {
+            self.out
+                .as_mut_ptr()
+                .add(end)
+                .cast::<[u8; 4]>()
+                .write_unaligned(bytes);
+            self.out.set_len(end + len);
+        }
+    }
+
+    /// Takes scalars until one that does not interact with what stands before it has been written.
+    #[inline(never)]
+    fn interacting(&mut self, text: &[u8]) -> usize {
+        let mut at = 0;
+        while at < text.len() {
+            let (c, num_bytes) = utf8::decode(text, at);
+            at += num_bytes;
+            match tables::mapping_number(c) {
+                0 => self.push(c),
+                number => {
+                    let mapped = tables::mapping(number);
+                    let mut i = 0;
+                    while i < mapped.len() {
+                        let (c, num_bytes) = utf8::decode(mapped, i);
+                        self.push(c);
+                        i += num_bytes;
+                    }
+                }
+            }
+            if !self.in_run && self.last_rank == 0 {
+                break;
+            }
+        }
+        self.out.reserve(text.len() - at + SLACK);
+        at
+    }
+
+    fn push(&mut self, c: u32) {
+        let property = tables::property(c);
+        if property & STABLE != 0 {
+            self.stable(c, property);
+        } else {
+            self.unstable(c, property);
+        }
+    }
+
     fn stable(&mut self, c: u32, property: u8) {
         if self.in_run {
             self.run.finish(self.out);
@@ -148,6 +344,7 @@ impl Writer<'_> {
 }
 
 /// Whether the word boundary rules glue the scalar to what stands before it (WB4).
+#[inline(always)]
 fn attaches(property: u8) -> bool {
     matches!(
         property & WORD_BREAK,

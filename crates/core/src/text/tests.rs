@@ -66,6 +66,25 @@ fn folds_since_17(c: char) -> bool {
     matches!(u32::from(c), 0xA7CE | 0xA7D2 | 0xA7D4 | 0x16EA0..=0x16EB8)
 }
 
+/// The words of a text that is taken as it is, without normalisation.
+fn raw_words(text: &str, isa: Isa, spans: &mut Spans) -> Vec<String> {
+    assert!(isa.is_available());
+    let mut bytes = text.as_bytes().to_vec();
+    let len = pad(&mut bytes);
+    let mut found = Vec::new();
+    let mut take = |starts: &[u32], ends: &[u32]| {
+        found.extend(
+            starts
+                .iter()
+                .zip(ends)
+                .map(|(&start, &end)| text[start as usize..end as usize].to_owned()),
+        );
+    };
+    // SAFETY: the processor has the instruction set.
+    unsafe { words::cut(&bytes, len, false, isa, spans, &mut take) };
+    found
+}
+
 fn random_text(random: &mut Random) -> String {
     random
         .text(24)
@@ -83,9 +102,9 @@ fn compiler_knows_unicode_17() -> bool {
 fn every_scalar_maps_as_nfkc_casefold() {
     let mut differing = Vec::new();
     for c in '\0'..=char::MAX {
-        let mapped = match tables::mapping(u32::from(c)) {
-            Some(bytes) => String::from_utf8(bytes.to_vec()).expect("UTF-8"),
-            None => c.to_string(),
+        let mapped = match tables::mapping_number(u32::from(c)) {
+            0 => c.to_string(),
+            number => String::from_utf8(tables::mapping(number).to_vec()).expect("UTF-8"),
         };
         if !folds_since_17(c) && mapped != casefold_oracle(c) {
             differing.push(format!(
@@ -139,16 +158,14 @@ fn every_scalar_breaks_words_as_the_crate_says() {
         "\n",
         "\u{1F1E6}",
     ];
+    let mut spans = Spans::new();
     for c in ('\0'..=char::MAX).filter(|&c| c != '\u{200D}') {
         for (i, before) in contexts.iter().enumerate() {
             let after = contexts[(i * 5 + u32::from(c) as usize) % contexts.len()];
             let text = format!("{before}{c}{after}a");
             let mut expected: Vec<&str> = text.split_word_bounds().collect();
             expected.retain(|word| word.chars().any(char::is_alphanumeric));
-            let mut found = Vec::new();
-            cut_words(text.as_bytes(), false, |start, end| {
-                found.push(&text[start..end])
-            });
+            let found = raw_words(&text, Isa::Plain, &mut spans);
             assert_eq!(found, expected, "{text:?} U+{:04X}", u32::from(c));
         }
     }
@@ -232,4 +249,139 @@ fn known_texts() {
     assert_eq!(normalized("a \u{B4}\u{301}"), "a \u{301}\u{301}");
     assert_eq!(normalized("\u{B4}"), "\u{301}");
     assert_eq!(normalized("\0"), "\0");
+}
+
+#[test]
+fn ascii_classes_are_those_of_the_tables() {
+    use super::tables::properties::{
+        CONNECTOR, LETTER, MID_LETTER, MID_NUM, MID_NUM_LET, NUMERIC, SINGLE_QUOTE,
+    };
+    for c in 0..128 {
+        let property = tables::property(c);
+        let word_break = property & WORD_BREAK;
+        let expected = match word_break {
+            LETTER => kernel::LETTER,
+            NUMERIC => kernel::DIGIT,
+            CONNECTOR => kernel::CONNECTOR,
+            MID_NUM_LET | SINGLE_QUOTE => kernel::MID_LETTER | kernel::MID_NUMBER,
+            MID_LETTER => kernel::MID_LETTER,
+            MID_NUM => kernel::MID_NUMBER,
+            _ => 0,
+        };
+        assert_eq!(kernel::ASCII_CLASSES[c as usize], expected, "{c}");
+        assert_eq!(
+            property & ALPHANUMERIC != 0,
+            matches!(word_break, LETTER | NUMERIC),
+            "{c}"
+        );
+    }
+    for c in 0x4E00..=0x9FFF {
+        // Ideographs take a path of their own: a word each, copied as they are.
+        assert_eq!(
+            tables::property(c),
+            ALPHANUMERIC | tables::STABLE,
+            "U+{c:04X}"
+        );
+    }
+}
+
+/// Everything a kernel says about a block, and what it makes of it.
+#[derive(Debug, PartialEq)]
+struct Description {
+    non_ascii: u64,
+    non_ascii_lower: u64,
+    lowered: Vec<u8>,
+    white_space: (u64, u64),
+    masks: kernel::Masks,
+    ideographs: usize,
+    positions: Vec<u32>,
+}
+
+fn describe<K: kernel::Kernel>(block: &[u8]) -> Description {
+    assert!(block.len() >= BLOCK);
+    let mut lowered = vec![0; BLOCK];
+    let mut positions = vec![0; BLOCK];
+    // SAFETY: 64 bytes each; the caller asks the processor.
+    unsafe {
+        let masks = K::classify(block.as_ptr());
+        let num_positions = K::positions(masks.letters, 7, positions.as_mut_ptr());
+        positions.truncate(num_positions);
+        Description {
+            non_ascii: K::non_ascii(block.as_ptr()),
+            non_ascii_lower: K::lower(block.as_ptr(), lowered.as_mut_ptr()),
+            lowered,
+            white_space: K::white_space(block.as_ptr()),
+            masks,
+            ideographs: K::ideographs(block.as_ptr()),
+            positions,
+        }
+    }
+}
+
+#[test]
+fn kernels_agree_on_every_block() {
+    let mut random = Random::new(7);
+    let mut blocks: Vec<Vec<u8>> = (0..=255u8)
+        .map(|byte| (0..64).map(|i| byte.wrapping_add(i)).collect())
+        .collect();
+    blocks.push(vec![b'a'; 64]);
+    for _ in 0..2_000 {
+        let mut block: Vec<u8> = random.text(64).into_bytes();
+        let run = "漢".repeat(random.below(24));
+        block.splice(0..0, run.into_bytes());
+        block.resize(64.max(block.len()), b'.');
+        blocks.push(block);
+    }
+    for block in &blocks {
+        let expected = describe::<kernel::Plain>(block);
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx2.is_available() {
+            assert_eq!(describe::<avx2::Avx2>(block), expected, "{block:?}");
+        }
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx512.is_available() {
+            assert_eq!(describe::<avx512::Avx512>(block), expected, "{block:?}");
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_normalises_alike() {
+    let mut random = Random::new(8);
+    for round in 0..20_000 {
+        let text = random.text(if round % 10 == 0 { 300 } else { 30 });
+        let by = |isa: Isa| {
+            let mut out = Vec::new();
+            // SAFETY: only available instruction sets are asked for.
+            unsafe { normalize_into(&text, isa, &mut out) };
+            out
+        };
+        let expected = by(Isa::Plain);
+        for isa in Isa::available() {
+            assert_eq!(by(isa), expected, "{} {text:?}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn words_are_cut_alike_without_normalisation() {
+    let mut random = Random::new(9);
+    let mut spans = Spans::new();
+    for _ in 0..10_000 {
+        let mut text: String = random.text(200).replace('\u{200D}', "");
+        // What is cut has single spaces, at least before marks.
+        while text.contains("  ") {
+            text = text.replace("  ", " ");
+        }
+        let mut expected: Vec<&str> = text.split_word_bounds().collect();
+        expected.retain(|word| word.chars().any(char::is_alphanumeric));
+        for isa in Isa::available() {
+            assert_eq!(
+                raw_words(&text, isa, &mut spans),
+                expected,
+                "{} {text:?}",
+                isa.name()
+            );
+        }
+    }
 }

@@ -16,6 +16,12 @@ pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     }
 }
 
+/// The scalar that four bytes of text begin with, and its length in bytes.
+#[inline(always)]
+pub(crate) fn decode_first(bytes: [u8; 4]) -> (u32, usize) {
+    decode(&bytes, 0)
+}
+
 /// Where the last scalar of a non-empty well-formed text begins.
 #[inline]
 pub(crate) fn last_start(bytes: &[u8]) -> usize {

@@ -1,11 +1,14 @@
 //! Where does a word begin and end? (UAX #29, default rules)
 
+use super::kernel::{BLOCK, Kernel, Masks, Plain};
+use super::spans::{Spans, TakeBatch};
 use super::tables::properties::{
     CONNECTOR, CR, DOUBLE_QUOTE, EXTEND, FORMAT, HEBREW, KATAKANA, LETTER, LF, MID_LETTER, MID_NUM,
     MID_NUM_LET, NEWLINE, NUMERIC, OTHER, REGIONAL, SINGLE_QUOTE, SPACE, ZWJ,
 };
 use super::tables::{self, ALPHANUMERIC, WORD_BREAK};
 use super::utf8;
+use crate::isa::Isa;
 
 // A state is the Word_Break value of the last scalar that counts (WB4 skips what attaches), or one of these.
 const START: u8 = 19;
@@ -110,58 +113,276 @@ const fn transitions(part_katakana: bool) -> Transitions {
 static WORD: Transitions = transitions(false);
 static AUTO: Transitions = transitions(true);
 
-/// Calls `token` with the byte range of each word of the text, in order.
+/// Hands the byte ranges of the words of `text[..len]` to `take`, in order.
 ///
 /// A segment that holds no alphanumeric scalar is no word. `part_katakana` parts Katakana scalars (tokens `auto`).
-pub(crate) fn cut(text: &[u8], part_katakana: bool, mut token: impl FnMut(usize, usize)) {
-    let table = if part_katakana { &AUTO } else { &WORD };
-    let mut state = START;
-    let mut start = 0;
-    let mut held = 0;
-    let mut is_word = 0;
-    let mut was_word = 0;
-    let mut at = 0;
-    while at < text.len() {
-        let (c, len) = utf8::decode(text, at);
-        let property = tables::property(c);
-        let next = table[state as usize][(property & WORD_BREAK) as usize];
-        state = next & 31;
-        match next & !31 {
-            JOIN => {}
-            PART => {
-                if is_word != 0 {
-                    token(start, at);
-                }
-                start = at;
-                is_word = 0;
-            }
-            HOLD => {
-                held = at;
-                was_word = is_word;
-                is_word = 0;
-            }
-            RELEASE => is_word |= was_word,
-            _ => {
-                if was_word != 0 {
-                    token(start, held);
-                }
-                if is_word != 0 {
-                    token(held, at);
-                }
-                start = at;
-                is_word = 0;
+/// Behind the text stand at least 64 zero bytes, and it is shorter than 2^32 - 64 bytes.
+///
+/// # Safety
+/// The processor has `isa`.
+pub(crate) unsafe fn cut(
+    text: &[u8],
+    len: usize,
+    part_katakana: bool,
+    isa: Isa,
+    spans: &mut Spans,
+    take: TakeBatch<'_>,
+) {
+    assert!(text.len() >= len + BLOCK && u32::try_from(text.len()).is_ok());
+    let transitions = if part_katakana { &AUTO } else { &WORD };
+    let cutter = Cutter {
+        text,
+        len,
+        transitions,
+    };
+    spans.clear();
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's duty.
+        Isa::Avx512 => unsafe { cut_avx512(cutter, spans, take) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller's duty.
+        Isa::Avx2 => unsafe { cut_avx2(cutter, spans, take) },
+        // SAFETY: portable.
+        _ => unsafe { cutter.cut::<Plain>(spans, take) },
+    }
+    spans.flush(text, take);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
+unsafe fn cut_avx512(cutter: Cutter<'_>, spans: &mut Spans, take: TakeBatch<'_>) {
+    // SAFETY: this function is compiled for the instruction set.
+    unsafe { cutter.cut::<super::avx512::Avx512>(spans, take) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+unsafe fn cut_avx2(cutter: Cutter<'_>, spans: &mut Spans, take: TakeBatch<'_>) {
+    // SAFETY: this function is compiled for the instruction set.
+    unsafe { cutter.cut::<super::avx2::Avx2>(spans, take) }
+}
+
+#[derive(Clone, Copy)]
+struct Cutter<'a> {
+    /// The text and at least 64 zero bytes.
+    text: &'a [u8],
+    len: usize,
+    transitions: &'static Transitions,
+}
+
+/// Bytes up to here part words on both sides, whatever stands next to them; only marks attach to them (WB4).
+const LAST_PARTING_BYTE: u8 = b' ';
+/// ASCII bytes ahead for which leaving the table-driven path pays.
+const ASCII_AHEAD: u64 = (1 << 24) - 1;
+
+impl Cutter<'_> {
+    /// # Safety
+    /// The processor has the kernel's instruction set.
+    #[inline(always)]
+    unsafe fn cut<K: Kernel>(self, spans: &mut Spans, take: TakeBatch<'_>) {
+        let mut at = 0;
+        while at < self.len {
+            // SAFETY: the caller's duty.
+            unsafe {
+                let end = self.end_of_ascii_words::<K>(at);
+                self.ascii::<K>(at, end, spans, take);
+                at = if end < self.len {
+                    self.mixed::<K>(end, spans, take)
+                } else {
+                    end
+                };
             }
         }
-        is_word |= property & ALPHANUMERIC;
-        at += len;
     }
-    if matches!(state, LETTER_MID | HEBREW_MID | NUMERIC_MID) {
-        if was_word != 0 {
-            token(start, held);
+
+    /// The last place from `from` on up to which words are of ASCII alone: a parting byte, or the end of the text.
+    ///
+    /// # Safety
+    /// As for [`Cutter::cut`].
+    #[inline(always)]
+    unsafe fn end_of_ascii_words<K: Kernel>(self, from: usize) -> usize {
+        let mut at = from;
+        while at < self.len {
+            // SAFETY: 64 bytes follow every place in the text.
+            let others = unsafe { K::non_ascii(self.text.as_ptr().add(at)) };
+            if others != 0 {
+                let first = at + others.trailing_zeros() as usize;
+                let parting = self.text[from..first]
+                    .iter()
+                    .rposition(|&b| b <= LAST_PARTING_BYTE);
+                return from + parting.unwrap_or(0);
+            }
+            at += BLOCK;
         }
-        start = held;
+        self.len
     }
-    if is_word != 0 {
-        token(start, text.len());
+
+    /// Classes of the block at `at`, none of what lies at `to` or behind it.
+    ///
+    /// # Safety
+    /// As for [`Cutter::cut`].
+    #[inline(always)]
+    unsafe fn classify<K: Kernel>(self, at: usize, to: usize) -> Masks {
+        if at >= to {
+            return Masks::default();
+        }
+        // SAFETY: 64 bytes follow every place in the text.
+        let masks = unsafe { K::classify(self.text.as_ptr().add(at)) };
+        if to - at < BLOCK {
+            masks.first(to - at)
+        } else {
+            masks
+        }
+    }
+
+    /// Cuts a stretch of ASCII that begins and ends where words are parted.
+    ///
+    /// # Safety
+    /// As for [`Cutter::cut`].
+    #[inline(always)]
+    unsafe fn ascii<K: Kernel>(
+        self,
+        from: usize,
+        to: usize,
+        spans: &mut Spans,
+        take: TakeBatch<'_>,
+    ) {
+        let mut at = from;
+        // SAFETY: the caller's duty.
+        let mut block = unsafe { self.classify::<K>(at, to) };
+        // Whether the last byte of the block before was a letter, a digit, part of a word.
+        let (mut after_letter, mut after_digit, mut in_word) = (0, 0, 0);
+        while at < to {
+            // SAFETY: the caller's duty.
+            let next = unsafe { self.classify::<K>(at + BLOCK, to) };
+            let letters_around =
+                (block.letters << 1 | after_letter) & (block.letters >> 1 | next.letters << 63);
+            let digits_around =
+                (block.digits << 1 | after_digit) & (block.digits >> 1 | next.digits << 63);
+            let words = block.letters
+                | block.digits
+                | block.connectors
+                | block.mid_letters & letters_around
+                | block.mid_numbers & digits_around;
+            let after_word = words << 1 | in_word;
+            let (starts, ends) = (words & !after_word, after_word & !words);
+            if starts & block.connectors != 0 {
+                spans.note_connectors();
+            }
+            let (next_starts, next_ends) = spans.next();
+            // SAFETY: Spans::next gives at least 64 places each.
+            let (num_starts, num_ends) = unsafe {
+                (
+                    K::positions(starts, at as u32, next_starts.as_mut_ptr()),
+                    K::positions(ends, at as u32, next_ends.as_mut_ptr()),
+                )
+            };
+            spans.advance(num_starts, num_ends, self.text, take);
+            (after_letter, after_digit, in_word) =
+                (block.letters >> 63, block.digits >> 63, words >> 63);
+            block = next;
+            at += BLOCK;
+        }
+        if in_word != 0 {
+            spans.next().1[0] = to as u32;
+            spans.advance(0, 1, self.text, take);
+        }
+    }
+
+    /// Cuts any text from a place where words are parted on, until a parting byte with ASCII behind it or the end of
+    /// the text; returns that place.
+    ///
+    /// # Safety
+    /// As for [`Cutter::cut`].
+    #[inline(always)]
+    unsafe fn mixed<K: Kernel>(self, from: usize, spans: &mut Spans, take: TakeBatch<'_>) -> usize {
+        let Cutter {
+            text,
+            len,
+            transitions,
+        } = self;
+        let mut state = START;
+        let mut start = from;
+        let mut held = from;
+        let mut is_word = 0;
+        let mut was_word = 0;
+        let mut at = from;
+        while at < len {
+            let first: [u8; 4] = *text[at..].first_chunk().unwrap_or(&[0; 4]);
+            let (c, num_bytes) = utf8::decode_first(first);
+            let property = tables::property(c);
+            let next = transitions[state as usize][(property & WORD_BREAK) as usize];
+            state = next & 31;
+            if next < PART {
+                // JOIN, by far the most frequent.
+                is_word |= property & ALPHANUMERIC;
+                at += num_bytes;
+                continue;
+            }
+            match next & !31 {
+                HOLD => {
+                    held = at;
+                    was_word = is_word;
+                    is_word = 0;
+                }
+                RELEASE => is_word |= was_word,
+                action => {
+                    if action == PART_TWICE {
+                        if was_word != 0 {
+                            spans.push(start, held, text, take);
+                        }
+                        start = held;
+                    }
+                    if is_word != 0 {
+                        spans.push(start, at, text, take);
+                    }
+                    start = at;
+                    is_word = 0;
+                    if num_bytes == 3 && matches!(text[at], 0xE4..=0xE9) {
+                        // SAFETY: 64 bytes follow every place in the text.
+                        let run_bytes = unsafe { K::ideographs(text.as_ptr().add(at)) };
+                        if run_bytes > 3 {
+                            // Each but the last is a word; to the last one marks may attach.
+                            start = at + run_bytes - 3;
+                            let (starts, ends) = spans.next();
+                            for i in 0..MAX_IDEOGRAPHS {
+                                starts[i] = (at + 3 * i) as u32;
+                                ends[i] = (at + 3 * i + 3) as u32;
+                            }
+                            let num_words = run_bytes / 3 - 1;
+                            spans.advance(num_words, num_words, text, take);
+                            is_word = ALPHANUMERIC;
+                            at += run_bytes;
+                            continue;
+                        }
+                    }
+                    if c <= u32::from(LAST_PARTING_BYTE) && at > from {
+                        // SAFETY: 64 bytes follow every place in the text.
+                        let others = unsafe { K::non_ascii(text.as_ptr().add(at)) };
+                        if others & ASCII_AHEAD == 0 {
+                            return at;
+                        }
+                    }
+                }
+            }
+            is_word |= property & ALPHANUMERIC;
+            at += num_bytes;
+        }
+        if matches!(state, LETTER_MID | HEBREW_MID | NUMERIC_MID) {
+            if was_word != 0 {
+                spans.push(start, held, text, take);
+            }
+            start = held;
+        }
+        if is_word != 0 {
+            spans.push(start, len, text, take);
+        }
+        len
     }
 }
+
+/// Ideographs that [`Kernel::ideographs`] finds at most, rounded up for whole registers.
+const MAX_IDEOGRAPHS: usize = 32;

@@ -11,7 +11,9 @@ mod mappings;
 pub(crate) mod properties;
 
 use compositions::{COMPOSITES, COMPOSITIONS, ORDER_BITS, ORDER_BLOCKS, ORDER_VALUES};
-use mappings::{MAPPING_BITS, MAPPING_BLOCKS, MAPPING_POOL, MAPPING_STARTS, MAPPING_VALUES};
+use mappings::{
+    MAPPING_BITS, MAPPING_BLOCKS, MAPPING_NOT_SIMPLE, MAPPING_POOL, MAPPING_STARTS, MAPPING_VALUES,
+};
 use properties::{PROPERTY_BITS, PROPERTY_BLOCKS, PROPERTY_VALUES};
 
 /// Bits of a property that hold the Word_Break value.
@@ -40,16 +42,39 @@ pub(crate) fn property(c: u32) -> u8 {
     PROPERTY_VALUES[block << PROPERTY_BITS | (c as usize & ((1 << PROPERTY_BITS) - 1))]
 }
 
-/// The `NFKC_Casefold` mapping in UTF-8, or `None` for a code point that maps to itself.
-#[inline]
-pub(crate) fn mapping(c: u32) -> Option<&'static [u8]> {
+/// Number of the `NFKC_Casefold` mapping of a code point, 0 where it maps to itself.
+#[inline(always)]
+pub(crate) fn mapping_number(c: u32) -> usize {
     let block = MAPPING_BLOCKS[(c >> MAPPING_BITS) as usize] as usize;
-    let number =
-        MAPPING_VALUES[block << MAPPING_BITS | (c as usize & ((1 << MAPPING_BITS) - 1))] as usize;
-    if number == 0 {
+    MAPPING_VALUES[block << MAPPING_BITS | (c as usize & ((1 << MAPPING_BITS) - 1))] as usize
+}
+
+/// Whether mapping `number` exists and its bytes can be copied without a look at its scalars.
+#[inline(always)]
+pub(crate) fn is_simple_mapping(number: usize) -> bool {
+    number.wrapping_sub(1) < MAPPING_NOT_SIMPLE - 1
+}
+
+/// The UTF-8 of mapping `number`, which is not 0.
+#[inline(always)]
+pub(crate) fn mapping(number: usize) -> &'static [u8] {
+    &MAPPING_POOL[MAPPING_STARTS[number - 1] as usize..MAPPING_STARTS[number] as usize]
+}
+
+/// The first four bytes of mapping `number` and what stands behind it, and its length; `None` where it is longer.
+#[inline(always)]
+pub(crate) fn short_mapping(number: usize) -> Option<([u8; 4], usize)> {
+    let (start, end) = (
+        MAPPING_STARTS[number - 1] as usize,
+        MAPPING_STARTS[number] as usize,
+    );
+    if end - start > 4 {
         return None;
     }
-    Some(&MAPPING_POOL[MAPPING_STARTS[number] as usize..MAPPING_STARTS[number + 1] as usize])
+    Some((
+        MAPPING_POOL.get(start..start + 4)?.try_into().ok()?,
+        end - start,
+    ))
 }
 
 /// Rank of the combining class (0 for class 0), and whether the scalar may compose with one before it.
