@@ -47,6 +47,7 @@ rules = st.builds(
 )
 
 
+@example(rules=oracle.Rules("word", 3, "none", 5), batch=["...", "!?", "", "a", "\u3001", "a b c d a b c"])
 @given(rules=rules, batch=st.lists(texts | word_texts, max_size=6))
 def test_features(rules, batch):
     native = _native.FeatureRules(*rules)
