@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
 RUST_TESTS := --locked -p likewise-core -p likewise-disk
 
 .PHONY: help
@@ -35,12 +36,12 @@ demo: build ## Find near-duplicates in the text that came with Python
 .PHONY: test
 test: build ## Fast tests of both languages (under 2 minutes once built)
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) -m "not slow"
 
 .PHONY: test-all
 test-all: build ## The slow tests too
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
 
 .PHONY: lint
 lint: build ## Formatting, types, layers, licences
