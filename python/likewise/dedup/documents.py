@@ -152,13 +152,22 @@ class Documents:
     def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         if self.has_id[rows].all():
             return pa.array(self.ids.take(rows)).cast(pa.string())
-        own = self.ids.take(rows).to_list()
-        for i in np.flatnonzero(~self.has_id[rows]).tolist():
-            own[i] = self._made_id(int(rows[i]))
-        return pa.array(own, pa.string())
+        own = pa.array(self.ids.take(rows)).cast(pa.string())
+        return pc.if_else(pa.array(self.has_id[rows]), own, self._made_ids(rows))
+
+    def _made_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = pa.array([source.name for source in self.sources], pa.string())
+        lines = pa.array(self.lines[rows].astype(np.int64) + 1).cast(pa.string())
+        made = pc.binary_join_element_wise(names.take(pa.array(self.sources_of(rows))), lines, ":")
+        # Documents in memory have no file.
+        return pc.coalesce(made, pa.array(rows).cast(pa.string()))
 
     def _made_id(self, row: int) -> str:
         name, line = self.place(row)
