@@ -52,7 +52,7 @@ def stream_kept(file: InputFile, out: BinaryIO, offsets: NDArray[np.uint64], len
     offsets, lengths : ndarray of shape (n,)
         The kept lines, rising.
     """
-    ends = offsets.astype(np.int64) + lengths + 1
+    ends = offsets.astype(np.int64) + lengths.astype(np.int64) + 1
     # Lines that touch are one range.
     breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
     starts = offsets[np.concatenate([[0], breaks])].tolist() if len(offsets) else []
