@@ -154,14 +154,17 @@ class Documents:
         """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
         if self.has_id[rows].all():
             return text_column(self.ids.take(rows))
-        own = self.ids.take(rows).to_list()
-        for i in np.flatnonzero(~self.has_id[rows]).tolist():
-            own[i] = self._made_id(int(rows[i]))
-        return text_column(own)
+        ids = self.ids.take(rows).to_list()
+        without = np.flatnonzero(~self.has_id[rows])
+        for i, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
+            ids[i] = made
+        return text_column(ids)
 
-    def _made_id(self, row: int) -> str:
-        name, line = self.place(row)
-        return str(row) if name is None else f"{name}:{line}"
+    def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return ``file:line`` of each row, or the row number where texts came from memory."""
+        names = [source.name for source in self.sources]
+        places = zip(rows.tolist(), self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
+        return [str(row) if names[number] is None else f"{names[number]}:{line + 1}" for row, number, line in places]
 
     def places(self, rows: NDArray[np.int64]) -> Places:
         """Return where documents are, for the evidence."""
@@ -183,10 +186,10 @@ class Documents:
         if not self.has_id.any():
             return
         if not self.has_id.all():
-            made = (self._made_id(row) for row in np.flatnonzero(~self.has_id).tolist())
+            without = np.flatnonzero(~self.has_id)
             texts = ids.to_list()
-            for row, doc_id in zip(np.flatnonzero(~self.has_id).tolist(), made, strict=True):
-                texts[row] = doc_id
+            for row, made in zip(without.tolist(), self._made_ids(without), strict=True):
+                texts[row] = made
             ids = Texts.from_list(texts)
         hashes = np.asarray(ids.hashes())
         order = np.argsort(hashes, kind="stable")

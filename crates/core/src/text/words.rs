@@ -139,10 +139,10 @@ pub(crate) unsafe fn cut(
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx512 => unsafe { cut_avx512(cutter, spans, take) },
+        Isa::Avx512(_) => unsafe { cut_avx512(cutter, spans, take) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx2 => unsafe { cut_avx2(cutter, spans, take) },
+        Isa::Avx2(_) => unsafe { cut_avx2(cutter, spans, take) },
         // SAFETY: portable.
         _ => unsafe { cutter.cut::<Plain>(spans, take) },
     }
