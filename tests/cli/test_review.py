@@ -1,6 +1,9 @@
 """What a hostile user meets: odd files."""
 
 import os
+import shutil
+
+import pytest
 
 from tests.command import jsonl, likewise_command
 
@@ -21,3 +24,21 @@ def test_a_pipe_in_a_directory_is_skipped(tmp_path):
     ran = likewise_command("dedup", str(folder), "-o", str(tmp_path / "out"))
     assert ran.status == 0
     assert "pipe.jsonl" in (tmp_path / "out" / "summary.json").read_text()
+
+
+@pytest.mark.parametrize("harm", ["no kept", "no evidence", "junk evidence"])
+def test_diff_of_a_damaged_run_is_no_same_answer(tmp_path, harm):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["some text here now", "some text here now"]))
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert likewise_command("dedup", str(tmp_path / "a.jsonl"), "-o", str(one)).status == 0
+    shutil.copytree(one, two)
+    if harm == "no kept":
+        shutil.rmtree(two / "kept")
+    elif harm == "no evidence":
+        (two / "removed.parquet").unlink()
+    else:
+        (two / "removed.parquet").write_bytes(b"junk")
+    ran = likewise_command("diff", str(one), str(two))
+    assert ran.status == 2
+    assert str(two) in ran.err
+    assert "Traceback" not in ran.err
