@@ -42,3 +42,12 @@ def test_diff_of_a_damaged_run_is_no_same_answer(tmp_path, harm):
     assert ran.status == 2
     assert str(two) in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"[" * 100_000, b"{"])
+def test_a_garbled_recipe_file_is_named(tmp_path, content):
+    (tmp_path / "recipe.json").write_bytes(content)
+    ran = likewise_command("plan", "--recipe", str(tmp_path / "recipe.json"))
+    assert ran.status == 2
+    assert "recipe.json" in ran.err
+    assert "Traceback" not in ran.err
