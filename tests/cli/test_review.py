@@ -2,6 +2,10 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -51,3 +55,19 @@ def test_a_garbled_recipe_file_is_named(tmp_path, content):
     assert ran.status == 2
     assert "recipe.json" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_sigterm_leaves_no_copy_of_standard_input(tmp_path):
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
+    environment = {**os.environ, "TMPDIR": str(spool)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        for _ in range(1000):
+            if list(spool.rglob("stdin.jsonl")):
+                break
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 130
+    assert list(spool.rglob("*")) == []
