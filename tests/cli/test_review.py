@@ -71,3 +71,18 @@ def test_sigterm_leaves_no_copy_of_standard_input(tmp_path):
         process.communicate()
     assert process.returncode == 130
     assert list(spool.rglob("*")) == []
+
+
+def test_standard_input_twice(tmp_path):
+    ran = likewise_command("dedup", "-", "-", "-o", str(tmp_path / "out"))
+    assert ran.status == 2
+    assert "named twice" in ran.err
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path):
+    path = os.fsencode(tmp_path) + b"/bad\xff.jsonl"
+    with open(path, "wb") as file:
+        file.write(b'{"text":"a"}\n')
+    ran = likewise_command("dedup", os.fsdecode(path), "-o", str(tmp_path / "out"))
+    assert ran.status == 2
+    assert "rename it" in ran.err

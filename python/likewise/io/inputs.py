@@ -74,6 +74,8 @@ def find_inputs(
     found: list[tuple[Path, Path]] = []  # path, and the root that it is relative to
     skipped: list[str] = []
     streams: list[Path] = []
+    if list(map(str, names)).count("-") > 1:
+        raise InvalidInput("standard input (-) is named twice; name it once")
     forbidden = None if output is None else _absolute(output)
     for name in map(str, names):
         path = _absolute(name)
@@ -122,6 +124,10 @@ def _absolute(name: str | Path) -> Path:
 
 
 def _file(path: Path, name: str, rules: ReadRules) -> InputFile:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
     if not path.is_file():
         raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
     kind = kind_of(path)
