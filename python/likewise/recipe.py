@@ -348,11 +348,11 @@ class Recipe:
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
-        text = Path(path).read_text(encoding="utf-8")
         try:
+            text = Path(path).read_text(encoding="utf-8-sig")
             fields = json.loads(text)
-        except ValueError:
-            return cls.from_json(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidParameter("recipe", f"{path}: this is no recipe in JSON: {error}") from error
         if isinstance(fields, dict) and isinstance(fields.get("recipe"), dict):
             return cls.from_dict(fields["recipe"])
         return cls.from_json(text)

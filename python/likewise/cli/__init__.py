@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -71,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments : sequence of str, optional
         Without the program's name; those of the process where None.
     """
+    # Asked to end, clean up as for Ctrl-C: a copy of standard input may be large.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_status(arguments))
 
 

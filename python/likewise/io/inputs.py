@@ -74,6 +74,8 @@ def find_inputs(
     found: list[tuple[Path, Path]] = []  # path, and the root that it is relative to
     skipped: list[str] = []
     streams: list[Path] = []
+    if list(map(str, names)).count("-") > 1:
+        raise InvalidInput("standard input (-) is named twice; name it once")
     forbidden = None if output is None else _absolute(output)
     for name in map(str, names):
         path = _absolute(name)
@@ -126,6 +128,12 @@ def _absolute(name: str | Path) -> Path:
 
 
 def _file(path: Path, name: str, rules: ReadRules) -> InputFile:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
+    if not path.is_file():
+        raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
     kind = kind_of(path)
     if kind is None:
         raise InvalidInput("this is neither JSON Lines (one object a line) nor Parquet", name)
@@ -140,7 +148,7 @@ def _walk(root: Path, forbidden: Path | None, found: list[tuple[Path, Path]], sk
         names[:] = [name for name in names if here / name != forbidden and not (here / name).is_symlink()]
         paths.extend(here / name for name in files)
     for path in sorted(paths, key=os.fsencode):
-        if path.is_symlink() or path.suffix.lower() not in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
+        if path.is_symlink() or not path.is_file() or path.suffix.lower() not in (*_JSONL_SUFFIXES, *_PARQUET_SUFFIXES):
             skipped.append(path.relative_to(root).as_posix())
         else:
             found.append((path, root))

@@ -69,6 +69,10 @@ def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
     ]
     differences += _evidence_differences(first, second)
     compared = "recipe, evidence"
+    for run, summary in runs:
+        for file in summary["inputs"] if summary.get("options", {}).get("output") == "kept" else ():
+            if not (run / KEPT / file["path"]).exists():
+                raise InvalidInput("the run's kept file is missing; run it again", str(run / KEPT / file["path"]))
     formats = [{_is_parquet(run / KEPT / file["path"]) for file in summary["inputs"]} for run, summary in runs]
     if formats[0] != formats[1]:
         compared += "; kept documents are of different formats: their numbers"
@@ -87,9 +91,7 @@ def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> list[str]:
 
 
 def _evidence_differences(first: Path, second: Path) -> list[str]:
-    import pyarrow.parquet as pq
-
-    one, two = (pq.ParquetFile(run / EVIDENCE).read() for run in (first, second))
+    one, two = _evidence(first), _evidence(second)
     columns = [[name for name in table.column_names if name not in _PLACES] for table in (one, two)]
     if columns[0] != columns[1]:
         return [f"evidence: columns {columns[0]} and {columns[1]}"]
@@ -103,6 +105,16 @@ def _evidence_differences(first: Path, second: Path) -> list[str]:
         if len(named) == _MOST_NAMED:
             break
     return named or ["evidence: column types differ"]
+
+
+def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(run / EVIDENCE).read()
+    except (FileNotFoundError, pa.ArrowInvalid) as error:
+        raise InvalidInput("the run's evidence is missing or damaged; run it again", str(run / EVIDENCE)) from error
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
