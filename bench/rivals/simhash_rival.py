@@ -1,6 +1,5 @@
 """simhash (1e0ng): the most used Python SimHash."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,12 +7,12 @@ from rivals.protocol import WITHIN, Rival, make_importable, read_rows, tokenize,
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Word counts, 64 bits, MD5 as shipped."""
+    """Every occurrence of a word, 64 bits, MD5 as shipped; a dictionary of counts overflows (findings/)."""
     make_importable("simhash")
     from simhash import Simhash
 
     for text in texts:
-        Simhash(Counter(tokenize(text, tokens)))
+        Simhash(tokenize(text, tokens))
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
@@ -29,7 +28,7 @@ def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
     index = SimhashIndex([], k=WITHIN, log=quiet)
     kept = []
     for row, text in enumerate(texts):
-        made = Simhash(Counter(tokenize(text, tokens)))
+        made = Simhash(tokenize(text, tokens))
         stays = not index.get_near_dups(made)
         if stays:
             index.add(str(row), made)
@@ -42,7 +41,7 @@ RIVALS = [
         name="simhash",
         package="simhash",
         method="simhash",
-        settings="Simhash(word counts, f=64), SimhashIndex(k=3)",
+        settings="Simhash(list of words, f=64), SimhashIndex(k=3)",
         verified="distance",
         dedup_jsonl=dedup_jsonl,
         sketch_text=sketch_text,

@@ -1,35 +1,29 @@
 """text-dedup (ChenghaoMou): its two scripts, run as its users run them, on files."""
 
-import runpy
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from rivals.protocol import Rival, make_importable
+from rivals.protocol import APART, Rival
 
 
 def _run(module: str, options: list[str], path: Path, out: Path) -> list[str]:
-    make_importable("text-dedup")
-    import multiprocessing
-    import os
+    import pyarrow as pa
 
-    # Its worker processes import it by name.
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"
-    multiprocessing.set_start_method("fork", force=True)
+    environment = dict(os.environ, PYTHONPATH=str(APART / "text-dedup"), HF_HUB_OFFLINE="1")
     with tempfile.TemporaryDirectory(dir=out.parent) as cache:
-        command = ["--path", "json", "--data_files", str(path), "--split", "train", "--column", "text"]
-        command += ["--cache_dir", cache, "--output", str(out), "--num_proc", "2", *options]
-        sys.argv = [module, *command]
-        try:
-            runpy.run_module(module, run_name="__main__")
-        except SystemExit as end:
-            if end.code:
-                raise
-        from datasets import load_from_disk
-
-        return list(load_from_disk(str(out))["id"])
+        command = [sys.executable, "-m", module, "--path", "json", "--data_files", str(path), "--split", "train"]
+        command += ["--column", "text", "--cache_dir", cache, "--output", str(out), "--num_proc", "2", *options]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(done.stderr[-2000:])
+        ids: list[str] = []
+        for shard in sorted(out.glob("*.arrow")):
+            with pa.memory_map(str(shard)) as source:
+                ids += pa.ipc.open_stream(source).read_all().column("id").to_pylist()
+        return ids
 
 
 def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
