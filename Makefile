@@ -68,8 +68,11 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	test -x bench/.venv/bin/python || $(PYTHON) -m venv bench/.venv
 	bench/.venv/bin/python -m pip install --quiet -r bench/requirements.txt
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
+	bench/.venv/bin/python bench/rivals/install.py
 	bench/.venv/bin/python bench/corpus.py
 	bench/.venv/bin/python bench/run.py
+	bench/.venv/bin/python bench/rivals/run.py
+	bench/.venv/bin/python bench/findings/run.py
 
 .PHONY: docs
 docs: build ## Build the documentation into docs/_build

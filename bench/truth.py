@@ -1,4 +1,4 @@
-"""Every pair of a corpus with exact Jaccard similarity of word 3-shingles at or above a floor, in NumPy and SciPy alone.
+"""Every pair of a corpus with exact Jaccard similarity of word 3-shingles at or above a floor, by NumPy and SciPy.
 
 Independent of Likewise: tokens are those of rivals/protocol.py, shingles are exact triples of token numbers (no hash),
 similarities come from exact intersections. A prefix filter only spares comparisons that cannot reach the floor.
@@ -100,13 +100,14 @@ def truth(path: Path, tokens: str) -> tuple[NDArray[np.int64], NDArray[np.float6
 
 
 def judge(
-    kept: NDArray[np.bool_], pairs: NDArray[np.int64], similarity: NDArray[np.float64]
+    kept: NDArray[np.bool_], pairs: NDArray[np.int64], similarity: NDArray[np.float64], *, flags_all: bool = False
 ) -> dict[str, float | int]:
     """What a set of kept rows gets right.
 
     A pair is found where at most one of its documents is kept. A removal is supported where a kept document has that
-    similarity with the removed one.
+    similarity with the removed one; with `flags_all`, where any document has, since its tool drops the first copy too.
     """
+    partner = np.ones_like(kept) if flags_all else kept
     made: dict[str, float | int] = {"num_kept": int(kept.sum()), "num_removed": int((~kept).sum())}
     for at in (0.8, 0.9):
         part = pairs[similarity >= at]
@@ -116,8 +117,8 @@ def judge(
     for at in (0.7, 0.8):
         part = pairs[similarity >= at]
         supported = np.zeros(len(kept), bool)
-        supported[part[kept[part[:, 1]], 0]] = True
-        supported[part[kept[part[:, 0]], 1]] = True
+        supported[part[partner[part[:, 1]], 0]] = True
+        supported[part[partner[part[:, 0]], 1]] = True
         made[f"num_removed_without_kept_{at}"] = int((~kept & ~supported).sum())
     return made
 

@@ -28,8 +28,15 @@ def main() -> None:
         gone = len(found[higher] - found[lower])
         lost += gone
         if gone:
-            seen.append(f"{gone} of {len(found[higher])} pairs found at {higher} ({shapes[higher]}) not at {lower} ({shapes[lower]})")
-    tell("A lower threshold loses pairs that a higher one found", "datasketch", seen or ["none lost"], reproduced=lost > 0)
+            seen.append(
+                f"{gone} of {len(found[higher])} pairs found at {higher} ({shapes[higher]}) not at {lower} ({shapes[lower]})"
+            )
+    tell(
+        "A lower threshold loses pairs that a higher one found",
+        "datasketch",
+        seen or ["none lost"],
+        reproduced=lost > 0,
+    )
 
 
 if __name__ == "__main__":

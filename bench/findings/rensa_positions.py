@@ -18,7 +18,10 @@ def main() -> None:
     sets = [[" ".join(run) for run in zip(row, row[1:], row[2:], strict=False)] for row in rows]
     similarity = len(set(sets[0]) & set(sets[1])) / len(set(sets[0]) | set(sets[1]))
     found = {}
-    for name, make in (("rho", RMinHash.digest_matrix_from_token_sets_rho), ("full", RMinHash.digest_matrix_from_token_sets)):
+    for name, make in (
+        ("rho", RMinHash.digest_matrix_from_token_sets_rho),
+        ("full", RMinHash.digest_matrix_from_token_sets),
+    ):
         matrix = make(sets, 128, 42)
         index = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=8)
         flags = index.query_duplicate_flags_matrix_one_shot(matrix)
@@ -36,7 +39,12 @@ def main() -> None:
     both = RMinHash.digest_matrix_from_token_sets([["a", "b"], ["a", "b"], ["c", "d"]], 128, 42)
     flags = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=8).query_duplicate_flags_matrix_one_shot(both)
     claim = "The batch path flags every copy, so that dropping what is flagged leaves none"
-    tell(claim, "rensa", [f"two equal documents and another: flags {list(flags)}"], reproduced=bool(flags[0] and flags[1]))
+    tell(
+        claim,
+        "rensa",
+        [f"two equal documents and another: flags {list(flags)}"],
+        reproduced=bool(flags[0] and flags[1]),
+    )
 
 
 if __name__ == "__main__":

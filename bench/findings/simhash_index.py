@@ -16,7 +16,12 @@ def grows() -> None:
     for number in range(1000):
         index.get_near_dups(Simhash(f"a question about {number * 7919} and nothing else"))
     after = index.bucket_size()
-    tell("The index grows on reads", "simhash", [f"{before} buckets, {after} after 1,000 queries"], reproduced=after > before)
+    tell(
+        "The index grows on reads",
+        "simhash",
+        [f"{before} buckets, {after} after 1,000 queries"],
+        reproduced=after > before,
+    )
 
 
 def overflows() -> None:
@@ -38,7 +43,12 @@ def scripts() -> None:
     seen = [f"{a} and {b}: distance {distance}" for a, b, distance in distances]
     tell("Unlike texts without letters have distance 0", "simhash", seen, reproduced=any(d == 0 for *_, d in distances))
     seen = [f"{near[0]} and {near[1]}: distance {changed} of 64"]
-    tell("One character of eight changed puts Chinese texts far beyond any usual radius", "simhash", seen, reproduced=changed > 15)
+    tell(
+        "One character of eight changed puts Chinese texts far beyond any usual radius",
+        "simhash",
+        seen,
+        reproduced=changed > 15,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
 """The corpora of a run: parts of the English one, whole families of a planted original and its copies together."""
 
+import json
+import random
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from corpus import PLANTED_SHARE, RATES
+from rivals.protocol import read_rows
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,33 @@ def part(data: Path, size: int) -> Path:
     return out
 
 
+def planted_chinese(data: Path) -> Path:
+    """The Chinese corpus with 15 % of its documents replaced by edited copies of others, characters changed."""
+    source, out = data / "chinese.jsonl", data / "chinese-planted.jsonl"
+    if out.exists() and out.stat().st_mtime >= source.stat().st_mtime:
+        return out
+    rng = random.Random(1)
+    _, ids, texts = read_rows(source)
+    alphabet = "".join(texts[:100])
+    copies = set(rng.sample(range(len(texts)), int(PLANTED_SHARE * len(texts))))
+    originals = [row for row in range(len(texts)) if row not in copies]
+    with out.open("w", encoding="utf-8") as lines:
+        for row, doc_id in enumerate(ids):
+            text = texts[row]
+            if row in copies:
+                rate = rng.choice(RATES)
+                text = "".join(_edited(character, rate, alphabet, rng) for character in texts[rng.choice(originals)])
+            lines.write(json.dumps({"id": doc_id, "text": text}, ensure_ascii=False) + "\n")
+    return out
+
+
+def _edited(character: str, rate: float, alphabet: str, rng: random.Random) -> str:
+    """The character, or in `rate` of the cases another one, none, or one more."""
+    if rng.random() >= rate:
+        return character
+    return rng.choice((rng.choice(alphabet), "", character + rng.choice(alphabet)))
+
+
 def corpora(data: Path, sizes: list[int]) -> list[Corpus]:
     """English parts by size, then the Chinese corpus; what is absent is said and left out."""
     found: dict[Path, Corpus] = {}
@@ -45,7 +77,8 @@ def corpora(data: Path, sizes: list[int]) -> list[Corpus]:
     else:
         print("no English corpus: run corpus.py first", file=sys.stderr)
     if (data / "chinese.jsonl").exists():
-        found[data / "chinese.jsonl"] = Corpus("Chinese", data / "chinese.jsonl", "char")
+        path = planted_chinese(data)
+        found[path] = Corpus("Chinese", path, "char")
     else:
         print("no Chinese corpus (corpus.py says why)", file=sys.stderr)
     return list(found.values())

@@ -39,17 +39,17 @@ def _simhash(tokens: str, within: int) -> object:
 
 
 def sketch_minhash(texts: Sequence[str], tokens: str) -> None:
-    """Sketches cannot be had without an index: insertion into the tables is inside this time."""
-    index = _minhash(tokens, 5)
-    for row, text in enumerate(texts):
-        index.insert_document(row, text)
+    """Signatures alone, by the method of the native index that its wrapper does not offer."""
+    index = _minhash(tokens, 5).minhash_index
+    for text in texts:
+        index.tokenize_and_minhash(text)
 
 
 def sketch_simhash(texts: Sequence[str], tokens: str) -> None:
-    """The same for SimHash."""
-    index = _simhash(tokens, WITHIN)
-    for row, text in enumerate(texts):
-        index.insert_document(row, text)
+    """Fingerprints alone, by the method of the native index that its wrapper does not offer."""
+    index = _simhash(tokens, WITHIN).index
+    for text in texts:
+        index.doc2signature(text)
 
 
 def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
@@ -63,8 +63,7 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
 def _dedup_simhash(within: int, path: Path, out: Path, tokens: str) -> list[str]:
     lines, ids, texts = read_rows(path)
     index = _simhash(tokens, within)
-    for row, text in enumerate(texts):
-        index.insert_document(row, text)
+    index.index.par_bulk_insert_docs(list(range(len(texts))), texts)  # the wrapper has it for MinHash only
     return write_kept(out, lines, ids, first_of_each(index.par_bulk_query(texts)))
 
 

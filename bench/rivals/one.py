@@ -1,7 +1,7 @@
 """Run one rival once, in this process, for run.py.
 
-    one.py dedup NAME METHOD TOKENS INPUT OUTPUT     kept ids go to OUTPUT.ids
-    one.py sketch NAME METHOD TOKENS CORPUS NUM      prints the seconds of a second pass over NUM documents
+one.py dedup NAME METHOD TOKENS INPUT OUTPUT     kept ids go to OUTPUT.ids
+one.py sketch NAME METHOD TOKENS CORPUS NUM      prints the seconds of a second pass over NUM documents
 """
 
 import json

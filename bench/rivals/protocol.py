@@ -8,7 +8,7 @@ import importlib.metadata
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 # One Chinese character is a token, and so is any other run of letters, digits and underscores.
@@ -38,7 +38,7 @@ class Rival:
     tokens: tuple[str, ...] = ("word", "char")
     largest: int = 10_000_000
     why_not_larger: str = ""
-    extra: dict[str, object] = field(default_factory=dict)
+    flags_all: bool = False  # what it flags holds every copy, the first too
 
 
 def make_importable(package: str) -> None:

@@ -63,6 +63,7 @@ RIVALS = [
         settings="digest_matrix_from_token_sets_rho(128), 8 bands, one-shot flags: every copy is flagged, the first too",
         verified="no",
         dedup_jsonl=dedup_jsonl_rho,
+        flags_all=True,
         sketch_text=sketch_text_rho,
         sketch_of="MinHash-128 of 5-grams",
     ),

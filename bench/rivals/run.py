@@ -26,17 +26,21 @@ from rivals import corpora, process, registry, table
 from rivals.protocol import APART, read_rows, version
 
 OURS = "likewise"
-OUR_METHODS = {
-    "minhash": ["--method", "minhash", "--threshold", "0.8"],
-    "simhash": ["--method", "simhash", "--within", "3"],
-}
+# The default recipes, and SimHash over the features that the rivals use: single words, each occurrence.
+OUR_RECIPES = {
+    ("likewise", "minhash"): ["--method", "minhash", "--threshold", "0.8"],
+    ("likewise", "simhash"): ["--method", "simhash", "--within", "3"],
+    ("likewise, single words", "simhash"): [
+        "--method", "simhash", "--within", "3", "--shingle", "1", "--weights", "count",
+    ],
+}  # fmt: skip
 OUR_SKETCHES = {"MinHash-128 of 5-grams": "minhash", "SimHash-64 of words": "simhash"}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def our_command(method: str, path: Path, out: Path) -> list[str]:
+def our_command(recipe: list[str], path: Path, out: Path) -> list[str]:
     """The command line a user types, two threads."""
-    options = [*OUR_METHODS[method], "--threads", "2", "--quiet", "-o", str(out)]
+    options = [*recipe, "--threads", "2", "--quiet", "-o", str(out)]
     return [sys.executable, "-m", "likewise", "dedup", str(path), *options]
 
 
@@ -56,15 +60,22 @@ def measure_files(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s: f
     ids = read_rows(corpus.path)[1]  # fills the page cache too
     row_of = {doc_id: row for row, doc_id in enumerate(ids)}
     pairs, similarity = truth.truth(corpus.path, corpus.tokens)
-    entries = [(OURS, method, None) for method in OUR_METHODS]
+    entries = [(name, method, None) for name, method in OUR_RECIPES]
     entries += [(rival.name, rival.method, rival) for rival in chosen if rival.dedup_jsonl]
     rows = []
     for name, method, rival in entries:
-        row: dict = {"tool": name, "method": method, "corpus": corpus.name, "num_documents": len(ids), "all_seconds": []}
-        row["settings"] = rival.settings if rival else " ".join(OUR_METHODS[method])
+        row: dict = {
+            "tool": name,
+            "method": method,
+            "corpus": corpus.name,
+            "num_documents": len(ids),
+            "all_seconds": [],
+        }
+        row["settings"] = rival.settings if rival else " ".join(OUR_RECIPES[name, method])
         row["verified"] = rival.verified if rival else ("on the text" if method == "minhash" else "distance")
         if rival:
             row["package"], row["version"] = rival.package, version(rival.package)
+            row["flags_all"] = rival.flags_all
             if row["version"] is None:
                 row["not_run"] = "not installed"
             elif corpus.tokens not in rival.tokens:
@@ -78,10 +89,10 @@ def measure_files(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s: f
                 continue
             with tempfile.TemporaryDirectory(dir=BENCH / "data") as folder:
                 out = Path(folder) / "out"
-                ours = row["tool"] == OURS
+                recipe = OUR_RECIPES.get((row["tool"], row["method"]))
                 command = (
-                    our_command(row["method"], corpus.path, out)
-                    if ours
+                    our_command(recipe, corpus.path, out)
+                    if recipe
                     else their_command(row["tool"], row["method"], corpus.tokens, corpus.path, out)
                 )
                 done = process.run(command, limit_s=limit_s)
@@ -89,12 +100,12 @@ def measure_files(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s: f
                     row["not_run"] = done.failure
                     print(f"{row['tool']}: {done.failure}", file=sys.stderr)
                     continue
-                names = our_ids(out) if ours else Path(f"{out}.ids").read_text(encoding="utf-8").split("\n")
+                names = our_ids(out) if recipe else Path(f"{out}.ids").read_text(encoding="utf-8").split("\n")
             row["all_seconds"].append(done.seconds)
             row["peak_anonymous_mb"] = max(row.get("peak_anonymous_mb", 0), done.peak_bytes / 1e6)
             kept = np.zeros(len(ids), bool)
             kept[[row_of[name] for name in names if name]] = True
-            row |= truth.judge(kept, pairs, similarity)
+            row |= truth.judge(kept, pairs, similarity, flags_all=row.get("flags_all", False))
     for row in rows:
         if row["all_seconds"]:
             row["seconds"] = statistics.median(row["all_seconds"])

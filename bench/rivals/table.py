@@ -20,7 +20,7 @@ def _file_rows(result: dict) -> list[str]:
                 f"**{corpus}: {first['num_documents']:,} documents, JSONL to kept documents by {title}** "
                 f"({pairs:,} pairs with J >= .8)",
                 "",
-                "| tool | seconds | peak MB | kept | found, J >= .8 | found, J >= .9 | removed, no kept match at .8 | at .7 "
+                "| tool | seconds | peak MB | kept | found, J >= .8 | J >= .9 | removed, no match kept at .8 | at .7 "
                 "| verified |",
                 "|---|---|---|---|---|---|---|---|---|",
             ]
@@ -40,7 +40,13 @@ def _file_rows(result: dict) -> list[str]:
 def _sketch_rows(result: dict) -> list[str]:
     lines = []
     for corpus in dict.fromkeys(row["corpus"] for row in result["sketches"]):
-        lines += ["", f"**{corpus}: text to sketch, one thread, MB/s**", "", "| sketch | tool | MB/s |", "|---|---|---|"]
+        lines += [
+            "",
+            f"**{corpus}: text to sketch, one thread, MB/s**",
+            "",
+            "| sketch | tool | MB/s |",
+            "|---|---|---|",
+        ]
         for row in result["sketches"]:
             if row["corpus"] == corpus:
                 rate = f"{row['mb_per_s']:,.1f}" if "mb_per_s" in row else row["not_run"].replace("|", "/")

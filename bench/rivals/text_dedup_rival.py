@@ -41,7 +41,7 @@ RIVALS = [
         name="text-dedup",
         package="text-dedup",
         method="minhash",
-        settings="minhash --threshold 0.8 --ngram 3 --hash_func xxh3, else its defaults (250 permutations), 2 processes",
+        settings="minhash --threshold 0.8 --ngram 3 --hash_func xxh3, else defaults (250 permutations), 2 processes",
         verified="no; closure",
         dedup_jsonl=dedup_minhash,
     ),
