@@ -13,7 +13,8 @@ _TEXTS_AT_ONCE = 5000
 def exact_pairs(texts: _native.Texts, rules: _native.FeatureRules, threshold: float, cache: Path) -> NDArray[np.uint32]:
     """Rows (earlier, later) of every pair whose feature sets have at least this Jaccard similarity.
 
-    Two such sets share a feature among the rarest `n - ceil(t n) + 1` of each; those pairs are measured. Kept in `cache`.
+    Two such sets share a feature among the rarest `n - ceil(t n) + 1` of each; those pairs are measured.
+    The answer is kept in `cache`.
     """
     if cache.exists():
         return np.load(cache)
