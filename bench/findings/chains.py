@@ -1,4 +1,4 @@
-"""A chain of documents, each like the next and the last unlike the first: who goes, and is it like anybody who stays?"""
+"""A chain of documents, each like the next, the last unlike the first: who goes, and is it like any that stays?"""
 
 import json
 import random
@@ -34,7 +34,7 @@ def main() -> None:
     seen = [
         f"a chain of {LENGTH} documents, neighbours J = {jaccard(texts[0], texts[1]):.2f}, "
         f"ends J = {jaccard(texts[0], texts[-1]):.2f}, threshold 0.8: {len(kept)} kept",
-        f"{below} of {len(best)} removed documents have no kept one with J >= .8; the worst has {min(best, default=1):.2f}",
+        f"{below} of {len(best)} removed documents have no kept one with J >= .8; the worst has {min(best):.2f}",
     ]
     claim = "Chains: documents are removed though no document that stays is like them"
     tell(claim, "text-dedup", seen, reproduced=below > 0)

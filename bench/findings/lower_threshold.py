@@ -1,6 +1,7 @@
 """datasketch: does a lower threshold find all that a higher one found, on the same signatures?"""
 
 import random
+from itertools import pairwise
 
 from datasketch import MinHash, MinHashLSH
 from evidence import tell
@@ -24,12 +25,12 @@ def main() -> None:
         shapes[threshold] = f"{index.b}x{index.r}"
     seen, lost = [], 0
     levels = sorted(found, reverse=True)
-    for higher, lower in zip(levels, levels[1:], strict=False):
+    for higher, lower in pairwise(levels):
         gone = len(found[higher] - found[lower])
         lost += gone
         if gone:
             seen.append(
-                f"{gone} of {len(found[higher])} pairs found at {higher} ({shapes[higher]}) not at {lower} ({shapes[lower]})"
+                f"{gone} of {len(found[higher])} found at {higher} ({shapes[higher]}) not at {lower} ({shapes[lower]})"
             )
     tell(
         "A lower threshold loses pairs that a higher one found",

@@ -1,6 +1,7 @@
 """FastSketchLSH (pzcddm): Fast Similarity Sketching and banded LSH in C++."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from rivals.protocol import Rival, first_of_each, read_rows, shingles, write_kept
@@ -26,7 +27,7 @@ def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
     index.insert(matrix)
     flat, starts = index.query(matrix, format="csr")
     flat, starts = flat.tolist(), starts.tolist()
-    found = (flat[start:end] for start, end in zip(starts, starts[1:], strict=False))
+    found = (flat[start:end] for start, end in pairwise(starts))
     return write_kept(out, lines, ids, first_of_each(found))
 
 

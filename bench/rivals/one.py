@@ -1,18 +1,17 @@
 """Run one rival once, in this process, for run.py.
 
 one.py dedup NAME METHOD TOKENS INPUT OUTPUT     kept ids go to OUTPUT.ids
-one.py sketch NAME METHOD TOKENS CORPUS NUM      prints the seconds of a second pass over NUM documents
+one.py sketch NAME METHOD TOKENS CORPUS NUM      prints the seconds of a pass over NUM documents
 """
 
 import json
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from rivals import registry
-from rivals.protocol import read_rows
+from rivals.protocol import pass_seconds, read_rows
 
 
 def main() -> None:
@@ -25,10 +24,7 @@ def main() -> None:
         return
     _, _, texts = read_rows(Path(path))
     texts = texts[: int(last)]
-    rival.sketch_text(texts[:200], tokens)
-    start = time.perf_counter()
-    rival.sketch_text(texts, tokens)
-    seconds = time.perf_counter() - start
+    seconds = pass_seconds(lambda: rival.sketch_text(texts, tokens))
     print(json.dumps({"seconds": seconds, "text_bytes": sum(len(text.encode()) for text in texts)}))
 
 

@@ -6,7 +6,9 @@ them in Python too. Texts are read with orjson, the fastest reader at hand, so t
 
 import importlib.metadata
 import re
+import statistics
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +97,19 @@ def shingles(text: str, tokens: str, width: int) -> list[str]:
     if len(found) < width:
         return [" ".join(found)]
     return [" ".join(run) for run in zip(*(found[start:] for start in range(width)), strict=False)]
+
+
+def pass_seconds(work: Callable[[], object]) -> float:
+    """Median seconds of passes, after one that warms up: at least three, and as many as make two seconds."""
+    work()
+    seconds: list[float] = []
+    while len(seconds) < 3 or sum(seconds) < 2:
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+        if seconds[0] > 20:
+            break
+    return statistics.median(seconds)
 
 
 def first_of_each(neighbours: Iterable[Iterable[int]]) -> list[bool]:
