@@ -1,9 +1,10 @@
 """Measure Likewise on the corpora of corpus.py; results go to bench/results as JSON and as a Markdown table.
 
-    run.py [--repeats N] [--only kernels|files|recall] [--data FOLDER]
+    run.py [--repeats N] [--only kernels|files|small|recall] [--data FOLDER]
 
 kernels   text -> sketch on one thread, from Python, MB/s
 files     files -> kept documents by the command, two threads: seconds, seconds of each stage, peak anonymous memory
+small     `likewise --help`, and 1,000 short documents
 recall    share of the pairs with exact Jaccard >= .8 that `pairs` lists
 """
 
@@ -147,6 +148,25 @@ def files(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
         )
 
 
+def small(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """What a user waits for: the help, and a thousand short documents; processes from start to end."""
+    rows = [
+        json.dumps({"id": str(row), "text": f"note {row * 7919 % 1000} of a thousand short ones"})
+        for row in range(1000)
+    ]
+    with tempfile.TemporaryDirectory(dir=data) as folder:
+        path = Path(folder) / "short.jsonl"
+        path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        seconds = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "likewise", "--help"], check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - start)
+        yield "likewise --help", {"milliseconds": statistics.median(seconds) * 1000}
+        seconds = [run_command([str(path), *MINHASH])[0] for _ in range(repeats)]
+        yield "1,000 short documents, JSONL -> kept", {"milliseconds": statistics.median(seconds) * 1000}
+
+
 def recall(data: Path) -> Iterator[tuple[str, dict[str, object]]]:
     """Share of the exact pairs that are listed, for the recipes of the table."""
     path = data / "plain.parquet"
@@ -190,6 +210,8 @@ def markdown(result: dict[str, object]) -> str:
     for name, row in result["rows"].items():
         if "mb_per_s" in row:
             lines.append(f"| {name} | {row['mb_per_s']:,.0f} MB/s | |")
+        elif "milliseconds" in row:
+            lines.append(f"| {name} | {row['milliseconds']:.0f} ms | |")
         elif "stages" in row:
             stages = ", ".join(f"{stage} {value:.2f}" for stage, value in row["stages"].get("wall_s", {}).items())
             detail = (
@@ -205,7 +227,7 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Measure Likewise.")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=("kernels", "files", "recall"))
+    parser.add_argument("--only", choices=("kernels", "files", "small", "recall"))
     parser.add_argument("--data", type=Path, default=HERE / "data")
     parser.add_argument("--name", default="results", help="name of the files in bench/results")
     options = parser.parse_args()
@@ -213,6 +235,7 @@ def main() -> None:
     parts = {
         "kernels": lambda: kernels(options.data, options.repeats),
         "files": lambda: files(options.data, options.repeats),
+        "small": lambda: small(options.data, options.repeats),
         "recall": lambda: recall(options.data),
     }
     corpora = {path.name: json.loads(path.read_text()) for path in sorted(options.data.glob("*.facts.json"))}
