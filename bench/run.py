@@ -27,6 +27,7 @@ import exact
 import likewise
 import machine
 from likewise import _native
+from rivals import table
 
 HERE = Path(__file__).parent
 KERNELS = {
@@ -249,6 +250,8 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     (folder / f"{options.name}.md").write_text(markdown(result), encoding="utf-8")
+    if options.name == "results" and options.only is None:
+        table.insert(HERE.parent / "docs" / "benchmarks.md", "own", markdown(result))
     print(markdown(result))
 
 

@@ -150,7 +150,9 @@ def main() -> None:
     parser.add_argument("--only", choices=("files", "sketches"))
     parser.add_argument("--rival", action="append", help="only these packages")
     parser.add_argument("--data", type=Path, default=BENCH / "data")
-    parser.add_argument("--name", default="rivals", help="name of the file in bench/results")
+    parser.add_argument(
+        "--name", default="rivals", help="of the files in bench/results; another name leaves the documentation alone"
+    )
     parser.add_argument("--docs", type=Path, default=BENCH.parent / "docs" / "benchmarks.md")
     options = parser.parse_args()
     chosen = [rival for rival in registry.RIVALS if not options.rival or rival.package in options.rival]
@@ -177,7 +179,8 @@ def main() -> None:
     (folder / f"{options.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     page = table.markdown(result)
     (folder / f"{options.name}.md").write_text(page, encoding="utf-8")
-    table.insert(options.docs, "rivals", page)
+    if options.name == "rivals":
+        table.insert(options.docs, "rivals", page)
     print(page)
 
 
