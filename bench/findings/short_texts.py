@@ -50,13 +50,13 @@ def tell_of(package: str, name: str, dedup: Callable[[Path, Path, str], list[str
         try:
             stayed = kept(dedup, texts, tokens if what == "short texts" else "char")
         except (RuntimeError, ValueError, OSError) as error:
-            tell(f"{name}: fails on {what}", package, [str(error)[:200]], reproduced=True)
+            tell(f"{name}: a corpus with {what} in it ends in an error", package, [str(error)[:200]], reproduced=True)
             continue
         lost = sorted(set(texts) - set(stayed))
         seen = [f"{len(texts)} texts, {wanted} different: {len(stayed)} kept", f"gone, no text like them left: {lost}"]
         if len(stayed) > wanted:
             seen.append("equal texts stay twice")
-        tell(f"{name}: loses or keeps twice {what}", package, seen, reproduced=len(stayed) != wanted or bool(lost))
+        tell(f"{name}: {what} go though they are like no other", package, seen, reproduced=bool(lost))
 
 
 if __name__ == "__main__":

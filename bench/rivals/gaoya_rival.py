@@ -1,9 +1,10 @@
 """gaoya (serega): MinHash and SimHash indexes over strings, tokens made in Rust."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from rivals.protocol import THRESHOLD, WITHIN, Rival, first_of_each, read_rows, write_kept
+from rivals.protocol import THRESHOLD, WITHIN, Rival, first_of_each, read_rows, shingles, tokenize, write_kept
 
 ANALYZER = {"word": "word", "char": "char"}
 
@@ -56,6 +57,8 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
     """Insert all, query all on all cores, keep the first of each match."""
     lines, ids, texts = read_rows(path)
     index = _minhash(tokens, 3)
+    if tokens == "char":  # its own tokens know words and characters, not the mixture; it takes a function
+        index.analyzer = partial(shingles, tokens=tokens, width=3)
     index.par_bulk_insert_docs(list(range(len(texts))), texts)
     return write_kept(out, lines, ids, first_of_each(index.par_bulk_query(texts)))
 
@@ -63,6 +66,11 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
 def _dedup_simhash(within: int, path: Path, out: Path, tokens: str) -> list[str]:
     lines, ids, texts = read_rows(path)
     index = _simhash(tokens, within)
+    if tokens == "char":  # as above; the calls in bulk do not work with a function here
+        index.analyzer = partial(tokenize, tokens=tokens)
+        for row, text in enumerate(texts):
+            index.insert_document(row, text)
+        return write_kept(out, lines, ids, first_of_each(index.query(text) for text in texts))
     index.index.par_bulk_insert_docs(list(range(len(texts))), texts)  # the wrapper has it for MinHash only
     return write_kept(out, lines, ids, first_of_each(index.par_bulk_query(texts)))
 
@@ -92,7 +100,7 @@ RIVALS = [
         name="gaoya",
         package="gaoya",
         method="simhash",
-        settings="SimHashStringIndex(64, num_blocks=6, hamming_distance=3), words (Chinese: pairs of characters)",
+        settings="SimHashStringIndex(64, num_blocks=6, hamming_distance=3), words (Chinese: the shared tokens)",
         verified="distance",
         dedup_jsonl=dedup_simhash,
         sketch_text=sketch_simhash,
