@@ -67,10 +67,14 @@ golden: build ## Write the golden vectors anew from the oracle and show the diff
 .PHONY: bench
 bench: build ## Measure on a corpus made from this machine's own text (bench/README.md)
 	test -x bench/.venv/bin/python || $(PYTHON) -m venv bench/.venv
-	bench/.venv/bin/python -m pip install --quiet -r bench/requirements.txt
+	bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
+	bench/.venv/bin/python bench/rivals/install.py
 	bench/.venv/bin/python bench/corpus.py
 	bench/.venv/bin/python bench/run.py
+	bench/.venv/bin/python bench/rivals/run.py
+	bench/.venv/bin/python bench/findings/run.py
 
 .PHONY: docs
 docs: build ## Build the documentation into docs/_build
