@@ -319,7 +319,7 @@ class Recipe:
         unknown = sorted(set(fields) - known)
         if unknown:
             raise InvalidParameter(
-                unknown[0], f"unknown recipe fields: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+                "recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}"
             )
         if "method" not in fields:
             raise InvalidParameter("method", "the recipe names no method; it must be minhash or simhash")

@@ -78,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status(arguments: Sequence[str] | None) -> int:
+    if sys.stdout is None:
+        click.echo("error: standard output is closed", err=True)
+        return 1
     try:
         status = group.main(arguments, prog_name="likewise", standalone_mode=False)
     except click.ClickException as error:
