@@ -36,7 +36,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
     InvalidParameter
         If a criterion is unknown or lacks its field.
     """
-    criteria = []
+    criteria: list[tuple[str, str]] = []
     for part in keep.split(","):
         rule, _, field = part.strip().partition(":")
         rule = "max" if rule == "newest" else rule
