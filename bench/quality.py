@@ -30,9 +30,9 @@ WEIGHTS = ("none", "log-count", "count")
 # What a user gets by naming a method and nothing else, and what the documentation advises; compared on every set, untouched.
 RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(),
-    "minhash 0.8": likewise.Recipe.minhash(0.8),
-    "minhash 0.55": likewise.Recipe.minhash(0.55),
-    "minhash 0.5": likewise.Recipe.minhash(0.5),
+    "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
+    "minhash 0.55": likewise.Recipe.minhash(0.55, shingle=3, weights="none"),
+    "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
     "simhash distance, defaults": likewise.Recipe.simhash(),
     "simhash distance, 64 bits within 3": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="log-count", within=3, short_threshold=0.8
@@ -40,10 +40,14 @@ RECIPES = {
     "simhash distance, 128 bits within 20": likewise.Recipe.simhash(
         bits=128, shingle=2, weights="log-count", within=20, short_threshold=0.5
     ),
-    "simhash verified, defaults at 0.8": likewise.Recipe.simhash(threshold=0.8),
-    "simhash verified, 64 bits at 0.9": likewise.Recipe.simhash(
-        bits=64, shingle=3, weights="log-count", threshold=0.9
+    "simhash distance, 128 bits within 24": likewise.Recipe.simhash(
+        bits=128, shingle=2, weights="log-count", within=24, short_threshold=0.5
     ),
+    "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
+        bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
+    ),
+    "simhash verified, defaults at 0.8": likewise.Recipe.simhash(threshold=0.8),
+    "simhash verified, 64 bits at 0.9": likewise.Recipe.simhash(bits=64, shingle=3, weights="log-count", threshold=0.9),
     "simhash verified, 128 bits at 0.8": likewise.Recipe.simhash(
         bits=128, shingle=2, weights="log-count", threshold=0.8
     ),

@@ -53,9 +53,10 @@ class _Task:
         array = likewise.sketch(self.texts, recipe).array
         references = array[: len(self.keys)]
         queries = enumerate(array[len(self.keys) :])
-        return self._score((q, int(np.argmin(likewise.hamming_distance(references, code[None])))) for q, code in queries)
+        return self._score(
+            (q, int(np.argmin(likewise.hamming_distance(references, code[None])))) for q, code in queries
+        )
 
     def _score(self, answers: Iterator[tuple[int, int]]) -> dict[str, object]:
         scored = score(self.folder, ((self.query_ids[query], self.keys[reference]) for query, reference in answers))
         return {name: scored[name] for name in ("answered", "precision", "recall", "f1", "recall_by_kind")}
-

@@ -134,7 +134,9 @@ def _licences(entry: Row) -> str:
         rows.append([METHODS[row["method"]], features, str(row["bits"] or ""), *_answers(row)])
     for name, row in entry["recipes"].items():
         rows.append([f"*{name}*", "", "", *_answers(row)])
-    sizes = f"{entry['num_queries']:,} queries, {entry['num_references']:,} references; the answer is the most similar one."
+    sizes = (
+        f"{entry['num_queries']:,} queries, {entry['num_references']:,} references; the answer is the most similar one."
+    )
     return f"{sizes}\n\n{_table(rows)}"
 
 

@@ -74,8 +74,11 @@ def recipe_of(method: str, features: Features, bits: int | None, setting: float)
         return likewise.Recipe.from_options("minhash", threshold=setting, **options)
     if method == "simhash-distance":
         return likewise.Recipe.from_options("simhash", within=int(setting), bits=bits, **options)
-    measure = method.removeprefix("simhash-")
-    return likewise.Recipe.from_options("simhash", threshold=setting, measure=measure, bits=bits, **options)
+    if method == "simhash-cosine":
+        return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
+    # No radius follows from a Jaccard threshold in general; here that of two sets of equal size.
+    options |= {"measure": "jaccard", "within": _radius(bits or 64, _as_cosine(setting))}
+    return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
 
 
 def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
@@ -89,12 +92,11 @@ def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
     yield _curve(entry, "minhash", features, None, thresholds, [labels[similarity >= t] for t in thresholds])
     for bits in BITS:
         distance = _distances(fingerprints[bits], pairs)
-        found = [labels[(similarity >= t) & (distance <= _radius(bits, t))] for t in thresholds]
+        found = [labels[(similarity >= t) & (distance <= _radius(bits, _as_cosine(t)))] for t in thresholds]
         yield _curve(entry, "simhash-jaccard", features, bits, thresholds, found)
 
     # The cosine of a pair is above its Jaccard similarity, so that the sweep may begin higher.
-    above = 2 * least / (1 + least)
-    thresholds = thresholds[thresholds >= above]
+    thresholds = thresholds[thresholds >= _as_cosine(least)]
     pairs, similarity = _measured(entry, recipe_of("simhash-cosine", features, max(BITS), float(thresholds[0])))
     labels = entry.label_of(pairs)
     for bits in BITS:
@@ -152,6 +154,11 @@ def _fingerprints(entry: LabelledSet, features: Features, bits: int) -> likewise
 
 def _distances(fingerprints: likewise.Sketches, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     return likewise.hamming_distance(fingerprints.array[pairs[:, 0]], fingerprints.array[pairs[:, 1]])
+
+
+def _as_cosine(jaccard: float) -> float:
+    """The cosine of two plain sets of equal size with this Jaccard similarity."""
+    return 2 * jaccard / (1 + jaccard)
 
 
 def _radius(bits: int, threshold: float) -> int:
