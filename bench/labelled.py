@@ -1,6 +1,6 @@
 """The labelled development sets beside the project: their texts, their labels, and their own scorer.
 
-Nothing of them is copied into the project. Scores that are published come from the sets' `score.py`, run as it is; the label
+Nothing of them is copied into the project. Scores of runs come from the sets' `score.py`, run as it is; the label
 matrix here only ranks settings within a sweep.
 """
 
@@ -101,7 +101,7 @@ def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, obj
 
 
 def naive(entry: LabelledSet, kind: str) -> dict[str, float]:
-    """The best row of the set's baselines whose name starts with `kind` (``jaccard`` or ``simhash64``), with its name."""
+    """The best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), with that name."""
     rows = {name: row for name, row in entry.baseline.items() if name.startswith(kind) and isinstance(row, dict)}
     name = max(rows, key=lambda name: rows[name]["f1"])
     return {"name": name, **rows[name]}  # type: ignore[dict-item]

@@ -2,9 +2,10 @@
 
     quality.py [--set NAME ...] [--no-sweep] [--results FILE] [--page FILE]
 
-Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below untouched, for real
-and has them scored by the sets' own scorer; writes results/quality.json and the tables of docs/benchmarks/quality.md. Sets that
-are absent are named with the reason. `--no-sweep` takes the sweeps from the results file and runs only the recipes.
+Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
+untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
+docs/benchmarks/quality.md. Sets that are absent are named with the reason.
+`--no-sweep` takes the sweeps from the results file and runs only the recipes.
 """
 
 import argparse
@@ -27,7 +28,7 @@ TOKENS = ("auto", "word", "char")
 SHINGLES = (1, 2, 3, 4, 5)
 WEIGHTS = ("none", "log-count", "count")
 
-# What a user gets by naming a method and nothing else, and what the documentation advises; compared on every set, untouched.
+# What a user gets by naming a method and nothing else, and what stands beside it; compared on every set, untouched.
 RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(),
     "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
@@ -56,16 +57,13 @@ RECIPES = {
 
 def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
     """One run as a user would make it, scored by the sets' own scorer."""
-    started = time.perf_counter()
     table = likewise.pairs(entry.texts, recipe)
-    elapsed_s = time.perf_counter() - started
     rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
     scored = entry.score(rows)
     return {
         "recipe": recipe.resolve().to_dict(),
         "recipe_id": recipe.recipe_id,
         "num_pairs": len(rows),
-        "elapsed_s": round(elapsed_s, 2),
         **{name: scored[name] for name in ("f1", "precision", "recall", "ari")},
         "false_positives_by_kind": scored["false_positives_by_kind"],
         "recall_by_kind": scored["recall_by_kind"],

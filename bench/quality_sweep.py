@@ -11,7 +11,7 @@ from labelled import IGNORED, POSITIVE, LabelledSet
 from likewise.verify import verify_pairs
 
 BITS = (64, 128, 256)
-# Below these nothing is looked at; small sets are measured down to where source code and answers to one question separate.
+# Below these nothing is looked at; small sets are measured down to where source code separates.
 LEAST_THRESHOLD = 0.3
 LEAST_THRESHOLD_OF_SMALL = 0.05
 SMALL = 500
