@@ -19,7 +19,7 @@ import numpy as np
 import likewise
 import quality_licences
 import quality_page
-from labelled import BINARIES, GATING, LICENCES, OTHERS, SETS, LabelledSet, load, naive
+from labelled import BINARIES, GATING, LICENCES, NEGATIVE, OTHERS, SETS, LabelledSet, load, naive
 from likewise import _native
 from quality_sweep import Curve, Features, recipe_of, sweep
 
@@ -44,6 +44,9 @@ RECIPES = {
     "simhash distance, 128 bits within 24": likewise.Recipe.simhash(
         bits=128, shingle=2, weights="log-count", within=24, short_threshold=0.5
     ),
+    "simhash distance, 128 bits within 15, single words": likewise.Recipe.simhash(
+        bits=128, shingle=1, weights="log-count", within=15, short_threshold=0.8
+    ),
     "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
     ),
@@ -60,6 +63,7 @@ def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
     table = likewise.pairs(entry.texts, recipe)
     rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
     scored = entry.score(rows)
+    unrelated = {"unrelated": distance_of_unrelated(entry, recipe)} if recipe.is_distance_only else {}
     return {
         "recipe": recipe.resolve().to_dict(),
         "recipe_id": recipe.recipe_id,
@@ -67,6 +71,27 @@ def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
         **{name: scored[name] for name in ("f1", "precision", "recall", "ari")},
         "false_positives_by_kind": scored["false_positives_by_kind"],
         "recall_by_kind": scored["recall_by_kind"],
+        **unrelated,
+    }
+
+
+def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, float]:
+    """How far the distances of pairs that are no near-duplicates lie from the radius, in standard deviations.
+
+    Small sets show hardly any chance hit; a collection of n documents has n^2 / 2 pairs, and so needs 5 deviations
+    at some thousand documents and 7 at a million.
+    """
+    array = likewise.sketch(entry.texts, recipe).array
+    pairs = entry.pairs[entry.label_of(entry.pairs) == NEGATIVE]
+    distance = likewise.hamming_distance(array[pairs[:, 0]], array[pairs[:, 1]])
+    mean, deviation = float(distance.mean()), float(distance.std())
+    within = recipe.within
+    assert within is not None
+    return {
+        "mean": round(mean, 2),
+        "deviation": round(deviation, 2),
+        "deviations_to_radius": round((mean - within) / deviation, 2),
+        "within_per_million": round(float((distance <= within).mean()) * 1e6, 1),
     }
 
 

@@ -37,6 +37,7 @@ def tables(results: Row) -> list[str]:
     parts: list[str] = []
     if gating:
         parts += ["## The four sets that defaults are chosen on", _recipes(sets, gating)]
+        parts += ["### Unrelated pairs and the radius", _unrelated(sets, gating)]
         parts += ["### One recipe at every threshold", _curves(sets, gating)]
     for name in (*gating, *(name for name in OTHERS if name in sets)):
         parts += [f"## {name}", _set(sets[name])]
@@ -76,6 +77,19 @@ def _recipes(sets: Row, names: list[str]) -> str:
             cells.append(f"{row['f1']:.3f} ({row['precision']:.2f} / {row['recall']:.2f})" + (" *" if misses else ""))
         rows.append([recipe, *cells])
     note = f"\\* loses more than {UNTOUCHED} against what its method should reach at its best setting."
+    return _table(rows) + "\n\n" + note
+
+
+def _unrelated(sets: Row, names: list[str]) -> str:
+    rows = [["recipe", *names], ["---"] * (len(names) + 1)]
+    for recipe, row in sets[names[0]]["recipes"].items():
+        if "unrelated" in row:
+            found = [sets[name]["recipes"][recipe]["unrelated"] for name in names]
+            rows.append([recipe, *(f"{x['deviations_to_radius']:.1f} ({x['within_per_million']:.0f})" for x in found)])
+    note = (
+        "Standard deviations between the mean distance of negative pairs and the radius; in brackets, negative pairs "
+        "within the radius by distance alone, a million pairs (templates among them)."
+    )
     return _table(rows) + "\n\n" + note
 
 
