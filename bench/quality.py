@@ -10,6 +10,7 @@ docs/benchmarks/quality.md. Sets that are absent are named with the reason.
 
 import argparse
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -46,6 +47,9 @@ RECIPES = {
     ),
     "simhash distance, 128 bits within 15, single words": likewise.Recipe.simhash(
         bits=128, shingle=1, weights="log-count", within=15, short_threshold=0.8
+    ),
+    "simhash distance, 64 bits within 10, five characters": likewise.Recipe.simhash(
+        bits=64, tokens="char", shingle=5, weights="log-count", within=10, short_threshold=0.8
     ),
     "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
@@ -171,7 +175,10 @@ def main() -> None:
             former = results["sets"].get(name) if options.no_sweep else None
             results["sets"][name] = measure(load(name), former)
         options.results.parent.mkdir(parents=True, exist_ok=True)
-        options.results.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        # Innermost objects on one line each: a line a curve.
+        text = json.dumps(results, ensure_ascii=False, indent=1)
+        text = re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text)
+        options.results.write_text(text + "\n", encoding="utf-8")
     quality_page.write(results, options.page)
 
 

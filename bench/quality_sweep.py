@@ -53,8 +53,11 @@ class Curve:
         return int(top[len(top) // 2])
 
     def to_dict(self) -> dict[str, object]:
-        """What the results file holds: the best setting, and F1 at all."""
+        """What the results file holds: the best setting, and F1 at thresholds .05 and radii 1/32 of the bits apart."""
         best = self.best
+        step = max(1, (self.bits or 0) // 32)
+        is_distance = self.method == "simhash-distance"
+        told = [s == 3 or s % step == 0 if is_distance else round(100 * s) % 5 == 0 for s in self.settings]
         return {
             "method": self.method,
             **self.features.options(),
@@ -63,7 +66,11 @@ class Curve:
             "f1": round(self.f1[best], 4),
             "precision": round(self.precision[best], 4),
             "recall": round(self.recall[best], 4),
-            "f1_at": {f"{setting:g}": round(f1, 4) for setting, f1 in zip(self.settings, self.f1, strict=True)},
+            "f1_at": {
+                f"{setting:g}": round(f1, 4)
+                for setting, f1, is_told in zip(self.settings, self.f1, told, strict=True)
+                if is_told
+            },
         }
 
 
