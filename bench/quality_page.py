@@ -98,8 +98,8 @@ def _curves(sets: Row, names: list[str]) -> str:
     wanted = [
         ("minhash", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
         ("simhash-cosine", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
-        ("simhash-distance", 2, "log-count", 128, ["3", "8", "12", "16", "20", "22", "24", "28"]),
-        ("simhash-distance", 3, "none", 128, ["3", "8", "12", "16", "20", "22", "24", "28"]),
+        ("simhash-distance", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+        ("simhash-distance", 3, "none", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
     ]
     parts = []
     for method, shingle, weights, bits, settings in wanted:
