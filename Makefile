@@ -76,6 +76,10 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	bench/.venv/bin/python bench/rivals/run.py
 	bench/.venv/bin/python bench/findings/run.py
 
+.PHONY: quality
+quality: build ## Score every method on the labelled development sets (docs/benchmarks/quality.md)
+	$(BIN)/python bench/quality.py
+
 .PHONY: docs
 docs: build ## Build the documentation into docs/_build
 	$(BIN)/python -m pip install --quiet --group docs
