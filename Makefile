@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
 RUST_TESTS := --locked -p likewise-core -p likewise-disk
 
 .PHONY: help
@@ -35,12 +36,12 @@ demo: build ## Find near-duplicates in the text that came with Python
 .PHONY: test
 test: build ## Fast tests of both languages (under 2 minutes once built)
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) -m "not slow"
 
 .PHONY: test-all
 test-all: build ## The slow tests too
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
 
 .PHONY: lint
 lint: build ## Formatting, types, layers, licences
@@ -66,10 +67,18 @@ golden: build ## Write the golden vectors anew from the oracle and show the diff
 .PHONY: bench
 bench: build ## Measure on a corpus made from this machine's own text (bench/README.md)
 	test -x bench/.venv/bin/python || $(PYTHON) -m venv bench/.venv
-	bench/.venv/bin/python -m pip install --quiet -r bench/requirements.txt
+	bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
 	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/bench/.venv $(BIN)/maturin develop --release --locked --quiet
+	bench/.venv/bin/python bench/rivals/install.py
 	bench/.venv/bin/python bench/corpus.py
 	bench/.venv/bin/python bench/run.py
+	bench/.venv/bin/python bench/rivals/run.py
+	bench/.venv/bin/python bench/findings/run.py
+
+.PHONY: quality
+quality: build ## Score every method on the labelled development sets (docs/benchmarks/quality.md)
+	$(BIN)/python bench/quality.py
 
 .PHONY: docs
 docs: build ## Build the documentation into docs/_build

@@ -47,6 +47,7 @@ RECIPES = {
     "simhash": Simhash(),
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
     "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),
+    "simhash-short": Simhash(within=16, shingle=1, weights="none", short_threshold=0.97),
     "simhash-cosine": Simhash(threshold=0.8, shingle=1),
     "simhash-jaccard": Simhash(threshold=0.5, within=24, measure="jaccard", shingle=1, weights="none"),
     "simhash-containment": Simhash(threshold=0.7, within=20, measure="containment", shingle=1),

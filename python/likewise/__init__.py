@@ -16,31 +16,26 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from likewise.bands import band_pairs, plan_bands, s_curve
-    from likewise.compare import Comparison, compare
+    from likewise.bands import band_pairs
+    from likewise.compare import compare
     from likewise.dedup import Deduplication, dedup, dedup_files, pairs
     from likewise.errors import (
         InvalidInput,
         InvalidParameter,
         LikewiseError,
-        MissingExtra,
         RecipeMismatch,
     )
-    from likewise.features import features
     from likewise.hamming import hamming_distance, hamming_pairs
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
-    from likewise.text import normalize, tokens
 
     __version__: str
 
 _HOMES = {
-    "Comparison": "likewise.compare",
     "Deduplication": "likewise.dedup",
     "InvalidInput": "likewise.errors",
     "InvalidParameter": "likewise.errors",
     "LikewiseError": "likewise.errors",
-    "MissingExtra": "likewise.errors",
     "Recipe": "likewise.recipe",
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.sketch",
@@ -48,24 +43,17 @@ _HOMES = {
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
-    "features": "likewise.features",
     "hamming_distance": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
-    "normalize": "likewise.text",
     "pairs": "likewise.dedup",
-    "plan_bands": "likewise.bands",
-    "s_curve": "likewise.bands",
     "sketch": "likewise.sketch",
-    "tokens": "likewise.text",
 }
 
 __all__ = [
-    "Comparison",
     "Deduplication",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
-    "MissingExtra",
     "Recipe",
     "RecipeMismatch",
     "Sketches",
@@ -74,15 +62,10 @@ __all__ = [
     "compare",
     "dedup",
     "dedup_files",
-    "features",
     "hamming_distance",
     "hamming_pairs",
-    "normalize",
     "pairs",
-    "plan_bands",
-    "s_curve",
     "sketch",
-    "tokens",
 ]
 
 

@@ -190,6 +190,10 @@ class SketchBatch:
     def digests(self) -> Array:
         """Two words a text that are equal for equal feature sets: uint64, 2 n; empty with ``sets=False``."""
 
+    @property
+    def features_share(self) -> float:
+        """Share of the time spent until the features stood, 0 to 1; from one text in sixteen. The rest is sketching."""
+
 def sketch_simhash(
     texts: Texts, rules: FeatureRules, *, bits: int, sets: bool = True, threads: int = 1, isa: str | None = None
 ) -> SketchBatch:

@@ -319,7 +319,7 @@ class Recipe:
         unknown = sorted(set(fields) - known)
         if unknown:
             raise InvalidParameter(
-                unknown[0], f"unknown recipe fields: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+                "recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}"
             )
         if "method" not in fields:
             raise InvalidParameter("method", "the recipe names no method; it must be minhash or simhash")
@@ -348,11 +348,11 @@ class Recipe:
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
-        text = Path(path).read_text(encoding="utf-8")
         try:
+            text = Path(path).read_text(encoding="utf-8-sig")
             fields = json.loads(text)
-        except ValueError:
-            return cls.from_json(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidParameter("recipe", f"{path}: this is no recipe in JSON: {error}") from error
         if isinstance(fields, dict) and isinstance(fields.get("recipe"), dict):
             return cls.from_dict(fields["recipe"])
         return cls.from_json(text)

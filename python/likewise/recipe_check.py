@@ -36,7 +36,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
     InvalidParameter
         If a criterion is unknown or lacks its field.
     """
-    criteria = []
+    criteria: list[tuple[str, str]] = []
     for part in keep.split(","):
         rule, _, field = part.strip().partition(":")
         rule = "max" if rule == "newest" else rule
@@ -47,6 +47,8 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
                 f"{keep!r} given; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
                 "or several with commas",
             )
+        if criteria and criteria[-1][0] == "first":
+            raise InvalidParameter("keep", f"{keep!r} given; nothing after first can act, since first leaves no ties")
         criteria.append((rule, field))
     return criteria
 

@@ -1,6 +1,6 @@
 """Text: what are the tokens of a text, and how texts come in."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -88,6 +88,8 @@ def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: AN
         return texts
     if isinstance(texts, str | bytes):
         raise InvalidInput("a single text was given where several are expected; put it in a list")
+    if isinstance(texts, Mapping):
+        raise InvalidInput("a mapping was given where texts are expected; give its values")
     if hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__"):
         return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
     if isinstance(texts, list):

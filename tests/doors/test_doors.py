@@ -124,7 +124,11 @@ def test_no_texts_at_all(tmp_path):
     assert (tmp_path / "out" / "kept" / "none.jsonl").read_bytes() == b""
 
 
-@pytest.mark.parametrize("data", [["a", None], [1], ["a", b"b"], pa.array(["a", None]), pa.array([1, 2])], ids=repr)
+@pytest.mark.parametrize(
+    "data",
+    [["a", None], [1], ["a", b"b"], pa.array(["a", None]), pa.array([1, 2])],
+    ids=["none", "number", "bytes", "null", "numbers"],
+)
 def test_what_is_no_text_is_refused_with_its_row(data):
     with pytest.raises((likewise.InvalidInput, likewise.InvalidParameter)) as error:
         likewise.dedup(data)

@@ -10,6 +10,8 @@ import pytest
 
 import likewise
 from likewise.dedup import FileRun, dedup_files
+from likewise.errors import InvalidInput
+from likewise.io.runs import run_differences
 from tests.command import likewise_command
 from tests.formats.files import REMOVED, ROWS, WRITERS, arrow, csv_bytes, jsonl, unpacked, write_dataset, zstd
 
@@ -64,6 +66,72 @@ def test_checksums_are_written(tmp_path):
     dedup_files(tmp_path / "in.jsonl.zst", tmp_path / "out")
     # Bit 2 of the frame header's first byte is the checksum flag (RFC 8878, 3.1.1.1.1).
     assert (tmp_path / "out" / "kept" / "in.jsonl.zst").read_bytes()[4] & 4
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "file.arrow", "stream.arrow"])
+def test_columns_of_views(tmp_path, name):
+    """Arrow cannot pick rows of views; one row is bad, so that rows are picked while reading too."""
+    rows = [*ROWS, {"id": "g", "text": None, "n": ""}]
+    views = pa.table(
+        {
+            "id": pa.array([row["id"] for row in rows], pa.string_view()),
+            "text": pa.array([row["text"] for row in rows], pa.string_view()),
+            "day": pa.array([f"2024-05-0{number}" for number in range(1, 8)], pa.string_view()),
+            "bytes": pa.array([row["n"].encode() * 20 for row in rows], pa.binary_view()),
+        }
+    )
+    path = tmp_path / name
+    if path.suffix == ".parquet":
+        pq.write_table(views, path)
+    else:
+        make = pa.ipc.new_file if name.startswith("file") else pa.ipc.new_stream
+        with make(path, views.schema) as writer:
+            writer.write_table(views)
+    assert rows_of(path).schema == views.schema
+    dedup_files(path, tmp_path / "out", likewise.Recipe.minhash(0.8), run=FileRun(on_error="skip"))
+    assert evidence(tmp_path / "out") == REMOVED
+    kept = rows_of(tmp_path / "out" / "kept" / name)
+    assert kept.schema == views.schema
+    assert kept.to_pylist() == [row for row in views.to_pylist() if row["id"] not in (*REMOVED, "g")]
+    # Views are read for --keep as well.
+    recipe = likewise.Recipe.minhash(0.8, keep="max:day")
+    dedup_files(path, tmp_path / "last", recipe, run=FileRun(on_error="skip"))
+    assert evidence(tmp_path / "last") == {kept: removed for removed, kept in REMOVED.items()}
+
+
+def test_binary_columns_hold_no_text(tmp_path):
+    pq.write_table(pa.table({"text": pa.array([b"one"], pa.binary_view())}), tmp_path / "in.parquet")
+    with pytest.raises(InvalidInput, match="binary_view, not text"):
+        dedup_files(tmp_path / "in.parquet", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [("in.jsonl", "in.jsonl.gz"), ("in.jsonl", "in.ndjson.zst"), ("in.csv", "in.csv.gz"), ("in.parquet", "in.feather")],
+)
+def test_diff_reads_kept_documents_in_every_format(tmp_path, one, two):
+    for name in (one, two):
+        (tmp_path / name).write_bytes(WRITERS[name](ROWS))
+        dedup_files(tmp_path / name, tmp_path / f"out-{name}")
+    first, second = tmp_path / f"out-{one}", tmp_path / f"out-{two}"
+    assert run_differences(first, second) == ([], "recipe, evidence, kept documents")
+    (second / "kept" / two).write_bytes(WRITERS[two](KEPT[1:]))
+    differences, _ = run_differences(first, second)
+    assert differences
+    assert all(line.startswith("kept: ") for line in differences)
+
+
+def test_diff_of_text_files_where_some_are_removed(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for row in ROWS:
+        (data / f"{row['id']}.txt").write_text(row["text"])
+    for out in ("one", "two"):
+        dedup_files(data, tmp_path / out)
+    assert run_differences(tmp_path / "one", tmp_path / "two") == ([], "recipe, evidence, kept documents")
+    (tmp_path / "two" / "kept" / "a.txt").unlink()
+    with pytest.raises(InvalidInput, match="kept file is missing"):
+        run_differences(tmp_path / "one", tmp_path / "two")
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -60,7 +60,8 @@ class Online:
         else:
             sketch = sketches.simhash(weights, recipe.bits)
         if recipe.measure is None:
-            key = (not weights, sketch, features.digest(weights) if len(weights) < SHORT else None)
+            may_be_checked = len(weights) * recipe.short_threshold < SHORT
+            key = (not weights, sketch, features.digest(weights) if may_be_checked else None)
         else:
             key = (not weights, features.digest(weights))
         return Document(row, weights, sketch, key)
@@ -82,7 +83,8 @@ class Online:
         distance = None if recipe.method == "minhash" else candidates.distance(later.sketch, earlier.sketch)
         if recipe.measure is None:
             short = min(len(later.weights), len(earlier.weights)) < SHORT
-            if short and measures.similarity(later.weights, earlier.weights, "jaccard") < recipe.short_threshold:
+            once = [dict.fromkeys(document.weights, 1) for document in (later, earlier)]
+            if short and measures.similarity(*once, "jaccard") < recipe.short_threshold:
                 return None
             return 1 - distance / recipe.bits, distance
         if recipe.method == "minhash" and recipe.measure == "jaccard":

@@ -165,7 +165,9 @@ def segments(text, classes_of=word_class, *, part_katakana=False):
     classes = [classes_of(c) for c in text]
     pieces = [text[0]]
     for i in range(1, len(text)):
-        parted = part_katakana and classes[i - 1] == classes[i] == "Katakana"
+        # Marks stay with the Katakana before them and do not join it to the next.
+        before = [c for c in classes[:i] if c not in SKIPPED][-1:]
+        parted = part_katakana and classes[i] == "Katakana" and before == ["Katakana"]
         if parted or _boundary(classes, text, i):
             pieces.append(text[i])
         else:

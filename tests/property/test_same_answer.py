@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
+from tests.golden.texts import made_up
 from tests.quality.test_promises import planted
 from tests.recipes import RECIPES
 from tests.strategies import corpora
@@ -118,3 +119,21 @@ def test_kept_documents_alone_are_all_kept(texts):
         kept = likewise.dedup(texts, recipe).kept
         again = likewise.dedup([text for text, stays in zip(texts, kept, strict=True) if stays], recipe)
         assert again.kept.all()
+
+
+def test_short_check_against_a_longer_document_from_parquet(tmp_path):
+    """A pair of 62 and 68 features is checked by Jaccard too, since one of them is short.
+
+    Only the texts of short documents were put aside while a Parquet file was read in a distance-only run; the longer
+    one of such a pair was then taken for another document, and the pair was lost.
+    """
+    words = [f"word{i}" for i in range(68)]
+    filler = [f"filler{i} {made_up(80, i)}" for i in range(20)]
+    texts = [*filler[:7], " ".join(words), *filler[7:], " ".join(words[:62]), "some other short text"]
+    recipe = likewise.Recipe.simhash(within=20, shingle=1, weights="none", short_threshold=0.9)
+    pq.write_table(pa.table({"text": texts}), tmp_path / "in.parquet", row_group_size=9)
+    likewise.dedup_files(tmp_path / "in.parquet", tmp_path / "out", recipe)
+    found = pq.read_table(tmp_path / "out" / "removed.parquet")
+    expected = likewise.dedup(texts, recipe).removed
+    assert expected.column("row").to_pylist() == [21]
+    assert found.select(["row", "kept_row", "similarity"]).equals(expected.select(["row", "kept_row", "similarity"]))

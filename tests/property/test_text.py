@@ -32,6 +32,7 @@ def test_normalizing_twice_changes_nothing(text):
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=texts)
 @example(text="a\u0301'b 1,\u03012 ק\"\u05b0ק")
+@example(text="カ\u309aキ カ\u0301\u0301キ カ_キ カ\u30a0キー")
 @example(text="a.'b a..b a._b 1.,2 _'_")
 def test_tokens(kind, text):
     assert list(_native.tokens(text, kind)) == tokens(text, kind)
@@ -46,6 +47,7 @@ rules = st.builds(
 )
 
 
+@example(rules=oracle.Rules("word", 3, "none", 5), batch=["...", "!?", "", "a", "\u3001", "a b c d a b c"])
 @given(rules=rules, batch=st.lists(texts | word_texts, max_size=6))
 def test_features(rules, batch):
     native = _native.FeatureRules(*rules)

@@ -53,8 +53,6 @@ def pairs_of(texts, recipe):
     return list(zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True))
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SETS)
 def test_verified_pairs_reach_the_exact_f1(labelled, name):
     ids, texts, folder = labelled(name)

@@ -4,81 +4,114 @@
 //! the oracle of the vector ones.
 
 /// An instruction set that kernels are written for.
+///
+/// Only this module makes the vector ones, after it asked the processor. So whoever holds a value may run its kernels, and safe code
+/// cannot reach an instruction that the processor lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
     /// Portable Rust.
     Plain,
     /// AVX2, BMI1, BMI2, POPCNT.
-    Avx2,
+    Avx2(Detected),
     /// AVX-512 F, BW, VL, DQ, CD, VBMI, VBMI2, VPOPCNTDQ, BITALG (Ice Lake, Zen 4 and later), and all of AVX2.
-    Avx512,
+    Avx512(Detected),
 }
+
+/// Proof that the processor was asked and has the instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Detected(());
 
 impl Isa {
     /// Every instruction set this processor has, the plainest first.
     pub fn available() -> Vec<Isa> {
-        [Isa::Plain, Isa::Avx2, Isa::Avx512]
+        [Some(Isa::Plain), Isa::avx2(), Isa::avx512()]
             .into_iter()
-            .filter(|isa| isa.is_available())
+            .flatten()
             .collect()
     }
 
     /// The widest instruction set this processor has.
     pub fn best() -> Isa {
-        if Isa::Avx512.is_available() {
-            Isa::Avx512
-        } else if Isa::Avx2.is_available() {
-            Isa::Avx2
-        } else {
-            Isa::Plain
-        }
+        Isa::avx512().or_else(Isa::avx2).unwrap_or(Isa::Plain)
     }
 
-    /// Whether this processor has the instruction set.
+    /// [`Isa::Avx2`], where this processor has it.
     #[cfg(target_arch = "x86_64")]
-    pub fn is_available(self) -> bool {
-        match self {
-            Isa::Plain => true,
-            Isa::Avx2 => {
-                is_x86_feature_detected!("avx2")
-                    && is_x86_feature_detected!("bmi1")
-                    && is_x86_feature_detected!("bmi2")
-                    && is_x86_feature_detected!("popcnt")
-            }
-            Isa::Avx512 => {
-                Isa::Avx2.is_available()
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512cd")
-                    && is_x86_feature_detected!("avx512vbmi")
-                    && is_x86_feature_detected!("avx512vbmi2")
-                    && is_x86_feature_detected!("avx512vpopcntdq")
-                    && is_x86_feature_detected!("avx512bitalg")
-            }
-        }
+    pub fn avx2() -> Option<Isa> {
+        let has_all = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        has_all.then_some(Isa::Avx2(Detected(())))
     }
 
-    /// Whether this processor has the instruction set.
+    /// [`Isa::Avx2`], where this processor has it.
     #[cfg(not(target_arch = "x86_64"))]
-    pub fn is_available(self) -> bool {
-        self == Isa::Plain
+    pub fn avx2() -> Option<Isa> {
+        None
+    }
+
+    /// [`Isa::Avx512`], where this processor has it.
+    #[cfg(target_arch = "x86_64")]
+    pub fn avx512() -> Option<Isa> {
+        let has_all = Isa::avx2().is_some()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx512vbmi")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("avx512vpopcntdq")
+            && is_x86_feature_detected!("avx512bitalg");
+        has_all.then_some(Isa::Avx512(Detected(())))
+    }
+
+    /// [`Isa::Avx512`], where this processor has it.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn avx512() -> Option<Isa> {
+        None
     }
 
     /// Name as tests and benchmarks write it.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Plain => "plain",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
+            Isa::Avx2(_) => "avx2",
+            Isa::Avx512(_) => "avx512",
         }
     }
 
     /// The available instruction set of that name, or `None`.
     pub fn from_name(name: &str) -> Option<Isa> {
-        [Isa::Plain, Isa::Avx2, Isa::Avx512]
-            .into_iter()
-            .find(|isa| isa.name() == name && isa.is_available())
+        Isa::available().into_iter().find(|isa| isa.name() == name)
+    }
+}
+
+/// ```compile_fail
+/// use likewise_core::isa::{Detected, Isa};
+/// let unasked = Isa::Avx512(Detected(()));
+/// ```
+#[cfg(doctest)]
+struct NobodyElseMakesOne;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_available_goes_by_its_name_and_the_widest_is_best() {
+        let available = Isa::available();
+        assert_eq!(available.first(), Some(&Isa::Plain));
+        assert!(available.is_sorted());
+        assert_eq!(available.last(), Some(&Isa::best()));
+        for isa in &available {
+            assert_eq!(Isa::from_name(isa.name()), Some(*isa));
+        }
+        for name in ["avx2", "avx512"] {
+            let is_listed = available.iter().any(|isa| isa.name() == name);
+            assert_eq!(Isa::from_name(name).is_some(), is_listed, "{name}");
+        }
+        assert_eq!(Isa::from_name("AVX2"), None);
     }
 }

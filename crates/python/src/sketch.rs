@@ -1,6 +1,7 @@
 //! Sketching: texts or features in, fingerprints and signatures out.
 
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use likewise_core::features::{Extractor, FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
@@ -22,7 +23,11 @@ pub struct SketchBatch {
     num_features: Py<Array>,
     shapes: Py<Array>,
     digests: Py<Array>,
+    features_share: f64,
 }
+
+/// One text in so many is timed: reading the clock twice costs as much as sketching a few words.
+const TIMED_EVERY: usize = 16;
 
 /// Sketches of some texts. `V` is a word of a fingerprint or a byte of a signature.
 struct Part<V> {
@@ -30,6 +35,9 @@ struct Part<V> {
     num_features: Vec<u32>,
     shapes: Vec<u8>,
     digests: Vec<u64>,
+    /// Time of the timed texts: until their features stood, and in all.
+    features_time: Duration,
+    all_time: Duration,
 }
 
 impl<V> Default for Part<V> {
@@ -39,6 +47,8 @@ impl<V> Default for Part<V> {
             num_features: Vec::new(),
             shapes: Vec::new(),
             digests: Vec::new(),
+            features_time: Duration::ZERO,
+            all_time: Duration::ZERO,
         }
     }
 }
@@ -49,13 +59,20 @@ impl<V> Part<V> {
         self.num_features.extend(other.num_features);
         self.shapes.extend(other.shapes);
         self.digests.extend(other.digests);
+        self.features_time += other.features_time;
+        self.all_time += other.all_time;
     }
 
     fn into_batch(self, py: Python<'_>) -> Result<SketchBatch, Failure>
     where
         Vec<V>: Into<Array>,
     {
+        let all_seconds = self.all_time.as_secs_f64();
         Ok(SketchBatch {
+            features_share: match all_seconds > 0.0 {
+                true => self.features_time.as_secs_f64() / all_seconds,
+                false => 0.0,
+            },
             sketches: Py::new(py, self.sketches.into())?,
             num_features: Py::new(py, Array::from(self.num_features))?,
             shapes: Py::new(py, Array::from(self.shapes))?,
@@ -95,6 +112,7 @@ impl Batch<'_> {
                 let mut part = Part::default();
                 for i in ranges[which.start].clone() {
                     let text = self.column.get(i);
+                    let began = i.is_multiple_of(TIMED_EVERY).then(Instant::now);
                     let FeatureView {
                         features,
                         weights,
@@ -110,11 +128,16 @@ impl Batch<'_> {
                         }
                         false => extractor.features(text),
                     };
+                    let cut = began.map(|began| began.elapsed());
                     sketcher(features, weights, &mut part.sketches);
                     part.num_features.push(features.len() as u32);
                     part.shapes.push(shape as u8);
                     if self.sets {
                         part.digests.extend(digest(features, weights));
+                    }
+                    if let (Some(began), Some(cut)) = (began, cut) {
+                        part.features_time += cut;
+                        part.all_time += began.elapsed();
                     }
                 }
                 part

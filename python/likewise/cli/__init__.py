@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -75,10 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.platform == "linux":
         # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    # Asked to end, clean up as for Ctrl-C: a copy of standard input may be large.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_status(arguments))
 
 
 def _status(arguments: Sequence[str] | None) -> int:
+    if sys.stdout is None:
+        click.echo("error: standard output is closed", err=True)
+        return 1
     try:
         status = group.main(arguments, prog_name="likewise", standalone_mode=False)
     except click.ClickException as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import search_options, take_recipe
+from likewise.cli.options import match_options, take_recipe
 from likewise.cli.terminal import has_colour, printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Examples:
 @click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: field of the text.  [default: text]")
 @click.option("--id-field", metavar="NAME", help="With --ids: field of the id.  [default: id where there is one]")
 @click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Show at most N of the differences.")
-@search_options
+@match_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def command(
     files: tuple[str, ...],

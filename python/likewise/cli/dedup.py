@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, decision_options, input_options, take_recipe, take_run
+from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -36,7 +36,7 @@ Examples:
     "-o", "--out", required=True, metavar="OUT", help="Directory for the results, or - for kept lines to stdout."
 )
 @decision_options
-@input_options
+@document_options
 @click.option(
     "--output",
     type=click.Choice(["kept", "evidence"]),

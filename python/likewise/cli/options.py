@@ -17,118 +17,112 @@ _Decorator = Callable[[_Command], _Command]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
-_SKETCH = [
-    click.option("--method", type=click.Choice(["minhash", "simhash"]), help="The sketch.  [default: minhash]"),
-    click.option(
+_OPTIONS = {
+    "method": click.option(
+        "--method", type=click.Choice(["minhash", "simhash"]), help="The sketch.  [default: minhash]"
+    ),
+    "tokens": click.option(
         "--tokens",
         type=click.Choice(["auto", "word", "char"]),
         help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto]",
     ),
-    click.option("--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 3]"),
-    click.option(
+    "shingle": click.option(
+        "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 3]"
+    ),
+    "weights": click.option(
         "--weights",
         type=click.Choice(["none", "count", "log-count"]),
         help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
     ),
-    click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
-    click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
-    click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
-    click.option(
+    "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
+    "bits": click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
+    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
+    "slot_bits": click.option(
         "--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"
     ),
-    click.option(
+    "scheme": click.option(
         "--scheme", type=click.Choice(["bucket", "classical"]), help="MinHash: how slots are filled.  [default: bucket]"
     ),
-]
-_SEARCH = [
-    click.option(
+    "threshold": click.option(
         "--threshold",
         type=float,
         metavar="T",
         help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
     ),
-    click.option(
+    "within": click.option(
         "--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
     ),
-    click.option(
+    "measure": click.option(
         "--measure",
         type=click.Choice(["jaccard", "containment", "cosine", "hamming"]),
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
-    click.option(
+    "recall": click.option(
         "--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"
     ),
-    click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
-    click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
-    click.option(
+    "bands": click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
+    "short_threshold": click.option(
         "--short-threshold",
         type=float,
         metavar="T",
         help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
     ),
-]
-_DECISION = [
-    click.option(
+    "keep": click.option(
         "--keep",
         metavar="WHICH",
         help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
         "later ones for ties.  [default: first; containment: longest]",
     ),
-    click.option(
+    "group": click.option(
         "--group",
         type=click.Choice(["leaders", "components"]),
         help="leaders: a document goes only for a kept one that it matches. components: whole chains become one.  "
         "[default: leaders]",
     ),
-]
-_RECIPE_FILE = click.option(
-    "--recipe",
-    "recipe_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Take the recipe from a JSON file, or from the summary.json of a run.",
-)
-_INPUT = [
-    click.option(
+    "text_field": click.option(
         "--text-field",
         multiple=True,
         metavar="NAME",
         help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
     ),
-    click.option(
+    "id_field": click.option(
         "--id-field", metavar="NAME", help="Field of the id.  [default: id where there is one, else file:line]"
     ),
-    click.option(
+    "on_error": click.option(
         "--on-error",
         type=click.Choice(["fail", "skip", "keep"]),
         default="fail",
         show_default=True,
         help="Bad rows: stop, list them in errors.jsonl, or pass them through unchanged.",
     ),
-    click.option(
+    "duplicate_ids": click.option(
         "--duplicate-ids",
         type=click.Choice(["fail", "allow"]),
         default="fail",
         show_default=True,
         help="Whether two documents may have one id.",
     ),
-    click.option(
+    "max_document": click.option(
         "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
     ),
-    click.option(
+    "file_format": click.option(
         "--format",
         "file_format",
         type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text"]),
         help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl]",
     ),
-    click.option("--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"),
-    click.option(
+    "delimiter": click.option(
+        "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
+    ),
+    "max_unpacked": click.option(
         "--max-unpacked",
         default="1000GB",
         show_default=True,
         metavar="SIZE",
         help="Refuse a .gz or .zst that holds more.",
     ),
-    click.option(
+    "max_unpack_ratio": click.option(
         "--max-unpack-ratio",
         type=int,
         default=250,
@@ -136,35 +130,73 @@ _INPUT = [
         metavar="N",
         help="Refuse one that holds over N times its size (and over 64MB): a decompression bomb.",
     ),
-    click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"),
-]
+    "threads": click.option(
+        "--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"
+    ),
+    "recipe_file": click.option(
+        "--recipe",
+        "recipe_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Take the recipe from a JSON file, or from the summary.json of a run.",
+    ),
+}
+# Bad rows can be passed through only where documents are written.
+_ON_ERROR_SKIP = click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Bad rows: stop, or leave them out.",
+)
+_SKETCH = ("method", "tokens", "shingle", "weights", "seed", "bits", "num_slots", "slot_bits", "scheme")
+_SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
+_DECISION = ("keep", "group")
+_FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
+_INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
+_MATCH = ("threshold", "within", "measure", "short_threshold")
+_PLAN = ("method", "bits", "num_slots", "slot_bits", "threshold", "within", "measure", "recall", "bands", "rows")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 
 def sketch_options(command: _Command) -> _Command:
     """Add the options that make sketches."""
-    return _add([*_SKETCH, _RECIPE_FILE], command)
+    return _add((*_SKETCH, "recipe_file"), command)
 
 
 def search_options(command: _Command) -> _Command:
     """Add the options that make sketches and find pairs."""
-    return _add([*_SKETCH, *_SEARCH, _RECIPE_FILE], command)
+    return _add((*_SKETCH, *_SEARCH, "recipe_file"), command)
+
+
+def match_options(command: _Command) -> _Command:
+    """Add the options that make sketches and say what a match is."""
+    return _add((*_SKETCH, *_MATCH, "recipe_file"), command)
+
+
+def plan_options(command: _Command) -> _Command:
+    """Add the options that bands and radius follow from."""
+    return _add((*_PLAN, "recipe_file"), command)
 
 
 def decision_options(command: _Command) -> _Command:
     """Add all options of a recipe."""
-    return _add([*_SKETCH, *_SEARCH, *_DECISION, _RECIPE_FILE], command)
+    return _add((*_SKETCH, *_SEARCH, *_DECISION, "recipe_file"), command)
 
 
 def input_options(command: _Command) -> _Command:
-    """Add the options that say how files are read."""
-    return _add(_INPUT, command)
+    """Add the options that say how files are read by a command that writes no documents."""
+    return _add(_INPUT, _ON_ERROR_SKIP(command))
 
 
-def _add(options: list[Callable[[Any], Any]], command: _Command) -> _Command:
-    for option in reversed(options):
-        command = option(command)
+def document_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command that writes documents back."""
+    return _add((*_INPUT[:2], "on_error", *_INPUT[2:]), command)
+
+
+def _add(names: tuple[str, ...], command: _Command) -> _Command:
+    for name in reversed(names):
+        command = _OPTIONS[name](command)
     return command
 
 

@@ -52,6 +52,7 @@ def command(
     elif not quiet:
         click.echo(
             f"{summary['num_pairs']:,} pairs among {summary['num_documents']:,} documents "
+            f"({summary['num_bad_rows']:,} bad rows) "
             f"in {summary['timings']['total_s']:.2f} s",
             err=True,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import search_options, take_recipe
+from likewise.cli.options import plan_options, take_recipe
 from likewise.cli.terminal import has_colour
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Examples:
 
 
 @click.command("plan", help=_HELP)
-@search_options
+@plan_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""

@@ -1,5 +1,6 @@
 """Candidate pairs of positions, by bands or by Hamming distance, a range of later positions at a time."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,15 @@ from likewise import _native
 from likewise.bands import min_equal_slots, open_buckets
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
+from likewise.dedup.timing import Timing
 from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
 _RANGE = 4096
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
 _PAIRS_AT_ONCE = 32768
+# Pairs that a range should list at most: 48 MB with their distances.
+_PAIRS_A_RANGE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +68,6 @@ class Candidates:
         return blocks
 
 
-def position_ranges(num_positions: int) -> list[tuple[int, int]]:
-    """Return consecutive ranges of positions: small at first, while nothing is decided yet, then larger."""
-    ranges, low, size = [], 0, _FIRST_RANGE
-    while low < num_positions:
-        high = min(low + size, num_positions)
-        ranges.append((low, high))
-        low, size = high, min(size * 2, _RANGE)
-    return ranges
-
-
 class BandSearch:
     """Candidates by MinHash bands."""
 
@@ -118,3 +112,27 @@ def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, thre
     """Return the search of a resolved recipe: :class:`BandSearch` or :class:`DistanceSearch`."""
     search = BandSearch if recipe.method == "minhash" else DistanceSearch
     return search(documents, collapsed, recipe, threads)
+
+
+def ranges_of_candidates(
+    search: Any,  # noqa: ANN401 - of one of two kinds
+    num_positions: int,
+    states: Callable[[], NDArray[np.uint8] | None],
+    timing: Timing,
+) -> Iterator[tuple[int, int, Candidates]]:
+    """Yield consecutive ranges of later positions with their candidates: (low, high, pairs).
+
+    Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
+    documents of one template that are near each other and do not match would be thousands of pairs each. How they
+    are cut is seen in no result.
+    """
+    low, size = 0, _FIRST_RANGE
+    while low < num_positions:
+        high = min(low + size, num_positions)
+        with timing.wall("candidates"):
+            found = search.candidates(low, high, states())
+        yield low, high, found
+        size = min(size * 2, _RANGE)
+        if len(found):
+            size = min(size, max(1, (high - low) * _PAIRS_A_RANGE // len(found)))
+        low = high

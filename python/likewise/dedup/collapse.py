@@ -84,7 +84,9 @@ def _keys(documents: Documents, recipe: Recipe) -> list[NDArray[np.uint64]]:
     if not recipe.is_distance_only:
         return [digests[:, 0], digests[:, 1], documents.is_empty.astype(np.uint64)]
     words = documents.sketches.reshape(-1, recipe.num_words)
-    is_short = documents.num_features < SHORT_FEATURES
+    assert recipe.short_threshold is not None
+    # Documents with more features cannot pass the short check with any short one (definitions, Decision).
+    is_short = documents.num_features * recipe.short_threshold < SHORT_FEATURES
     kind = documents.is_empty.astype(np.uint64) * np.uint64(2) + is_short
     masked = np.where(is_short[:, None], digests, np.uint64(0))
     return [*(words[:, i] for i in range(recipe.num_words)), masked[:, 0], masked[:, 1], kind]

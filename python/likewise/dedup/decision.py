@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.dedup.candidates import BandSearch, DistanceSearch, open_search, position_ranges
+from likewise.dedup.candidates import BandSearch, DistanceSearch, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
@@ -121,9 +121,11 @@ def _by_leaders(
     states = np.asarray(leaders.states)
     num_considered = 0
     began = _start(progress, num_positions)
-    for low, high in position_ranges(num_positions):
-        with timing.wall("candidates"):
-            candidates = search.candidates(low, high, states)
+
+    def known_states() -> NDArray[np.uint8]:
+        return states
+
+    for low, high, candidates in ranges_of_candidates(search, num_positions, known_states, timing):
         num_considered += candidates.num_considered
         for block_low, block_high, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
@@ -161,9 +163,7 @@ def _by_components(
     laters, earliers = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
     num_considered = 0
     began = _start(progress, num_positions)
-    for low, high in position_ranges(num_positions):
-        with timing.wall("candidates"):
-            candidates = search.candidates(low, high, None)
+    for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
         num_considered += candidates.num_considered
         for _, _, which in candidates.blocks(low, high):
             pairs = candidates.select(which)

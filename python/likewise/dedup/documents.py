@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.columns import text_column
 from likewise.io.evidence import Places
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
@@ -151,30 +152,30 @@ class Documents:
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
-        import pyarrow as pa
-
         if self.has_id[rows].all():
-            return pa.array(self.ids.take(rows)).cast(pa.string())
-        own = self.ids.take(rows).to_list()
-        for i in np.flatnonzero(~self.has_id[rows]).tolist():
-            own[i] = self._made_id(int(rows[i]))
-        return pa.array(own, pa.string())
+            return text_column(self.ids.take(rows))
+        ids = self.ids.take(rows).to_list()
+        without = np.flatnonzero(~self.has_id[rows])
+        for i, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
+            ids[i] = made
+        return text_column(ids)
 
-    def _made_id(self, row: int) -> str:
-        name, line = self.place(row)
-        return str(row) if name is None else f"{name}:{line}"
+    def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return ``file:line`` of each row, or the row number where texts came from memory."""
+        names = [source.name for source in self.sources]
+        places = zip(rows.tolist(), self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
+        return [str(row) if names[number] is None else f"{names[number]}:{line + 1}" for row, number, line in places]
 
     def places(self, rows: NDArray[np.int64]) -> Places:
         """Return where documents are, for the evidence."""
         import pyarrow as pa
 
-        names = pa.array([source.name for source in self.sources], pa.string())
+        is_in_memory = any(source.name is None for source in self.sources)
+        names = Texts.from_list([source.name or "" for source in self.sources])
         return Places(
             rows=rows,
             doc_ids=self.doc_ids(rows),
-            files=names.take(pa.array(self.sources_of(rows)))
-            if len(self.sources)
-            else pa.nulls(len(rows), pa.string()),
+            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
         )
@@ -185,10 +186,10 @@ class Documents:
         if not self.has_id.any():
             return
         if not self.has_id.all():
-            made = (self._made_id(row) for row in np.flatnonzero(~self.has_id).tolist())
+            without = np.flatnonzero(~self.has_id)
             texts = ids.to_list()
-            for row, doc_id in zip(np.flatnonzero(~self.has_id).tolist(), made, strict=True):
-                texts[row] = doc_id
+            for row, made in zip(without.tolist(), self._made_ids(without), strict=True):
+                texts[row] = made
             ids = Texts.from_list(texts)
         hashes = np.asarray(ids.hashes())
         order = np.argsort(hashes, kind="stable")

@@ -19,7 +19,7 @@ from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.io.evidence import write_evidence
-from likewise.io.inputs import STDIN_STEM, InputFile, Inputs, find_inputs
+from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
@@ -90,7 +90,7 @@ def dedup_files(
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
-            "inputs": _stamps(found.files),
+            "inputs": _stamps(found),
             "output": write,
             **run.identity(),
         }
@@ -113,7 +113,7 @@ def dedup_files(
                             num_kept.append(len(offsets))
                         write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
                 report(StageFinished("writing", Timing.now() - began))
-                _check_unchanged(found.files, identity["inputs"])
+                _check_unchanged(found, identity["inputs"])
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= _about_inputs(found, documents, decision, run, write)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -280,22 +280,18 @@ def _found(
         )
 
 
-def _stamps(files: Sequence[InputFile]) -> list[dict[str, object]]:
+def _stamps(found: Inputs) -> list[dict[str, object]]:
     """Return what tells whether a file is still the same; a copy of standard input has no time of its own."""
     stamps = []
-    for file in files:
+    for file in found.files:
         stat = file.path.stat()
-        is_copy = (
-            str(file.path).startswith(tempfile.gettempdir())
-            and file.path.name == file.name
-            and file.path.name.startswith(f"{STDIN_STEM}.")
-        )
+        is_copy = file.path == found.copy
         stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": None if is_copy else stat.st_mtime_ns})
     return stamps
 
 
-def _check_unchanged(files: Sequence[InputFile], stamps: object) -> None:
-    for file, (now, then) in zip(files, zip(_stamps(files), stamps, strict=True), strict=True):  # type: ignore[call-overload]
+def _check_unchanged(found: Inputs, stamps: object) -> None:
+    for file, (now, then) in zip(found.files, zip(_stamps(found), stamps, strict=True), strict=True):  # type: ignore[call-overload]
         if now != then:
             raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
 

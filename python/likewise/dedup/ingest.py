@@ -90,7 +90,9 @@ class _Worker:
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads)
         num_features = np.asarray(batch.num_features)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
-        self._timing.add_thread("sketching", time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        self._timing.add_thread("tokenising", seconds * batch.features_share)
+        self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
         handle = None
         if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
             began = time.perf_counter()
@@ -237,7 +239,7 @@ class _Columns:
         if piece.bad_rows and self._rules.on_error == "fail":
             bad = self._bad[number][0]
             raise InvalidInput(
-                f"{bad.reason}; mend the row, or go on with --on-error skip or keep",
+                f"{bad.reason}; mend the row, or go on with --on-error skip",
                 self._sources[number].name,
                 bad.line + (self._sources[number].name is not None),
             )

@@ -19,6 +19,7 @@ from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.arrow import BatchStream
+from likewise.io.columns import number_column
 from likewise.io.memory import MemorySource
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
@@ -173,14 +174,14 @@ def pairs(
         distances = [batch.distance for batch in batches if batch.distance is not None]
         distance = pa.nulls(len(row_a), pa.int32())
         if recipe.method == "simhash":
-            distance = pa.array(np.concatenate([np.zeros(0, np.int32), *distances])[by_row], pa.int32())
+            distance = number_column(np.concatenate([np.zeros(0, np.int32), *distances])[by_row])
         return pa.table(
             {
-                "row_a": pa.array(row_a[by_row], pa.int64()),
-                "row_b": pa.array(row_b[by_row], pa.int64()),
+                "row_a": number_column(row_a[by_row]),
+                "row_b": number_column(row_b[by_row]),
                 "doc_id_a": documents.doc_ids(row_a[by_row]),
                 "doc_id_b": documents.doc_ids(row_b[by_row]),
-                "similarity": pa.array(similarity[by_row], pa.float64()),
+                "similarity": number_column(similarity[by_row]),
                 "distance": distance,
             }
         )

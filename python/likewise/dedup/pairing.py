@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.dedup.candidates import Candidates, open_search, position_ranges
+from likewise.dedup.candidates import Candidates, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
@@ -75,9 +75,7 @@ def verified_pairs(
     with timing.wall("candidates"):
         search = open_search(documents, collapsed, recipe, threads)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
-        for low, high in position_ranges(num_positions):
-            with timing.wall("candidates"):
-                candidates = search.candidates(low, high, None)
+        for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
             for block_low, block_high, which in candidates.blocks(low, high):
                 pairs = candidates.select(which)
                 with timing.wall("verification"):

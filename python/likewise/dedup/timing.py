@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WALL_STAGES = ("reading_and_sketching", "ordering", "candidates", "verification", "deciding", "writing")
-THREAD_STAGES = ("reading", "sketching", "spooling", "reading_again", "making_sets")
+THREAD_STAGES = ("reading", "tokenising", "sketching", "spooling", "reading_again", "making_sets")
 
 
 class Timing:

@@ -54,7 +54,11 @@ class Verifier:
         self._threads = threads
         self._timing = timing
         self._budget = budget_bytes
-        self._sets = _native.FeatureSets(num_positions, recipe.feature_rules)
+        rules = recipe.feature_rules
+        if recipe.is_distance_only:
+            # The short check counts each feature once.
+            rules = _native.FeatureRules(rules.tokens, rules.shingle, "none", rules.seed)
+        self._sets = _native.FeatureSets(num_positions, rules)
         self._features = documents.num_features[self._order]
         self._resident = np.zeros(num_positions, bool)
         self._last_used = np.zeros(num_positions, np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.columns import taken_rows
 from likewise.io.source import Job, Piece, ReadRules
 from likewise.io.tables import TableRows
 
@@ -90,7 +91,7 @@ class ArrowFile:
                     kept = rows[low:high] - row
                     row += batch.num_rows
                     if len(kept):
-                        part = batch if len(kept) == batch.num_rows else _taken(batch, kept)
+                        part = batch if len(kept) == batch.num_rows else taken_rows(batch, kept)
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:
@@ -253,13 +254,3 @@ def _next_batch(reader: Any) -> Any:  # noqa: ANN401
         return reader.read_next_batch_with_custom_metadata()
     except StopIteration:
         return None
-
-
-def _taken(batch: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
-    """Return rows of a batch; types that cannot be picked are sliced and joined."""
-    import pyarrow as pa
-
-    try:
-        return batch.take(pa.array(rows))
-    except pa.ArrowNotImplementedError:
-        return pa.concat_batches([batch.slice(row, 1) for row in rows.tolist()])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.io.columns import constant_column, number_column
+
 INPUT = "input"
 
 
@@ -73,28 +75,25 @@ def evidence_table(
     in_memory = removed.files.null_count == num_rows
     absent = pa.nulls(num_rows, pa.int64())
 
-    def constant(value: str) -> Any:  # noqa: ANN401
-        return pa.repeat(pa.scalar(value, pa.string()), num_rows)
-
     columns = {
-        "row": pa.array(removed.rows, pa.int64()),
+        "row": number_column(removed.rows),
         "doc_id": removed.doc_ids,
         "file": removed.files,
-        "offset": absent if in_memory else pa.array(removed.offsets, pa.int64()),
-        "length": absent if in_memory else pa.array(removed.lengths, pa.int64()),
-        "kept_row": pa.array(kept.rows, pa.int64()),
+        "offset": absent if in_memory else number_column(removed.offsets),
+        "length": absent if in_memory else number_column(removed.lengths),
+        "kept_row": number_column(kept.rows),
         "kept_id": kept.doc_ids,
-        "kept_source": constant(INPUT),
+        "kept_source": constant_column(INPUT, num_rows),
         "kept_file": kept.files,
-        "kept_offset": absent if in_memory else pa.array(kept.offsets, pa.int64()),
-        "measure": constant(measure),
-        "similarity": pa.array(similarity, pa.float64()),
-        "distance": pa.nulls(num_rows, pa.int32()) if distance is None else pa.array(distance, pa.int32()),
-        "method": constant(method),
-        "recipe_id": constant(recipe_id),
+        "kept_offset": absent if in_memory else number_column(kept.offsets),
+        "measure": constant_column(measure, num_rows),
+        "similarity": number_column(similarity),
+        "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),
+        "method": constant_column(method, num_rows),
+        "recipe_id": constant_column(recipe_id, num_rows),
     }
     if below_threshold is not None:
-        columns["below_threshold"] = pa.array(below_threshold)
+        columns["below_threshold"] = number_column(below_threshold)
     return pa.table(columns)
 
 

@@ -47,12 +47,15 @@ class Inputs:
         Directories of Hugging Face datasets among them, with their names relative to the common parent.
     companions : tuple of (str, Path)
         Files that are copied as they are beside what is kept.
+    copy : Path, optional
+        The one of the files that is a copy of standard input, whose times mean nothing.
     """
 
     files: tuple[InputFile, ...]
     skipped: tuple[str, ...]
     datasets: tuple[tuple[str, Dataset], ...] = ()
     companions: tuple[tuple[str, Path], ...] = ()
+    copy: Path | None = None
 
 
 @dataclass
@@ -111,6 +114,8 @@ def find_inputs(
     check_delimiter(delimiter)
     found = _Found()
     streams: list[Path] = []
+    if list(map(str, names)).count("-") > 1:
+        raise InvalidInput("standard input (-) is named twice; name it once")
     forbidden = None if output is None else _absolute(output)
     for name in map(str, names):
         path = _absolute(name)
@@ -143,6 +148,7 @@ def find_inputs(
         tuple(found.skipped),
         tuple((relative(root), dataset) for root, dataset in found.datasets),
         tuple((relative(path), path) for path, _ in found.companions),
+        streams[0] if streams else None,
     )
 
 
@@ -154,6 +160,12 @@ def _absolute(name: str | Path) -> Path:
 def _file(
     path: Path, name: str, known: Format | None, rules: ReadRules, forced: str | None, delimiter: str | None
 ) -> InputFile:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
+    if not path.is_file():
+        raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
     found = known or format_of(path, name, forced)
     num_bytes = path.stat().st_size
     if found.kind == "jsonl":
@@ -187,7 +199,8 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         paths.extend(here / name for name in files)
     for path in sorted(paths, key=os.fsencode):
         known = format_by_name(path)
-        if path.is_symlink() or known is None or (forced is not None and known.kind != forced):
+        is_wanted = known is not None and forced in (None, known.kind)
+        if path.is_symlink() or not path.is_file() or not is_wanted:
             found.skipped.append(path.relative_to(root).as_posix())
         else:
             found.files.append((path, root, known))

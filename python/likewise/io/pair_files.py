@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.columns import number_column
 
 _SUFFIXES = (".tsv", ".jsonl", ".parquet")
 _HEADER = "doc_id_a\tdoc_id_b\tsimilarity\tdistance\n"
@@ -71,8 +72,8 @@ class PairWriter:
         if self._format == ".parquet":
             import pyarrow as pa
 
-            distances = pa.nulls(len(similarity), pa.int32()) if distance is None else pa.array(distance, pa.int32())
-            columns = [doc_ids_a, doc_ids_b, pa.array(similarity), distances]
+            distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
+            columns = [doc_ids_a, doc_ids_b, number_column(similarity), distances]
             self._file.write_table(pa.table(columns, schema=self._schema()))
             return
         distances = [None] * len(similarity) if distance is None else distance.tolist()

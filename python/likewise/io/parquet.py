@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
+from likewise.io.columns import taken_rows
 from likewise.io.source import Job, Piece, ReadRules
 from likewise.io.tables import TableRows
 
@@ -119,8 +120,6 @@ class ParquetFile:
                         gathered, num_bytes = [], 0
 
     def _kept_batches(self, file: Any, keep: NDArray[np.bool_]) -> Iterator[tuple[bool, Any]]:  # noqa: ANN401
-        import pyarrow as pa
-
         row = 0
         for group in range(file.metadata.num_row_groups):
             description = file.metadata.row_group(group)
@@ -129,7 +128,7 @@ class ParquetFile:
             for batch in self._batches(file, group, None, batch_rows):
                 mask = keep[row : row + batch.num_rows]
                 row += batch.num_rows
-                yield False, batch if mask.all() else batch.filter(pa.array(mask))
+                yield False, batch if mask.all() else taken_rows(batch, np.flatnonzero(mask))
             yield True, None
 
     def _open(self) -> Any:  # noqa: ANN401 - PyArrow has no types

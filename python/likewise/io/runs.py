@@ -1,18 +1,21 @@
 """Finished runs read again: whether two of them gave the same answer."""
 
+import io
 import json
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from likewise.errors import InvalidInput
+from likewise.io.formats import Format, format_of
 from likewise.io.output import EVIDENCE, KEPT, SUMMARY
 
 # Where documents stand differs when the same sequence is split into other files.
 _PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
 _MOST_NAMED = 5
 _BATCH_ROWS = 65536
+_TABLES = ("parquet", "arrow")
 
 
 def read_summary(run: Path) -> dict[str, Any]:
@@ -69,12 +72,13 @@ def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
     ]
     differences += _evidence_differences(first, second)
     compared = "recipe, evidence"
-    formats = [{_is_parquet(run / KEPT / file["path"]) for file in summary["inputs"]} for run, summary in runs]
-    if formats[0] != formats[1]:
-        compared += "; kept documents are of different formats: their numbers"
-    elif None not in formats[0] | formats[1]:
-        compared += ", kept documents"
-        differences += _kept_differences(first, one, second, two)
+    kept = [_kept_files(run, summary) for run, summary in runs]
+    if kept[0] is not None and kept[1] is not None:
+        if {form.kind in _TABLES for _, form in kept[0]} != {form.kind in _TABLES for _, form in kept[1]}:
+            compared += "; kept documents are of different formats: their numbers"
+        else:
+            compared += ", kept documents"
+            differences += _kept_differences(kept[0], kept[1])
     return differences, compared
 
 
@@ -87,10 +91,10 @@ def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> list[str]:
 
 
 def _evidence_differences(first: Path, second: Path) -> list[str]:
-    import pyarrow.parquet as pq
-
-    one, two = (pq.ParquetFile(run / EVIDENCE).read() for run in (first, second))
-    columns = [[name for name in table.column_names if name not in _PLACES] for table in (one, two)]
+    one, two = _evidence(first), _evidence(second)
+    # Another recipe is named by its fields, not by every row.
+    left_out = {*_PLACES, "recipe_id"}
+    columns = [[name for name in table.column_names if name not in left_out] for table in (one, two)]
     if columns[0] != columns[1]:
         return [f"evidence: columns {columns[0]} and {columns[1]}"]
     one, two = one.select(columns[0]), two.select(columns[0])
@@ -105,6 +109,16 @@ def _evidence_differences(first: Path, second: Path) -> list[str]:
     return named or ["evidence: column types differ"]
 
 
+def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(run / EVIDENCE).read()
+    except (FileNotFoundError, pa.ArrowInvalid) as error:
+        raise InvalidInput("the run's evidence is missing or damaged; run it again", str(run / EVIDENCE)) from error
+
+
 def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
     for batch in table.to_batches(_BATCH_ROWS):
         yield from batch.to_pylist()
@@ -116,10 +130,25 @@ def _evidence_row(row: dict[str, Any] | None) -> str:
     return f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
 
 
-def _kept_differences(first: Path, one: dict[str, Any], second: Path, two: dict[str, Any]) -> list[str]:
+def _kept_files(run: Path, summary: dict[str, Any]) -> list[tuple[Path, Format]] | None:
+    """Return the kept files in input order, and what they hold; None where the run wrote no copies."""
+    options = summary.get("options", {})
+    if options.get("output") != "kept":
+        return None
+    files = []
+    for file in summary["inputs"]:
+        path = run / KEPT / file["path"]
+        if path.exists():
+            files.append((path, format_of(path, str(path), options.get("format"))))
+        # Text files of which nothing stays leave no file.
+        elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
+            raise InvalidInput("the run's kept file is missing; run it again", str(path))
+    return files
+
+
+def _kept_differences(first: list[tuple[Path, Format]], second: list[tuple[Path, Format]]) -> list[str]:
     named = []
-    documents = zip_longest(_kept_documents(first, one), _kept_documents(second, two))
-    for number, (left, right) in enumerate(documents):
+    for number, (left, right) in enumerate(zip_longest(_kept_documents(first), _kept_documents(second))):
         if left != right:
             named.append(f"kept: document {number} is {_shown(left)} and {_shown(right)}")
         if len(named) == _MOST_NAMED:
@@ -127,27 +156,44 @@ def _kept_differences(first: Path, one: dict[str, Any], second: Path, two: dict[
     return named
 
 
-def _kept_documents(run: Path, summary: dict[str, Any]) -> Iterator[object]:
+def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
     """Yield lines without their newlines, or rows, in input order."""
-    for file in summary["inputs"]:
-        path = run / KEPT / file["path"]
-        if _is_parquet(path):
-            import pyarrow.parquet as pq
-
-            for batch in pq.ParquetFile(path).iter_batches(_BATCH_ROWS):
+    for path, form in files:
+        if form.kind in _TABLES:
+            batches = _parquet_batches(path) if form.kind == "parquet" else _arrow_batches(path)
+            for batch in batches:
                 yield from batch.to_pylist()
         else:
-            with path.open("rb") as lines:
+            with _plain_lines(path, form.codec) as lines:
                 for line in lines:
                     yield line.rstrip(b"\r\n")
 
 
-def _is_parquet(path: Path) -> bool | None:
-    """Return whether a file is Parquet; None where the run wrote no copies."""
-    if not path.exists():
-        return None
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+def _parquet_batches(path: Path) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    yield from pq.ParquetFile(path).iter_batches(_BATCH_ROWS)
+
+
+def _arrow_batches(path: Path) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as source:
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        if is_file:
+            reader = pa.ipc.open_file(source)
+            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+        else:
+            yield from pa.ipc.open_stream(source)
+
+
+def _plain_lines(path: Path, codec: str | None) -> BinaryIO:
+    if codec is None:
+        return path.open("rb")
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.input_stream(str(path), compression=codec))
 
 
 def _shown(document: object) -> str:

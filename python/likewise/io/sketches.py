@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.columns import number_column, text_column
 
 _RECIPE_KEY = b"likewise.recipe"
 _ID_KEY = b"likewise.sketch_id"
@@ -118,20 +119,20 @@ def _write_parquet(content: SketchFile, path: Path) -> None:
     array = np.ascontiguousarray(content.array)
     if array.dtype == np.uint64 and array.ndim == 1:
         # Spark knows no unsigned integers: the same bits, signed.
-        column = pa.array(array.view(np.int64))
+        column = number_column(array.view(np.int64))
     elif array.dtype == np.uint64:
-        column = pa.FixedSizeListArray.from_arrays(pa.array(array.view(np.int64).ravel()), array.shape[1])
+        column = pa.FixedSizeListArray.from_arrays(number_column(array.view(np.int64).ravel()), array.shape[1])
     else:
         width = array.shape[1] * array.itemsize
         column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(array), [None, pa.py_buffer(array)])
     columns = {
-        "row": pa.array(np.arange(len(array), dtype=np.int64)),
+        "row": number_column(np.arange(len(array), dtype=np.int64)),
         "sketch": column,
-        "is_empty": pa.array(content.is_empty),
-        "num_features": pa.array(content.num_features.astype(np.int64)),
+        "is_empty": number_column(content.is_empty),
+        "num_features": number_column(content.num_features.astype(np.int64)),
     }
     if content.doc_ids is not None:
-        columns["doc_id"] = pa.array(content.doc_ids, pa.string())
+        columns["doc_id"] = text_column(content.doc_ids)
     metadata = {_RECIPE_KEY: content.recipe.encode(), _ID_KEY: content.sketch_id.encode()}
     pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path, compression="zstd")
 

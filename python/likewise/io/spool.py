@@ -1,5 +1,6 @@
 """Texts put aside in a file for verification, where the input is dear to read again."""
 
+import io
 import mmap
 import threading
 from pathlib import Path
@@ -22,6 +23,7 @@ class Spool:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = path.open("w+b")
+        self._num_bytes = 0
         self._lock = threading.Lock()
         self._places: list[tuple[int, NDArray[np.int64]]] = []
         self._map: mmap.mmap | None = None
@@ -40,11 +42,16 @@ class Spool:
         )
         first, end = int(offsets[0]), int(offsets[-1])
         with self._lock:
-            start = self._file.tell()
-            if end > first:
-                self._file.write(memoryview(data)[first:end])
+            start = self._num_bytes
+            self._num_bytes += end - first
             self._places.append((start, offsets - first))
-            return len(self._places) - 1
+            handle = len(self._places) - 1
+        if end > first:
+            # Each thread writes to a place of its own, so that none waits for another.
+            with self._path.open("r+b", buffering=0) as file:
+                file.seek(start)
+                _write_all(file, memoryview(data)[first:end])
+        return handle
 
     def texts(self, handle: int) -> Texts:
         """Return the texts of one :meth:`append`, mapped from the file. Call it when all are appended."""
@@ -53,8 +60,7 @@ class Spool:
         with self._lock:
             if handle not in self._texts:
                 if self._map is None:
-                    self._file.flush()
-                    size = self._file.tell()
+                    size = self._num_bytes
                     self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else None
                 start, offsets = self._places[handle]
                 data = pa.py_buffer(b"") if self._map is None else pa.py_buffer(self._map)
@@ -70,3 +76,8 @@ class Spool:
         self._map = None
         self._file.close()
         self._path.unlink(missing_ok=True)
+
+
+def _write_all(file: io.RawIOBase, data: memoryview) -> None:
+    while data:
+        data = data[file.write(data) or 0 :]

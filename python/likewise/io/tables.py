@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.columns import taken_rows
 from likewise.io.source import BadRow, Piece, ReadRules
 
 
@@ -43,8 +44,6 @@ class TableRows:
 
     def piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
         """Return the documents of a record batch whose first row is `first_row` of its file."""
-        import pyarrow as pa
-
         rules, num_rows = self.rules, batch.num_rows
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
         texts = self._texts(batch)
@@ -63,13 +62,13 @@ class TableRows:
         everything = len(kept) == num_rows
 
         def pick(column: Any) -> Any:  # noqa: ANN401
-            return column if everything else column.take(pa.array(kept))
+            return column if everything else taken_rows(column, kept)
 
         # Ids outlive the batch: a column of it, even if shared in part, would keep all of the batch in memory.
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
             texts=Texts.from_arrow(pick(texts)),
-            ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(ids.take(pa.array(kept))),
+            ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(taken_rows(ids, kept)),
             has_id=has_id[kept].astype(np.uint8),
             offsets=rows,
             lengths=np.ones(len(kept), np.uint32),
@@ -96,8 +95,9 @@ class TableRows:
                 )
             columns.append(column)
         if len(columns) == 1:
-            # Shares the bytes, and is what a spool writes without a copy.
-            return columns[0].cast(pa.large_string()) if pa.types.is_string(columns[0].type) else columns[0]
+            # Of string it shares the bytes, and is what a spool writes without a copy.
+            is_small = pa.types.is_string(columns[0].type) or pa.types.is_string_view(columns[0].type)
+            return columns[0].cast(pa.large_string()) if is_small else columns[0]
         large = [column.cast(pa.large_string()) for column in columns]
         return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
 

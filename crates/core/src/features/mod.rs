@@ -69,9 +69,8 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// Scratch space for these rules. A shingle of 0 counts as 1, an instruction set that the processor lacks as [`Isa::Plain`].
+    /// Scratch space for these rules. A shingle of 0 counts as 1.
     pub fn new(rules: FeatureRules, isa: Isa) -> Self {
-        let isa = if isa.is_available() { isa } else { Isa::Plain };
         Extractor {
             isa,
             hasher: TokenHasher::new(rules.seed, isa),

@@ -99,7 +99,6 @@ impl Keys {
 }
 
 impl TokenHasher {
-    /// `isa` must be one that the processor has.
     pub(crate) fn new(seed: u64, isa: Isa) -> Self {
         let keys = Keys::new(seed);
         let of_ascii = Box::new(std::array::from_fn(|byte| keys.up_to_8(byte as u64, 1)));
@@ -137,8 +136,8 @@ impl TokenHasher {
     #[inline]
     pub(crate) fn hash(&self, text: &[u8], starts: &[u32], ends: &[u32], hashes: &mut Vec<u64>) {
         #[cfg(target_arch = "x86_64")]
-        if self.isa == Isa::Avx512 {
-            // SAFETY: `new` demands that the processor has it.
+        if matches!(self.isa, Isa::Avx512(_)) {
+            // SAFETY: an `Isa` of this kind is made only where the processor has it.
             unsafe { super::token_hash_avx512::hash(self, text, starts, ends, hashes) };
             return;
         }

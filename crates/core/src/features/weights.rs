@@ -49,7 +49,7 @@ pub const fn log_count_weight(count: u32) -> u32 {
 /// Cost: about 1 ns a feature. Equal digests of different sets: one chance in 2^64 or less among texts that nobody crafted.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     #[cfg(target_arch = "x86_64")]
-    if Isa::Avx512.is_available() {
+    if Isa::avx512().is_some() {
         // SAFETY: just asked for.
         return unsafe { digest_avx512(features, weights) };
     }

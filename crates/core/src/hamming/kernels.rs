@@ -236,12 +236,12 @@ macro_rules! run_kernel {
         }
         fn run<const W: usize>(isa: Isa, $($argument: $type),*) {
             match isa {
-                // SAFETY: the processor was asked.
+                // SAFETY: an `Isa` of this kind is made only where the processor has it.
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 if isa.is_available() => unsafe { avx512::<W>($($argument),*) },
-                // SAFETY: the processor was asked.
+                Isa::Avx512(_) => unsafe { avx512::<W>($($argument),*) },
+                // SAFETY: an `Isa` of this kind is made only where the processor has it.
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 if isa.is_available() => unsafe { avx2::<W>($($argument),*) },
+                Isa::Avx2(_) => unsafe { avx2::<W>($($argument),*) },
                 // SAFETY: the plain kernel needs no instruction set.
                 _ => unsafe { $body::<kernels::Plain, W>($($argument),*) },
             }

@@ -310,12 +310,12 @@ fn check(fingerprints: &Fingerprints<'_>, order: &[u32], within: u32) -> Result<
         ));
     }
     if order.len() > MANY_CODES && 64 * within > 10 * bits {
-        let hours = scan_cost(order.len(), fingerprints.num_words()) / 3.6e12;
+        let minutes = scan_cost(order.len(), fingerprints.num_words()) / 6e10;
         return Err(Error::invalid(
             "within",
             format!(
                 "{within} of {bits} bits is too wide for an exact search of {} fingerprints: blocks would be probed at nearly every value, \
-                 and comparing every pair takes about {hours:.1} core hours; take within <= {} for this many, at most {MANY_CODES} \
+                 and comparing every pair takes about {minutes:.1} minutes on one core; take within <= {} for this many, at most {MANY_CODES} \
                  documents, or MinHash with --threshold",
                 order.len(),
                 10 * bits / 64

@@ -270,7 +270,13 @@ fn too_wide_for_too_many_is_refused_with_figures() {
     let million = vec![0_u32; 1_000_001];
     let (name, message) = refused(HammingTables::build(fingerprints, &million, 11, 1, &STOP));
     assert_eq!(name, "within");
-    for part in ["11 of 64", "1000001", "<= 10", "--threshold", "core hours"] {
+    for part in [
+        "11 of 64",
+        "1000001",
+        "<= 10",
+        "--threshold",
+        "minutes on one core",
+    ] {
         assert!(message.contains(part), "{message}");
     }
 }

@@ -50,11 +50,11 @@ fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> 
     match isa {
         Isa::Plain => plain(block, key, round, slots),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { super::minhash_avx512::compete(block, key, round, slots) },
+        Isa::Avx512(_) => unsafe { super::minhash_avx512::compete(block, key, round, slots) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain(block, key, round, slots),
     }
@@ -65,12 +65,12 @@ fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> 
 fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -> Option<u32> {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if slots.len() <= super::minhash_avx2::MAX_BITMAP_SLOTS => {
-            // SAFETY: the caller of the core passes only instruction sets that the processor has.
+        Isa::Avx2(_) if slots.len() <= super::minhash_avx2::MAX_BITMAP_SLOTS => {
+            // SAFETY: an `Isa` of this kind is made only where the processor has it.
             Some(unsafe { super::minhash_avx2::compete_for_unfilled(block, seed, slots) })
         }
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if slots.len() <= super::minhash_avx512::MAX_BITMAP_SLOTS => {
+        Isa::Avx512(_) if slots.len() <= super::minhash_avx512::MAX_BITMAP_SLOTS => {
             // SAFETY: as above.
             Some(unsafe { super::minhash_avx512::compete_for_unfilled(block, seed, slots) })
         }

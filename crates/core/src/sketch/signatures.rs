@@ -59,11 +59,11 @@ fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     match isa {
         Isa::Plain => plain(a, b, slot_bytes),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { x86::avx2(a, b, slot_bytes) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { x86::avx2(a, b, slot_bytes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { x86::avx512(a, b, slot_bytes) },
+        Isa::Avx512(_) => unsafe { x86::avx512(a, b, slot_bytes) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain(a, b, slot_bytes),
     }

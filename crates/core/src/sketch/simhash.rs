@@ -87,11 +87,11 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
     match isa {
         Isa::Plain => plain(words, weights, counts),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { super::simhash_avx512::add_bits(words, weights, counts) },
+        Isa::Avx512(_) => unsafe { super::simhash_avx512::add_bits(words, weights, counts) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain(words, weights, counts),
     }
@@ -102,11 +102,11 @@ fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
     match isa {
         Isa::Plain => derive_words_body(features, step, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { super::simhash_avx2::derive_words(features, step, out) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { super::simhash_avx2::derive_words(features, step, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { super::simhash_avx512::derive_words(features, step, out) },
+        Isa::Avx512(_) => unsafe { super::simhash_avx512::derive_words(features, step, out) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => derive_words_body(features, step, out),
     }

@@ -27,10 +27,10 @@ pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut V
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx512 => unsafe { normalize_avx512(text, spaces, out) },
+        Isa::Avx512(_) => unsafe { normalize_avx512(text, spaces, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx2 => unsafe { normalize_avx2(text, spaces, out) },
+        Isa::Avx2(_) => unsafe { normalize_avx2(text, spaces, out) },
         // SAFETY: portable.
         _ => unsafe { normalize_by::<Plain>(text, spaces, out) },
     }

@@ -139,10 +139,10 @@ pub(crate) unsafe fn cut(
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx512 => unsafe { cut_avx512(cutter, spans, take) },
+        Isa::Avx512(_) => unsafe { cut_avx512(cutter, spans, take) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
-        Isa::Avx2 => unsafe { cut_avx2(cutter, spans, take) },
+        Isa::Avx2(_) => unsafe { cut_avx2(cutter, spans, take) },
         // SAFETY: portable.
         _ => unsafe { cutter.cut::<Plain>(spans, take) },
     }
@@ -316,8 +316,13 @@ impl Cutter<'_> {
             let property = tables::property(c);
             let next = transitions[state as usize][(property & WORD_BREAK) as usize];
             state = next & 31;
+            if next < PART {
+                // JOIN, by far the most frequent.
+                is_word |= property & ALPHANUMERIC;
+                at += num_bytes;
+                continue;
+            }
             match next & !31 {
-                JOIN => {}
                 HOLD => {
                     held = at;
                     was_word = is_word;

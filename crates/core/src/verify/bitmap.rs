@@ -95,11 +95,11 @@ pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
     match isa {
         Isa::Plain => a.bound(b),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { bound_avx2(a, b) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { bound_avx2(a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { bound_avx512(a, b) },
+        Isa::Avx512(_) => unsafe { bound_avx512(a, b) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => a.bound(b),
     }

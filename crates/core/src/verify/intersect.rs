@@ -63,11 +63,11 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
     match isa {
         Isa::Plain => plain_shared(a, b),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
+        Isa::Avx512(_) => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain_shared(a, b),
     }
@@ -79,11 +79,11 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
         Isa::Plain => plain_sum(a, b, is_product) as u64,
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller of the core passes only instruction sets that the processor has.
-        Isa::Avx2 => unsafe { super::intersect_avx2::sum(a, b, is_product) },
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx2(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Isa::Avx512 => unsafe { super::intersect_avx512::sum(a, b, is_product) },
+        Isa::Avx512(_) => unsafe { super::intersect_avx512::sum(a, b, is_product) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain_sum(a, b, is_product) as u64,
     }

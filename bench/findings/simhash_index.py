@@ -1,0 +1,57 @@
+"""simhash (1e0ng): an index that grows when it is read, a count that overflows, and unlike texts at distance 0."""
+
+import logging
+
+from evidence import make_importable, tell
+
+make_importable("simhash")
+
+from simhash import Simhash, SimhashIndex
+
+
+def grows() -> None:
+    """Buckets before and after queries that find nothing."""
+    index = SimhashIndex([("0", Simhash("the only document of this index"))], k=3, log=logging.getLogger("quiet"))
+    before = index.bucket_size()
+    for number in range(1000):
+        index.get_near_dups(Simhash(f"a question about {number * 7919} and nothing else"))
+    after = index.bucket_size()
+    tell(
+        "The index grows on reads",
+        "simhash",
+        [f"{before} buckets, {after} after 1,000 queries"],
+        reproduced=after > before,
+    )
+
+
+def overflows() -> None:
+    """A feature counted 300 times."""
+    try:
+        Simhash({"the": 300, "cat": 1})
+        seen, failed = ["a weight of 300 was taken"], False
+    except OverflowError as error:
+        seen, failed = [f"Simhash({{'the': 300, 'cat': 1}}): OverflowError: {error}"], True
+    tell("A feature that occurs more than 255 times fails (with NumPy 2)", "simhash", seen, reproduced=failed)
+
+
+def scripts() -> None:
+    """Texts of scripts and marks that its default pattern does not take as letters."""
+    unlike = [("!!!", "???"), ("。。。", "……"), ("😀😀😀", "🚗🚗")]
+    distances = [(a, b, Simhash(a).distance(Simhash(b))) for a, b in unlike]
+    near = ("今天天气很好啊朋", "今天天气很坏啊朋")
+    changed = Simhash(near[0]).distance(Simhash(near[1]))
+    seen = [f"{a} and {b}: distance {distance}" for a, b, distance in distances]
+    tell("Unlike texts without letters have distance 0", "simhash", seen, reproduced=any(d == 0 for *_, d in distances))
+    seen = [f"{near[0]} and {near[1]}: distance {changed} of 64"]
+    tell(
+        "One character of eight changed puts Chinese texts far beyond any usual radius",
+        "simhash",
+        seen,
+        reproduced=changed > 15,
+    )
+
+
+if __name__ == "__main__":
+    grows()
+    overflows()
+    scripts()

@@ -1,0 +1,186 @@
+"""How good every method is on the labelled development sets, beside naive methods.
+
+    quality.py [--set NAME ...] [--no-sweep] [--results FILE] [--page FILE]
+
+Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
+untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
+docs/benchmarks/quality.md. Sets that are absent are named with the reason.
+`--no-sweep` takes the sweeps from the results file and runs only the recipes.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import likewise
+import quality_licences
+import quality_page
+from labelled import BINARIES, GATING, LICENCES, NEGATIVE, OTHERS, SETS, LabelledSet, load, naive
+from likewise import _native
+from quality_sweep import Curve, Features, recipe_of, sweep
+
+HERE = Path(__file__).parent
+TOKENS = ("auto", "word", "char")
+SHINGLES = (1, 2, 3, 4, 5)
+WEIGHTS = ("none", "log-count", "count")
+
+# What a user gets by naming a method and nothing else, and what stands beside it; compared on every set, untouched.
+RECIPES = {
+    "minhash, defaults": likewise.Recipe.minhash(),
+    "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
+    "minhash 0.55": likewise.Recipe.minhash(0.55, shingle=3, weights="none"),
+    "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
+    "simhash distance, defaults": likewise.Recipe.simhash(),
+    "simhash distance, 64 bits within 3": likewise.Recipe.simhash(
+        bits=64, shingle=3, weights="log-count", within=3, short_threshold=0.8
+    ),
+    "simhash distance, 128 bits within 20": likewise.Recipe.simhash(
+        bits=128, shingle=2, weights="log-count", within=20, short_threshold=0.5
+    ),
+    "simhash distance, 128 bits within 24": likewise.Recipe.simhash(
+        bits=128, shingle=2, weights="log-count", within=24, short_threshold=0.5
+    ),
+    "simhash distance, 128 bits within 15, single words": likewise.Recipe.simhash(
+        bits=128, shingle=1, weights="log-count", within=15, short_threshold=0.8
+    ),
+    "simhash distance, 64 bits within 10, five characters": likewise.Recipe.simhash(
+        bits=64, tokens="char", shingle=5, weights="log-count", within=10, short_threshold=0.8
+    ),
+    "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
+        bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
+    ),
+    "simhash verified, defaults at 0.8": likewise.Recipe.simhash(threshold=0.8),
+    "simhash verified, 64 bits at 0.9": likewise.Recipe.simhash(bits=64, shingle=3, weights="log-count", threshold=0.9),
+    "simhash verified, 128 bits at 0.8": likewise.Recipe.simhash(
+        bits=128, shingle=2, weights="log-count", threshold=0.8
+    ),
+}
+
+
+def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
+    """One run as a user would make it, scored by the sets' own scorer."""
+    table = likewise.pairs(entry.texts, recipe)
+    rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
+    scored = entry.score(rows)
+    unrelated = {"unrelated": distance_of_unrelated(entry, recipe)} if recipe.is_distance_only else {}
+    return {
+        "recipe": recipe.resolve().to_dict(),
+        "recipe_id": recipe.recipe_id,
+        "num_pairs": len(rows),
+        **{name: scored[name] for name in ("f1", "precision", "recall", "ari")},
+        "false_positives_by_kind": scored["false_positives_by_kind"],
+        "recall_by_kind": scored["recall_by_kind"],
+        **unrelated,
+    }
+
+
+def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, float]:
+    """How far the distances of pairs that are no near-duplicates lie from the radius, in standard deviations.
+
+    Small sets show hardly any chance hit; a collection of n documents has n^2 / 2 pairs, and so needs 5 deviations
+    at some thousand documents and 7 at a million.
+    """
+    array = likewise.sketch(entry.texts, recipe).array
+    pairs = entry.pairs[entry.label_of(entry.pairs) == NEGATIVE]
+    distance = likewise.hamming_distance(array[pairs[:, 0]], array[pairs[:, 1]])
+    mean, deviation = float(distance.mean()), float(distance.std())
+    within = recipe.within
+    assert within is not None
+    return {
+        "mean": round(mean, 2),
+        "deviation": round(deviation, 2),
+        "deviations_to_radius": round((mean - within) / deviation, 2),
+        "within_per_million": round(float((distance <= within).mean()) * 1e6, 1),
+    }
+
+
+def grid(entry: LabelledSet) -> list[Features]:
+    """All features to try; `word` only where it differs from `auto` (neighbouring Katakana)."""
+    differs = any(likewise.tokens(text, "word") != likewise.tokens(text, "auto") for text in entry.texts)
+    tokens = [name for name in TOKENS if name != "word" or differs]
+    return [Features(name, shingle, weights) for name in tokens for shingle in SHINGLES for weights in WEIGHTS]
+
+
+def best_of_each(curves: list[Curve]) -> list[Curve]:
+    """The best features of each method and width, in the order of the sweep."""
+    best: dict[tuple[str, int | None], Curve] = {}
+    for curve in curves:
+        key = (curve.method, curve.bits)
+        if key not in best or curve.f1[curve.best] > best[key].f1[best[key].best]:
+            best[key] = curve
+    return list(best.values())
+
+
+def measure(entry: LabelledSet, former: dict[str, object] | None) -> dict[str, object]:
+    """Everything about one set. `former` holds its sweeps, where they are not to be made again."""
+    found: dict[str, object] = {
+        "num_documents": len(entry.ids),
+        "num_positives": entry.num_positives,
+        "naive": {"jaccard": naive(entry, "jaccard"), "simhash": naive(entry, "simhash64")},
+    }
+    if former is None:
+        curves: list[Curve] = []
+        for features in grid(entry):
+            started = time.perf_counter()
+            curves += sweep(entry, features)
+            print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+        found["sweeps"] = [curve.to_dict() for curve in curves]
+        best = []
+        for curve in best_of_each(curves):
+            recipe = recipe_of(curve.method, curve.features, curve.bits, curve.settings[curve.best])
+            best.append({"method": curve.method, "bits": curve.bits, **run(entry, recipe)})
+        found["best"] = best
+    else:
+        found["sweeps"], found["best"] = former["sweeps"], former["best"]
+    found["recipes"] = {name: run(entry, recipe) for name, recipe in RECIPES.items()}
+    return found
+
+
+def facts() -> dict[str, object]:
+    """What the figures depend on besides the sets. Not the machine: the results are the same on every one."""
+    return {
+        "likewise": _native.__version__,
+        "text_version": _native.TEXT_VERSION,
+        "sketch_version": _native.SKETCH_VERSION,
+        "sketch_ids": {name: recipe.sketch_id for name, recipe in RECIPES.items()},
+    }
+
+
+def main() -> None:
+    """Measure the sets that are there, write the results and the page."""
+    parser = argparse.ArgumentParser(description="Quality of every method on the labelled development sets.")
+    names = (*GATING, *OTHERS, LICENCES, BINARIES)
+    parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
+    parser.add_argument("--no-sweep", action="store_true", help="keep the sweeps of the results file")
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "quality.json")
+    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "quality.md")
+    options = parser.parse_args()
+    results = json.loads(options.results.read_text()) if options.results.exists() else {"sets": {}}
+    results |= {"facts": facts(), "skipped": {BINARIES: "bytes are no tokens yet"}}
+    for name in options.set or names:
+        if name == BINARIES:
+            continue
+        if not (SETS / name).is_dir():
+            results["skipped"][name] = "not at ../shared/data"
+            continue
+        print(name, file=sys.stderr, flush=True)
+        if name == LICENCES:
+            results["sets"][name] = quality_licences.measure(SETS / name, RECIPES)
+        else:
+            former = results["sets"].get(name) if options.no_sweep else None
+            results["sets"][name] = measure(load(name), former)
+        options.results.parent.mkdir(parents=True, exist_ok=True)
+        # Innermost objects on one line each: a line a curve.
+        text = json.dumps(results, ensure_ascii=False, indent=1)
+        text = re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text)
+        options.results.write_text(text + "\n", encoding="utf-8")
+    quality_page.write(results, options.page)
+
+
+if __name__ == "__main__":
+    main()

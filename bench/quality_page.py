@@ -1,0 +1,167 @@
+"""The quality page: its tables, between two marks, from the results; its words are written by hand and stay."""
+
+from pathlib import Path
+from typing import Any
+
+from labelled import GATING, OTHERS
+
+BEGIN = "<!-- tables: begin (written by bench/quality.py) -->"
+END = "<!-- tables: end -->"
+METHODS = {
+    "minhash": "MinHash, verified by Jaccard",
+    "simhash-jaccard": "SimHash, verified by Jaccard",
+    "simhash-cosine": "SimHash, verified by cosine",
+    "simhash-distance": "SimHash, distance only",
+}
+# Loss of F1 that the methods may have at their best setting, and untouched.
+AT_BEST = 0.01
+UNTOUCHED = 0.05
+
+Row = dict[str, Any]
+
+
+def write(results: Row, page: Path) -> None:
+    """Put the tables in their place on the page; makes the page where it is absent."""
+    before, after = f"# Quality\n\n{BEGIN}", END
+    if page.exists():
+        text = page.read_text(encoding="utf-8")
+        before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text("\n\n".join([before, *tables(results), after.rstrip()]) + "\n", encoding="utf-8")
+
+
+def tables(results: Row) -> list[str]:
+    """Every table of the page, with its heading."""
+    sets = results["sets"]
+    gating = [name for name in GATING if name in sets]
+    parts: list[str] = []
+    if gating:
+        parts += ["## The four sets that defaults are chosen on", _recipes(sets, gating)]
+        parts += ["### Unrelated pairs and the radius", _unrelated(sets, gating)]
+        parts += ["### One recipe at every threshold", _curves(sets, gating)]
+    for name in (*gating, *(name for name in OTHERS if name in sets)):
+        parts += [f"## {name}", _set(sets[name])]
+    if "license-rules" in sets:
+        parts += ["## license-rules", _licences(sets["license-rules"])]
+    if results["skipped"]:
+        parts += ["## Not measured", "\n".join(f"- {name}: {why}" for name, why in results["skipped"].items())]
+    return parts
+
+
+def bars(entry: Row) -> dict[str, float]:
+    """Least F1 of each method at its best setting: exact Jaccard, naive SimHash, and half of the way between them."""
+    exact, naive = entry["naive"]["jaccard"]["f1"], entry["naive"]["simhash"]["f1"]
+    return {
+        "minhash": exact - AT_BEST,
+        "simhash distance": naive - AT_BEST,
+        "simhash verified": naive + max(exact - naive, 0.0) / 2,
+    }
+
+
+def bar_of(entry: Row, recipe_name: str) -> float:
+    """Least F1 of a recipe that is used untouched."""
+    kind = next(kind for kind in bars(entry) if recipe_name.startswith(kind))
+    return bars(entry)[kind] - UNTOUCHED
+
+
+def _recipes(sets: Row, names: list[str]) -> str:
+    rows = [["F1 (precision / recall)", *names], ["---"] * (len(names) + 1)]
+    for kind, label in (("jaccard", "exact Jaccard, best threshold"), ("simhash", "naive SimHash, best radius")):
+        found = [sets[name]["naive"][kind] for name in names]
+        rows.append([label, *(f"{row['f1']:.3f} @{row['thr']:g} ({row['name']})" for row in found)])
+    for recipe in sets[names[0]]["recipes"]:
+        cells = []
+        for name in names:
+            row = sets[name]["recipes"][recipe]
+            misses = row["f1"] < bar_of(sets[name], recipe)
+            cells.append(f"{row['f1']:.3f} ({row['precision']:.2f} / {row['recall']:.2f})" + (" *" if misses else ""))
+        rows.append([recipe, *cells])
+    note = f"\\* loses more than {UNTOUCHED} against what its method should reach at its best setting."
+    return _table(rows) + "\n\n" + note
+
+
+def _unrelated(sets: Row, names: list[str]) -> str:
+    rows = [["recipe", *names], ["---"] * (len(names) + 1)]
+    for recipe, row in sets[names[0]]["recipes"].items():
+        if "unrelated" in row:
+            found = [sets[name]["recipes"][recipe]["unrelated"] for name in names]
+            rows.append([recipe, *(f"{x['deviations_to_radius']:.1f} ({x['within_per_million']:.0f})" for x in found)])
+    note = (
+        "Standard deviations between the mean distance of negative pairs and the radius; in brackets, negative pairs "
+        "within the radius by distance alone, a million pairs (templates among them)."
+    )
+    return _table(rows) + "\n\n" + note
+
+
+def _curves(sets: Row, names: list[str]) -> str:
+    """F1 of the features of three kinds of recipe, at settings side by side."""
+    wanted = [
+        ("minhash", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
+        ("simhash-cosine", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
+        ("simhash-distance", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+        ("simhash-distance", 3, "none", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+    ]
+    parts = []
+    for method, shingle, weights, bits, settings in wanted:
+        width = f", {bits} bits" if bits else ""
+        parts.append(f"{METHODS[method]}: tokens auto, shingle {shingle}, weights {weights}{width}.")
+        rows = [["set", *settings, "best"], ["---"] * (len(settings) + 2)]
+        for name in names:
+            curve = _find(sets[name]["sweeps"], method, shingle, weights, bits)
+            cells = [f"{curve['f1_at'][setting]:.3f}" if setting in curve["f1_at"] else "" for setting in settings]
+            rows.append([name, *cells, f"{curve['f1']:.3f} @{curve['best']:g}"])
+        parts.append(_table(rows))
+    return "\n\n".join(parts)
+
+
+def _find(sweeps: list[Row], method: str, shingle: int, weights: str, bits: int | None) -> Row:
+    key = (method, "auto", shingle, weights, bits)
+    return next(s for s in sweeps if (s["method"], s["tokens"], s["shingle"], s["weights"], s["bits"]) == key)
+
+
+def _set(entry: Row) -> str:
+    head = ["method", "features", "setting", "F1", "precision", "recall", "ARI"]
+    rows = [head, ["---"] * len(head)]
+    for kind, label in (("jaccard", "exact Jaccard"), ("simhash", "naive SimHash, 64 bits")):
+        row = entry["naive"][kind]
+        features = row["name"].partition("-")[2]
+        rows.append([label, features, f"{row['thr']:g}", *_figures(row["f1"], row["p"], row["r"], row["ari"])])
+    for row in entry["best"]:
+        recipe = row["recipe"]
+        setting = recipe.get("threshold", recipe.get("within"))
+        width = f", {row['bits']} bits" if row["bits"] else ""
+        features = f"{recipe['tokens']} {recipe['shingle']}, {recipe['weights']}"
+        figures = _figures(row["f1"], row["precision"], row["recall"], row["ari"])
+        rows.append([METHODS[row["method"]] + width, features, f"{setting:g}", *figures])
+    for name, row in entry["recipes"].items():
+        figures = _figures(row["f1"], row["precision"], row["recall"], row["ari"])
+        rows.append([f"*{name}*", "", "", *figures])
+    sizes = f"{entry['num_documents']:,} documents, {entry['num_positives']:,} pairs to find."
+    note = "Upright rows are at the best setting for this very set, *slanted* ones untouched."
+    return f"{sizes} {note}\n\n{_table(rows)}"
+
+
+def _licences(entry: Row) -> str:
+    head = ["method", "features", "bits", "answered", "right of all", "right of answered"]
+    rows = [head, ["---"] * len(head)]
+    for row in entry["best"]:
+        features = f"{row['tokens']} {row['shingle']}, {row['weights']}"
+        rows.append([METHODS[row["method"]], features, str(row["bits"] or ""), *_answers(row)])
+    for name, row in entry["recipes"].items():
+        rows.append([f"*{name}*", "", "", *_answers(row)])
+    sizes = (
+        f"{entry['num_queries']:,} queries, {entry['num_references']:,} references; the answer is the most similar one."
+    )
+    return f"{sizes}\n\n{_table(rows)}"
+
+
+def _answers(row: Row) -> list[str]:
+    return [str(row["answered"]), f"{row['recall']:.3f}", f"{row['precision']:.3f}"]
+
+
+def _figures(*figures: float) -> list[str]:
+    return [f"{figure:.3f}" for figure in figures]
+
+
+def _table(rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

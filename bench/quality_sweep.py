@@ -1,0 +1,174 @@
+"""Sweeps: one run of each method at a low threshold or a wide radius, of which every stricter setting is read off."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+import likewise
+from labelled import IGNORED, POSITIVE, LabelledSet
+from likewise.verify import verify_pairs
+
+BITS = (64, 128, 256)
+# Below these nothing is looked at; small sets are measured down to where source code separates.
+LEAST_THRESHOLD = 0.3
+LEAST_THRESHOLD_OF_SMALL = 0.05
+SMALL = 500
+# Widest radius of a sweep, as a share of the bits: unrelated texts differ in half of them.
+WIDEST = 0.40
+# Distance-only runs measure pairs with fewer features than this.
+FEW_FEATURES = 64
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a text is cut into."""
+
+    tokens: str
+    shingle: int
+    weights: str
+
+    def options(self) -> dict[str, object]:
+        """The options of a recipe."""
+        return {"tokens": self.tokens, "shingle": self.shingle, "weights": self.weights}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How good a method is at each setting."""
+
+    method: str
+    features: Features
+    bits: int | None
+    settings: list[float]
+    f1: list[float]
+    precision: list[float]
+    recall: list[float]
+
+    @property
+    def best(self) -> int:
+        """The setting with the best F1: of several the middle one, which a small change of the texts hurts least."""
+        top = np.flatnonzero(np.asarray(self.f1) >= max(self.f1) - 1e-12)
+        return int(top[len(top) // 2])
+
+    def to_dict(self) -> dict[str, object]:
+        """What the results file holds: the best setting, and F1 at thresholds .05 and radii 1/32 of the bits apart."""
+        best = self.best
+        step = max(1, (self.bits or 0) // 32)
+        is_distance = self.method == "simhash-distance"
+        told = [s == 3 or s % step == 0 if is_distance else round(100 * s) % 5 == 0 for s in self.settings]
+        return {
+            "method": self.method,
+            **self.features.options(),
+            "bits": self.bits,
+            "best": self.settings[best],
+            "f1": round(self.f1[best], 4),
+            "precision": round(self.precision[best], 4),
+            "recall": round(self.recall[best], 4),
+            "f1_at": {
+                f"{setting:g}": round(f1, 4)
+                for setting, f1, is_told in zip(self.settings, self.f1, told, strict=True)
+                if is_told
+            },
+        }
+
+
+def recipe_of(method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
+    """The recipe of one point of a curve."""
+    options = features.options()
+    if method == "minhash":
+        return likewise.Recipe.from_options("minhash", threshold=setting, **options)
+    if method == "simhash-distance":
+        return likewise.Recipe.from_options("simhash", within=int(setting), bits=bits, **options)
+    if method == "simhash-cosine":
+        return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
+    # No radius follows from a Jaccard threshold in general; here that of two sets of equal size.
+    options |= {"measure": "jaccard", "within": _radius(bits or 64, _as_cosine(setting))}
+    return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
+
+
+def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
+    """The curves of every method on these features."""
+    least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
+    thresholds = np.round(np.arange(least, 0.96, 0.01), 2)
+    fingerprints = {bits: _fingerprints(entry, features, bits) for bits in BITS}
+
+    pairs, similarity = _measured(entry, recipe_of("minhash", features, None, least))
+    labels = entry.label_of(pairs)
+    yield _curve(entry, "minhash", features, None, thresholds, [labels[similarity >= t] for t in thresholds])
+    for bits in BITS:
+        distance = _distances(fingerprints[bits], pairs)
+        found = [labels[(similarity >= t) & (distance <= _radius(bits, _as_cosine(t)))] for t in thresholds]
+        yield _curve(entry, "simhash-jaccard", features, bits, thresholds, found)
+
+    # The cosine of a pair is above its Jaccard similarity, so that the sweep may begin higher.
+    thresholds = thresholds[thresholds >= _as_cosine(least)]
+    pairs, similarity = _measured(entry, recipe_of("simhash-cosine", features, max(BITS), float(thresholds[0])))
+    labels = entry.label_of(pairs)
+    for bits in BITS:
+        distance = _distances(fingerprints[bits], pairs)
+        found = [labels[(similarity >= t) & (distance <= _radius(bits, t))] for t in thresholds]
+        yield _curve(entry, "simhash-cosine", features, bits, thresholds, found)
+        yield _distance_curve(entry, features, fingerprints[bits], bits)
+
+
+def _distance_curve(entry: LabelledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
+    """Distance-only: pairs within each radius, those with few features measured too, as a run does."""
+    widest = int(WIDEST * bits)
+    pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
+    recipe = recipe_of("simhash-distance", features, bits, widest)
+    few = np.flatnonzero(fingerprints.num_features[pairs].min(axis=1) < FEW_FEATURES)
+    passes = np.ones(len(pairs), bool)
+    passes[few] = verify_pairs(entry.texts, pairs[few], recipe) >= recipe.short_threshold
+    labels = entry.label_of(pairs)
+    settings = np.arange(widest + 1)
+    return _curve(
+        entry, "simhash-distance", features, bits, settings, [labels[passes & (distance <= k)] for k in settings]
+    )
+
+
+def _curve(
+    entry: LabelledSet,
+    method: str,
+    features: Features,
+    bits: int | None,
+    settings: NDArray[np.float64],
+    found: list[NDArray[np.int8]],
+) -> Curve:
+    hits = np.array([(labels == POSITIVE).sum() for labels in found])
+    counted = np.array([(labels != IGNORED).sum() for labels in found])
+    return Curve(
+        method,
+        features,
+        bits,
+        settings.tolist(),
+        (2 * hits / (counted + entry.num_positives)).tolist(),
+        (hits / np.maximum(counted, 1)).tolist(),
+        (hits / entry.num_positives).tolist(),
+    )
+
+
+def _measured(entry: LabelledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    table = likewise.pairs(entry.texts, recipe)
+    rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
+    return rows, table.column("similarity").to_numpy()
+
+
+def _fingerprints(entry: LabelledSet, features: Features, bits: int) -> likewise.Sketches:
+    return likewise.sketch(entry.texts, likewise.Recipe.from_options("simhash", bits=bits, **features.options()))
+
+
+def _distances(fingerprints: likewise.Sketches, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    return likewise.hamming_distance(fingerprints.array[pairs[:, 0]], fingerprints.array[pairs[:, 1]])
+
+
+def _as_cosine(jaccard: float) -> float:
+    """The cosine of two plain sets of equal size with this Jaccard similarity."""
+    return 2 * jaccard / (1 + jaccard)
+
+
+def _radius(bits: int, threshold: float) -> int:
+    radius = likewise.Recipe.simhash(threshold=float(threshold), bits=bits).resolve().within
+    assert radius is not None
+    return radius

@@ -1,0 +1,78 @@
+"""Run a command once: seconds from start to end, the highest anonymous memory of it and its children, a time limit."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK_EVERY_S = 0.02
+
+
+@dataclass(frozen=True)
+class Done:
+    """`failure` is empty where the command ended well."""
+
+    seconds: float
+    peak_bytes: int
+    output: str
+    failure: str
+
+
+def _children(process_id: int) -> list[int]:
+    found = [process_id]
+    for task in Path(f"/proc/{process_id}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += _children(int(child))
+    return found
+
+
+def _anonymous_bytes(process_id: int) -> int:
+    total = 0
+    try:
+        family = _children(process_id)
+        # Pages that forked processes share count once, so their shares are summed; asking for them is slower.
+        file, key = ("status", "RssAnon:") if len(family) == 1 else ("smaps_rollup", "Pss_Anon:")
+        for each in family:
+            for line in Path(f"/proc/{each}/{file}").read_text().splitlines():
+                if line.startswith(key):
+                    total += int(line.split()[1]) * 1024
+    except (OSError, ProcessLookupError):
+        pass  # one of them ended while we looked
+    return total
+
+
+def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None) -> Done:
+    """Run it in its own process group, which is ended as a whole at the limit."""
+    peak = 0
+    finished = threading.Event()
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(env or {})),
+        start_new_session=True,
+    )  # fmt: skip
+
+    def watch() -> None:
+        nonlocal peak
+        while not finished.is_set():
+            peak = max(peak, _anonymous_bytes(process.pid))
+            finished.wait(LOOK_EVERY_S)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    failure = ""
+    try:
+        output, errors = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        failure = f"ended after {limit_s:.0f} s"
+    seconds = time.perf_counter() - start
+    finished.set()
+    watcher.join()
+    if not failure and process.returncode:
+        last = [line for line in errors.splitlines() if line.strip()]
+        failure = last[-1][:300] if last else f"ended with {process.returncode}"
+    return Done(seconds, peak, output, failure)

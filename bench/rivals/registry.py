@@ -1,0 +1,27 @@
+"""The list of rivals, in the order of the tables."""
+
+from rivals import (
+    datasketch_rival,
+    fastsketch_rival,
+    gaoya_rival,
+    rensa_rival,
+    shingles_alone,
+    simhash_pybind_rival,
+    simhash_rival,
+    text_dedup_rival,
+)
+from rivals.protocol import Rival
+
+MODULES = (
+    datasketch_rival, rensa_rival, gaoya_rival, fastsketch_rival, shingles_alone, text_dedup_rival, simhash_rival,
+    simhash_pybind_rival,
+)  # fmt: skip
+RIVALS: tuple[Rival, ...] = tuple(rival for module in MODULES for rival in module.RIVALS)
+
+
+def find(name: str, method: str) -> Rival:
+    """The rival of that name and method."""
+    for rival in RIVALS:
+        if (rival.name, rival.method) == (name, method):
+            return rival
+    raise LookupError(f"no rival {name!r} for {method}; there are {[(r.name, r.method) for r in RIVALS]}")

@@ -1,0 +1,24 @@
+"""No rival: what making the shingles in Python costs alone, so that the rates of those who need it can be judged."""
+
+from collections.abc import Sequence
+
+from rivals.protocol import Rival, shingles
+
+
+def sketch_text(texts: Sequence[str], tokens: str) -> None:
+    """5-grams and nothing else."""
+    for text in texts:
+        shingles(text, tokens, 5)
+
+
+RIVALS = [
+    Rival(
+        name="(shingles in Python, no sketch)",
+        package="numpy",
+        method="minhash",
+        settings="the shingles that datasketch, rensa and FastSketchLSH are given here",
+        verified="",
+        sketch_text=sketch_text,
+        sketch_of="MinHash-128 of 5-grams",
+    )
+]

@@ -1,0 +1,82 @@
+"""The Markdown of the results, and its place in the documentation."""
+
+import re
+from pathlib import Path
+
+METHODS = {"minhash": "MinHash, threshold .8", "simhash": "SimHash, distance <= 3"}
+
+
+def _file_rows(result: dict) -> list[str]:
+    lines = []
+    for corpus in dict.fromkeys(row["corpus"] for row in result["files"]):
+        for method, title in METHODS.items():
+            rows = [row for row in result["files"] if (row["corpus"], row["method"]) == (corpus, method)]
+            if not rows:
+                continue
+            first = rows[0]
+            pairs = next((row["num_pairs_0.8"] for row in rows if "num_pairs_0.8" in row), 0)
+            lines += [
+                "",
+                f"**{corpus}: {first['num_documents']:,} documents, JSONL to kept documents by {title}** "
+                f"({pairs:,} pairs with J >= .8)",
+                "",
+                "| tool | seconds | peak MB | kept | found, J >= .8 | J >= .9 | removed, no match kept at .8 | at .7 "
+                "| verified |",
+                "|---|---|---|---|---|---|---|---|---|",
+            ]
+            for row in rows:
+                name = f"{row['tool']} {row['version']}" if row.get("version") else row["tool"]
+                if "seconds" not in row:
+                    lines.append(f"| {name} | {row['not_run'].replace('|', '/')} | | | | | | | {row['verified']} |")
+                    continue
+                lines.append(
+                    f"| {name} | {row['seconds']:.2f} | {row['peak_anonymous_mb']:,.0f} | {row['num_kept']:,} "
+                    f"| {row['recall_0.8']:.4f} | {row['recall_0.9']:.4f} | {row['num_removed_without_kept_0.8']:,} "
+                    f"| {row['num_removed_without_kept_0.7']:,} | {row['verified']} |"
+                )
+    return lines
+
+
+def _sketch_rows(result: dict) -> list[str]:
+    lines = []
+    for corpus in dict.fromkeys(row["corpus"] for row in result["sketches"]):
+        lines += [
+            "",
+            f"**{corpus}: text to sketch, one thread, MB/s**",
+            "",
+            "| sketch | tool | MB/s |",
+            "|---|---|---|",
+        ]
+        for row in result["sketches"]:
+            if row["corpus"] == corpus:
+                rate = f"{row['mb_per_s']:,.1f}" if "mb_per_s" in row else row["not_run"].replace("|", "/")
+                lines.append(f"| {row['sketch']} | {row['tool']} | {rate} |")
+    return lines
+
+
+def markdown(result: dict) -> str:
+    """The tables, the machine above them, the settings below."""
+    facts = result["machine"]
+    lines = [
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}; "
+        f"medians of {result['repeats']}, every tool once a round; load average at the start "
+        f"{facts['load_average'][0]:.1f}.",
+    ]
+    lines += _sketch_rows(result) + _file_rows(result)
+    settings = {(row["tool"], row["method"]): row["settings"] for row in result["files"]}
+    if settings:
+        lines += ["", "Settings:", ""]
+        lines += [f"- {tool}, {METHODS[method]}: `{text}`" for (tool, method), text in settings.items()]
+    for package, reason in result["not_installed"].items():
+        lines.append(f"- {package} could not be installed: {reason}")
+    return "\n".join(lines) + "\n"
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Put the text between `<!-- name: begin -->` and `<!-- name: end -->`."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    old = page.read_text(encoding="utf-8")
+    if begin not in old or end not in old:
+        raise SystemExit(f"{page} has no markers {begin} ... {end}")
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}{end}", old), encoding="utf-8")

@@ -1,0 +1,97 @@
+"""Arrow columns made of arrays and strings, by their buffers, and rows picked out of columns.
+
+``pyarrow.array`` would ask whether the values are of pandas, and import all of it where it is installed: half a second.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+
+
+def number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return an Arrow array of the same numbers or booleans, without a copy where it can.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Integers, floats, or bool.
+
+    Returns
+    -------
+    pyarrow.Array
+        Of the matching type, no nulls.
+    """
+    import pyarrow as pa
+
+    if values.dtype == np.bool_:
+        bits = np.packbits(values, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+    contiguous = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(contiguous)])
+
+
+def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
+    """Return an Arrow array of string, no nulls; of large_string where they have more than 2 GB.
+
+    Parameters
+    ----------
+    texts : Texts or sequence of str
+        The strings.
+
+    Returns
+    -------
+    pyarrow.Array
+        As many.
+    """
+    import pyarrow as pa
+
+    batch = texts if isinstance(texts, Texts) else Texts.from_list(list(texts))
+    if not len(batch):
+        return pa.nulls(0, pa.string())
+    large = pa.array(batch)
+    if batch.num_bytes >= 2**31:
+        return large
+    _, offset_buffer, data = large.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[large.offset : large.offset + len(large) + 1]
+    # Narrowed by hand: a cast would load all of pyarrow.compute.
+    narrow = (offsets - offsets[0]).astype(np.int32)
+    return pa.StringArray.from_buffers(
+        len(large), pa.py_buffer(narrow), pa.py_buffer(b"") if data is None else data.slice(int(offsets[0]))
+    )
+
+
+def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401
+    """Return an Arrow array of one string, so many times."""
+    return text_column(Texts.from_list([text]).take(np.zeros(num_rows, np.int64)))
+
+
+def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
+    """Return rows of an Arrow array or record batch.
+
+    Parameters
+    ----------
+    data : pyarrow.Array or pyarrow.RecordBatch
+        Of any type.
+    rows : ndarray of shape (n,)
+        Which, rising.
+
+    Returns
+    -------
+    pyarrow.Array or pyarrow.RecordBatch
+        Of the same type.
+    """
+    import pyarrow as pa
+
+    try:
+        return data.take(number_column(rows))
+    except pa.ArrowNotImplementedError:
+        # Views cannot be picked: runs of rows are sliced and joined.
+        breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+        starts, ends = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(rows)]])
+        parts = [data.slice(int(rows[low]), int(high - low)) for low, high in zip(starts, ends, strict=True) if high]
+        join = pa.concat_batches if isinstance(data, pa.RecordBatch) else pa.concat_arrays
+        return join(parts) if parts else data.slice(0, 0)

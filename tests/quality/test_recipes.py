@@ -1,0 +1,69 @@
+"""One recipe a method, on the four sets that defaults are chosen on, against exact Jaccard and naive SimHash.
+
+The bars are those of the sets' own baselines; the scores of the recipes are those of the sets' own scorer.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import likewise
+from tests.quality.test_labelled import best_f1
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real")
+# Low or wide enough that the best setting of every set lies well inside.
+MINHASH = likewise.Recipe.minhash(0.4, tokens="auto", shingle=3, weights="none")
+DISTANCE = likewise.Recipe.simhash(bits=128, within=36, shingle=2, weights="log-count", short_threshold=0.5)
+VERIFIED = likewise.Recipe.simhash(bits=128, threshold=0.6, shingle=2, weights="log-count")
+
+
+def naive(folder):
+    """F1 of exact Jaccard and of naive SimHash, each with the best features at the best setting for the set."""
+    rows = json.loads((folder / "baseline.json").read_text())
+    exact = max(row["f1"] for name, row in rows.items() if name.startswith("jaccard-"))
+    fingerprints = max(row["f1"] for name, row in rows.items() if name.startswith("simhash64"))
+    return exact, fingerprints
+
+
+def found_by(texts, recipe):
+    """Row, row, similarity of each pair of a run; by the distance where that alone decides."""
+    table = likewise.pairs(texts, recipe)
+    return list(zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True))
+
+
+def scored(tmp_path, ids, folder, found):
+    """F1 by the sets' own scorer."""
+    predictions = tmp_path / "predictions.tsv"
+    predictions.write_text("".join(f"{ids[a]}\t{ids[b]}\n" for a, b, _ in found))
+    command = [sys.executable, str(folder.parent / "score.py"), str(folder), str(predictions)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["f1"]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_minhash_at_its_best_threshold_is_as_good_as_exact_jaccard(labelled, tmp_path, name):
+    ids, texts, folder = labelled(name)
+    exact, _ = naive(folder)
+    found = found_by(texts, MINHASH)
+    f1, threshold = best_f1(found, ids, folder)
+    assert f1 >= exact - 0.01
+    # Our reading of the labels is the scorer's.
+    at_best = [pair for pair in found if pair[2] >= threshold]
+    assert scored(tmp_path, ids, folder, at_best) == pytest.approx(f1, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_distance_only_at_its_best_radius_is_as_good_as_naive_simhash(labelled, name):
+    ids, texts, folder = labelled(name)
+    _, fingerprints = naive(folder)
+    assert best_f1(found_by(texts, DISTANCE), ids, folder)[0] >= fingerprints - 0.01
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_verified_simhash_closes_half_of_the_gap_to_exact_jaccard(labelled, name):
+    ids, texts, folder = labelled(name)
+    exact, fingerprints = naive(folder)
+    assert best_f1(found_by(texts, VERIFIED), ids, folder)[0] >= (exact + fingerprints) / 2

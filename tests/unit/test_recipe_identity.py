@@ -1,0 +1,58 @@
+"""A recipe's identity: the hash that the definition spells, and every field that decides counts."""
+
+import hashlib
+
+import pytest
+
+import likewise
+
+# Spelled by hand: fields at their first default (tokens, shingle, seed, num_slots, ...) are left out for ever.
+SPELLED = (
+    '{"bands":18,"measure":"jaccard","method":"minhash","rows":7,"sketch_version":1,'
+    '"text_version":"1/unicode-17.0.0","threshold":0.8,"weights":"none"}'
+)
+SPELLED_SKETCH = (
+    '{"method":"simhash","sketch_version":1,"text_version":"1/unicode-17.0.0","tokens":"char","weights":"log-count"}'
+)
+
+
+def spelled(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def test_ids_are_hashes_of_what_is_not_at_its_first_default():
+    assert likewise.Recipe.minhash(0.8).recipe_id == spelled(SPELLED)
+    assert likewise.Recipe.simhash(within=7, tokens="char").sketch_id == spelled(SPELLED_SKETCH)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tokens": "char"},
+        {"shingle": 4},
+        {"weights": "count"},
+        {"seed": 1},
+        {"num_slots": 256},
+        {"slot_bits": 8},
+        {"scheme": "classical"},
+        {"threshold": 0.81},
+        {"measure": "cosine"},
+        {"bands": 9, "rows": 7},
+        {"bands": 18, "rows": 6},
+        {"keep": "longest"},
+        {"group": "components"},
+    ],
+    ids=str,
+)
+def test_every_field_that_decides_changes_the_id(change):
+    recipe = likewise.Recipe.minhash(0.8).resolve()
+    changed = recipe.replace(**change)
+    assert changed.recipe_id != recipe.recipe_id
+    of_sketch = {"tokens", "shingle", "weights", "seed", "num_slots", "slot_bits", "scheme"}
+    assert (changed.sketch_id != recipe.sketch_id) == (not of_sketch.isdisjoint(change))
+
+
+def test_recall_counts_only_by_the_bands_it_chose():
+    recipe = likewise.Recipe.minhash(0.8)
+    assert recipe.recipe_id == likewise.Recipe.minhash(0.8, bands=18, rows=7, recall=0.5).recipe_id
+    assert recipe.recipe_id != likewise.Recipe.minhash(0.8, recall=0.99).recipe_id
