@@ -1,9 +1,10 @@
 """Make the corpora of the benchmarks under bench/data, each as JSONL (id, text) and Parquet.
 
-    corpus.py [--fetch] [--num-documents N] [--variant plain|templates|chinese|all]
+    corpus.py [--fetch] [--num-documents N] [--variant plain|templates|forms|chinese|all]
 
 plain       N documents of English prose, mean 2.4 kB; 15 % of them are edits of others (planted.tsv says which)
 templates   the same number; half of them come from five templates that are 80 % boilerplate
+forms       the same number; half of them are five forms of 400 words with two words filled in
 chinese     16,000 documents from the labelled set zh-docs-tidb, where ../shared/data is present
 
 The same machine and seed give the same bytes. `facts.json` beside a corpus says what it is made of.
@@ -122,6 +123,30 @@ def templated(texts: list[str], paragraphs: list[str], rng: random.Random) -> tu
     return made, which
 
 
+def forms(texts: list[str], paragraphs: list[str], rng: random.Random) -> tuple[list[str], list[int]]:
+    """Half of the texts replaced by five forms with two words filled in; returns for each its form, -1 for none.
+
+    A filled-in word touches three shingles of three words, so that two pages of one form have a resemblance near
+    (398 - 6) / (398 + 6): distinct documents at .98, and so alike that the buckets of all levels fill up.
+    """
+    blanks = (130, 270)
+    frames = []
+    for _ in range(5):
+        words: list[str] = []
+        while len(words) < 400:
+            words += rng.choice(paragraphs).split()
+        frames.append(words[:400])
+    made, which = list(texts), [-1] * len(texts)
+    for row in rng.sample(range(len(texts)), len(texts) // 2):
+        number = rng.randrange(5)
+        page = list(frames[number])
+        for blank in blanks:
+            page[blank] = f"name{rng.randrange(10**9)}"
+        made[row] = " ".join(page)
+        which[row] = number
+    return made, which
+
+
 def chinese(set_folder: Path, rng: random.Random, num_wanted: int) -> tuple[list[str], int]:
     """Documents of about 700 characters of Chinese prose."""
     seen: set[str] = set()
@@ -175,11 +200,13 @@ def english(variants: set[str], data: Path, num_documents: int, seed: int) -> No
         write("plain", data, made, dict(facts, num_planted=num_planted))
         lines = [f"d{copy:07d}\td{original:07d}\t{rate}" for copy, original, rate in truth]
         (data / "plain.planted.tsv").write_text("copy\toriginal\trate\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    if "templates" in variants:
-        pages, which = templated(made, paragraphs, rng)
-        write("templates", data, pages, dict(facts, num_templates=5))
-        lines = [f"d{row:07d}\t{number}" for row, number in enumerate(which) if number >= 0]
-        (data / "templates.tsv").write_text("id\ttemplate\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    for name, make in (("templates", templated), ("forms", forms)):
+        if name in variants:
+            # Seeded by name, so that one variant does not depend on whether another is made.
+            pages, which = make(made, paragraphs, random.Random(f"{seed} {name}"))
+            write(name, data, pages, dict(facts, num_templates=5))
+            lines = [f"d{row:07d}\t{number}" for row, number in enumerate(which) if number >= 0]
+            (data / f"{name}.tsv").write_text("id\ttemplate\n" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -189,7 +216,7 @@ def main() -> None:
         "--fetch", action="store_true", help="download Debian documentation packages first (about 100 MB)"
     )
     parser.add_argument("--num-documents", type=int, default=100_000)
-    parser.add_argument("--variant", choices=("plain", "templates", "chinese", "all"), default="all")
+    parser.add_argument("--variant", choices=("plain", "templates", "forms", "chinese", "all"), default="all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", type=Path, default=HERE / "data")
     parser.add_argument("--again", action="store_true", help="make them even if they are there")
@@ -197,10 +224,10 @@ def main() -> None:
     options.data.mkdir(parents=True, exist_ok=True)
     if options.fetch:
         carrier.fetch(options.data)
-    wanted = {"plain", "templates", "chinese"} if options.variant == "all" else {options.variant}
+    wanted = {"plain", "templates", "forms", "chinese"} if options.variant == "all" else {options.variant}
     if not options.again:
         wanted = {name for name in wanted if not (options.data / f"{name}.facts.json").exists()}
-    if wanted & {"plain", "templates"}:
+    if wanted & {"plain", "templates", "forms"}:
         english(wanted, options.data, options.num_documents, options.seed)
     if "chinese" in wanted:
         source = HERE.parent.parent / "shared" / "data" / "zh-docs-tidb"

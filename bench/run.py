@@ -39,6 +39,7 @@ KERNELS = {
     "MinHash-128 of auto 3-grams (default)": ("plain", "minhash", ("auto", 3, "none", 0)),
 }
 MINHASH = ["--method", "minhash", "--threshold", "0.8"]
+STRICT = ["--method", "minhash", "--threshold", "0.98"]
 SIMHASH = ["--method", "simhash", "--within", "3"]
 FILES = {
     "JSONL -> kept, MinHash t=.8": ("plain.jsonl", MINHASH),
@@ -52,6 +53,8 @@ FILES = {
     "Chinese, Parquet -> kept, MinHash t=.8": ("chinese.parquet", MINHASH),
     "templates, JSONL -> kept, MinHash t=.8": ("templates.jsonl", MINHASH),
     "templates, JSONL -> kept, SimHash k=3": ("templates.jsonl", SIMHASH),
+    "plain, JSONL -> kept, MinHash t=.98": ("plain.jsonl", STRICT),
+    "forms, JSONL -> kept, MinHash t=.98": ("forms.jsonl", STRICT),
 }
 
 
