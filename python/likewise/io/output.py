@@ -52,8 +52,15 @@ class OutputDirectory:
     def __enter__(self) -> Self:
         check_free(self.path, overwrite=self._overwrite)
         self._created = not self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._claim()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._claim()
+        except KeyboardInterrupt as error:
+            self._release()
+            # Only where nobody else can have begun: after any other failure the directory may be another run's.
+            if self._created:
+                self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(
