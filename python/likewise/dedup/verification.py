@@ -114,7 +114,7 @@ class Verifier:
         """Return exact similarities where they reach the threshold, NaN below it."""
         if not len(later):
             return np.zeros(0)
-        positions = np.unique(np.concatenate([later, earlier]))
+        positions = self._distinct(later, earlier)
         needed = int(self._features[positions].sum(dtype=np.int64)) * _BYTES_A_FEATURE
         if needed > self._budget and len(later) > 1:
             middle = len(later) // 2
@@ -124,6 +124,15 @@ class Verifier:
         self.num_measured += len(later)
         later, earlier = np.ascontiguousarray(later), np.ascontiguousarray(earlier)
         return np.array(self._sets.verify(later, earlier, measure=measure, threshold=threshold, threads=self._threads))
+
+    def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
+        if 8 * len(later) < len(self._order):
+            return np.unique(np.concatenate([later, earlier]))
+        marks = np.zeros(len(self._order), bool)
+        marks[later] = True
+        marks[earlier] = True
+        return np.flatnonzero(marks).astype(np.uint32)
 
     def discard(self, positions: NDArray[np.uint32]) -> None:
         """Forget feature sets that no later pair can ask for."""
