@@ -1,14 +1,18 @@
 """The same recipe for the package and for the oracle, and runs in the oracle's terms."""
 
 import likewise
+from tests.oracle.candidates import radius_for
 from tests.oracle.decide import Recipe as OracleRecipe
 from tests.oracle.decide import Verdict
 from tests.oracle.features import Rules
 
 
 def oracle_recipe(recipe):
-    """The oracle's form of a package recipe, resolved by the package."""
+    """The oracle's form of a package recipe; bands and radius are the oracle's own."""
     resolved = recipe.resolve()
+    within = 3 if recipe.within is None else recipe.within
+    if recipe.method == "simhash" and recipe.within is None and recipe.threshold is not None:
+        within, _ = radius_for(recipe.bits, recipe.threshold, recipe.recall)
     return OracleRecipe(
         method=resolved.method,
         rules=Rules(resolved.tokens, resolved.shingle, resolved.weights, resolved.seed),
@@ -19,7 +23,7 @@ def oracle_recipe(recipe):
         slot_bits=resolved.slot_bits or 16,
         scheme=resolved.scheme or "bucket",
         bits=resolved.bits or 64,
-        within=resolved.within if resolved.within is not None else 3,
+        within=within,
         short_threshold=resolved.short_threshold if resolved.short_threshold is not None else 0.8,
     )
 
