@@ -22,6 +22,7 @@ import quality_licences
 import quality_page
 from labelled import BINARIES, GATING, LICENCES, NEGATIVE, OTHERS, SETS, LabelledSet, load, naive
 from likewise import _native
+from likewise.text import tokens as tokens_of
 from quality_sweep import Curve, Features, recipe_of, sweep
 
 HERE = Path(__file__).parent
@@ -101,7 +102,7 @@ def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[s
 
 def grid(entry: LabelledSet) -> list[Features]:
     """All features to try; `word` only where it differs from `auto` (neighbouring Katakana)."""
-    differs = any(likewise.tokens(text, "word") != likewise.tokens(text, "auto") for text in entry.texts)
+    differs = any(tokens_of(text, "word") != tokens_of(text, "auto") for text in entry.texts)
     tokens = [name for name in TOKENS if name != "word" or differs]
     return [Features(name, shingle, weights) for name in tokens for shingle in SHINGLES for weights in WEIGHTS]
 
