@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
 from likewise.errors import InvalidInput
 from likewise.io.columns import taken_rows
-from likewise.io.source import Job, Piece, ReadRules
+from likewise.io.source import Job, Piece, ReadOnce, ReadRules
 from likewise.io.tables import TableRows
 
 _FILE_MAGIC = b"ARROW1"
@@ -22,7 +21,7 @@ _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 @dataclass(frozen=True)
-class ArrowFile:
+class ArrowFile(ReadOnce):
     """An Arrow IPC file (Feather) or stream.
 
     Parameters
@@ -42,21 +41,12 @@ class ArrowFile:
     num_bytes: int
     rules: ReadRules = field(default_factory=ReadRules)
 
-    @property
-    def can_read_again(self) -> bool:
-        """A single text would cost its whole batch."""
-        return False
-
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
         with self._batches() as (schema, batches, _):
             yield from batch_jobs(
                 TableRows(self.name, self.rules), schema, (batch for batch, _ in batches), piece_bytes, self._share
             )
-
-    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        """Not offered: the run keeps what it needs in its spool."""
-        raise NotImplementedError
 
     def num_rows(self) -> int:
         """Return the rows of the file."""
@@ -167,7 +157,7 @@ class ArrowFile:
 
 
 @dataclass(frozen=True, eq=False)
-class BatchStream:
+class BatchStream(ReadOnce):
     """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
 
     Parameters
@@ -191,20 +181,11 @@ class BatchStream:
         """Not known before the end."""
         return 0
 
-    @property
-    def can_read_again(self) -> bool:
-        """A stream passes once."""
-        return False
-
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Take the batches; the jobs take documents out of parts of them."""
         yield from batch_jobs(
             TableRows(None, self.rules), self.reader.schema, iter(self.reader), piece_bytes, lambda *_: 0
         )
-
-    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        """Not offered: the run keeps what it needs in its spool."""
-        raise NotImplementedError
 
 
 def batch_jobs(

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.columns import taken_rows
-from likewise.io.source import Job, Piece, ReadRules
+from likewise.io.source import Job, Piece, ReadOnce, ReadRules
 from likewise.io.tables import TableRows
 
 # Text decoded at once; a row group may hold gigabytes.
@@ -23,7 +22,7 @@ _ROW_GROUP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class ParquetFile:
+class ParquetFile(ReadOnce):
     """A Parquet file with a column of texts.
 
     Parameters
@@ -42,11 +41,6 @@ class ParquetFile:
     name: str
     num_bytes: int
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @property
-    def can_read_again(self) -> bool:
-        """A single text would cost its whole row group."""
-        return False
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Return the row groups."""
@@ -81,10 +75,6 @@ class ParquetFile:
         """Return the rows of the file."""
         with self._open() as file:
             return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
-
-    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
-        """Not offered: the run keeps what it needs in its spool."""
-        raise NotImplementedError
 
     def write_kept(
         self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int

@@ -140,6 +140,19 @@ class Source(Protocol):
         """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""
 
 
+class ReadOnce:
+    """A source of which a single text would cost a whole batch, or that passes only once."""
+
+    @property
+    def can_read_again(self) -> bool:
+        """No: the run spools what it may need."""
+        return False
+
+    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
+        """Refuse: a run asks its spool instead."""
+        raise AssertionError(f"{type(self).__name__} cannot be read again")
+
+
 def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol
     """Return native data as an array of this type, without a copy where it is one."""
     return np.asarray(data).astype(dtype, copy=False)
