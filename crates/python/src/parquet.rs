@@ -38,11 +38,7 @@ impl ParquetJoin {
         let file = Input::<u8>::take("file", file)?;
         let bytes = file.values();
         let range = run_short(py, |_| {
-            self.join
-                .lock()
-                .map_err(broken)?
-                .add(bytes)
-                .map_err(failed)
+            self.join.lock().map_err(broken)?.add(bytes).map_err(failed)
         })?;
         Ok((range.start, range.end))
     }

@@ -14,8 +14,8 @@ from likewise.io.parquet_kept import Batches, KeptRows, KeptTexts, write_parquet
 from likewise.io.source import Job, Piece, ReadOnce, ReadRules
 from likewise.io.tables import TableRows
 
-# Text decoded at once; a row group may hold gigabytes.
-_BATCH_BYTES = 4 << 20
+# Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
+_BATCH_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
