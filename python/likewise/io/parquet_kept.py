@@ -20,7 +20,7 @@ from likewise.errors import InvalidInput
 from likewise.io.columns import taken_rows, text_column
 
 # Kept rows are gathered up to here before they become a row group.
-ROW_GROUP_BYTES = 64 << 20
+ROW_GROUP_BYTES = 32 << 20
 # Decoded at once. Batches of other columns than the text hold more rows than it alone would allow.
 _BATCH_BYTES = 16 << 20
 # What row groups in work may hold on all threads together, decoded and encoded.
