@@ -24,18 +24,27 @@ _OPTIONS = {
     "tokens": click.option(
         "--tokens",
         type=click.Choice(["auto", "word", "char"]),
-        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto]",
+        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto; "
+        "simhash by distance alone, no shingle named: char]",
     ),
     "shingle": click.option(
-        "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 3]"
+        "--shingle",
+        type=int,
+        metavar="N",
+        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 7; simhash: 2, of char 5]",
     ),
     "weights": click.option(
         "--weights",
         type=click.Choice(["none", "count", "log-count"]),
-        help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
+        help="Weight of a feature by its occurrences.  [default: none; char or simhash: log-count]",
     ),
     "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
-    "bits": click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
+    "bits": click.option(
+        "--bits",
+        type=int,
+        metavar="N",
+        help="SimHash: width, 32 to 256.  [default: 128; 64 if --within is 10 or less]",
+    ),
     "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
     "slot_bits": click.option(
         "--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"
@@ -47,10 +56,15 @@ _OPTIONS = {
         "--threshold",
         type=float,
         metavar="T",
-        help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
+        help="Least similarity of a match, above 0 up to 1.  [default: 0.55, of char 0.7; simhash: distance "
+        "alone, with --measure cosine 0.8, of char 0.85; with another shingle, weights or measure: 0.8]",
     ),
     "within": click.option(
-        "--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
+        "--within",
+        type=int,
+        metavar="K",
+        help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
+        "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
     ),
     "measure": click.option(
         "--measure",
