@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -168,7 +168,21 @@ _DECISION = ("keep", "group")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
-_PLAN = ("method", "bits", "num_slots", "slot_bits", "threshold", "within", "measure", "recall", "bands", "rows")
+_PLAN = (
+    "method",
+    "tokens",
+    "shingle",
+    "weights",
+    "bits",
+    "num_slots",
+    "slot_bits",
+    "threshold",
+    "within",
+    "measure",
+    "recall",
+    "bands",
+    "rows",
+)
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
@@ -256,6 +270,16 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
         max_unpack_ratio=options.pop("max_unpack_ratio"),
     )
+
+
+def recipe_line(recipe: Mapping[str, Any]) -> str:
+    """Return in one line what a resolved recipe, given as its fields, searches and over which features."""
+    if recipe["method"] == "minhash":
+        search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits in {recipe['bands']} bands of "
+        search += str(recipe["rows"])
+    else:
+        search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
+    return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"
 
 
 def parse_size(name: str, text: str) -> int:
