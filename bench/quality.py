@@ -30,24 +30,24 @@ TOKENS = ("auto", "word", "char")
 SHINGLES = (1, 2, 3, 4, 5)
 WEIGHTS = ("none", "log-count", "count")
 
-# What a user gets by naming a method and nothing else, and what stands beside it; compared on every set, untouched.
+# What a user gets by naming a method, or a kind of token, and nothing else, and what stands beside it; compared on
+# every set, untouched.
 RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(),
+    "minhash, characters": likewise.Recipe.minhash(tokens="char"),
     "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
-    "minhash 0.55": likewise.Recipe.minhash(0.55, shingle=3, weights="none"),
     "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
     "simhash distance, defaults": likewise.Recipe.simhash(),
-    "simhash distance, 64 bits within 3": likewise.Recipe.simhash(
+    "simhash distance, words": likewise.Recipe.simhash(tokens="auto"),
+    "simhash distance, within 3": likewise.Recipe.simhash(within=3),
+    "simhash distance, within 3, threes": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="log-count", within=3, short_threshold=0.8
     ),
     "simhash distance, 128 bits within 20": likewise.Recipe.simhash(
         bits=128, shingle=2, weights="log-count", within=20, short_threshold=0.5
     ),
-    "simhash distance, 128 bits within 24": likewise.Recipe.simhash(
-        bits=128, shingle=2, weights="log-count", within=24, short_threshold=0.5
-    ),
-    "simhash distance, 128 bits within 15, single words": likewise.Recipe.simhash(
-        bits=128, shingle=1, weights="log-count", within=15, short_threshold=0.8
+    "simhash distance, 128 bits within 16, single words": likewise.Recipe.simhash(
+        bits=128, shingle=1, weights="log-count", within=16, short_threshold=0.8
     ),
     "simhash distance, 64 bits within 10, five characters": likewise.Recipe.simhash(
         bits=64, tokens="char", shingle=5, weights="log-count", within=10, short_threshold=0.8
@@ -55,11 +55,9 @@ RECIPES = {
     "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
     ),
-    "simhash verified, defaults at 0.8": likewise.Recipe.simhash(threshold=0.8),
+    "simhash verified, defaults": likewise.Recipe.simhash(measure="cosine"),
+    "simhash verified, characters": likewise.Recipe.simhash(measure="cosine", tokens="char"),
     "simhash verified, 64 bits at 0.9": likewise.Recipe.simhash(bits=64, shingle=3, weights="log-count", threshold=0.9),
-    "simhash verified, 128 bits at 0.8": likewise.Recipe.simhash(
-        bits=128, shingle=2, weights="log-count", threshold=0.8
-    ),
 }
 
 

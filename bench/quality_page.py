@@ -96,26 +96,26 @@ def _unrelated(sets: Row, names: list[str]) -> str:
 def _curves(sets: Row, names: list[str]) -> str:
     """F1 of the features of three kinds of recipe, at settings side by side."""
     wanted = [
-        ("minhash", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
-        ("simhash-cosine", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
-        ("simhash-distance", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
-        ("simhash-distance", 3, "none", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+        ("minhash", "auto", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
+        ("simhash-cosine", "auto", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
+        ("simhash-distance", "char", 5, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+        ("simhash-distance", "auto", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
     ]
     parts = []
-    for method, shingle, weights, bits, settings in wanted:
+    for method, tokens, shingle, weights, bits, settings in wanted:
         width = f", {bits} bits" if bits else ""
-        parts.append(f"{METHODS[method]}: tokens auto, shingle {shingle}, weights {weights}{width}.")
+        parts.append(f"{METHODS[method]}: tokens {tokens}, shingle {shingle}, weights {weights}{width}.")
         rows = [["set", *settings, "best"], ["---"] * (len(settings) + 2)]
         for name in names:
-            curve = _find(sets[name]["sweeps"], method, shingle, weights, bits)
+            curve = _find(sets[name]["sweeps"], method, tokens, shingle, weights, bits)
             cells = [f"{curve['f1_at'][setting]:.3f}" if setting in curve["f1_at"] else "" for setting in settings]
             rows.append([name, *cells, f"{curve['f1']:.3f} @{curve['best']:g}"])
         parts.append(_table(rows))
     return "\n\n".join(parts)
 
 
-def _find(sweeps: list[Row], method: str, shingle: int, weights: str, bits: int | None) -> Row:
-    key = (method, "auto", shingle, weights, bits)
+def _find(sweeps: list[Row], method: str, tokens: str, shingle: int, weights: str, bits: int | None) -> Row:
+    key = (method, tokens, shingle, weights, bits)
     return next(s for s in sweeps if (s["method"], s["tokens"], s["shingle"], s["weights"], s["bits"]) == key)
 
 
