@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
+import quality_chance
 import quality_licences
 import quality_page
 from labelled import BINARIES, GATING, LICENCES, NEGATIVE, OTHERS, SETS, LabelledSet, load, naive
@@ -39,8 +40,8 @@ RECIPES = {
     "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
     "simhash distance, defaults": likewise.Recipe.simhash(),
     "simhash distance, words": likewise.Recipe.simhash(tokens="auto"),
-    "simhash distance, within 3": likewise.Recipe.simhash(within=3),
-    "simhash distance, within 3, threes": likewise.Recipe.simhash(
+    "simhash distance, textbook (within 3)": likewise.Recipe.simhash(within=3),
+    "simhash distance, 64 bits within 3, threes": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="log-count", within=3, short_threshold=0.8
     ),
     "simhash distance, 128 bits within 20": likewise.Recipe.simhash(
@@ -150,6 +151,14 @@ def facts() -> dict[str, object]:
     }
 
 
+def write_results(results: dict[str, object], path: Path) -> None:
+    """Write the results as JSON, innermost objects on one line each: a line a curve."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, ensure_ascii=False, indent=1)
+    text = re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure the sets that are there, write the results and the page."""
     parser = argparse.ArgumentParser(description="Quality of every method on the labelled development sets.")
@@ -173,11 +182,11 @@ def main() -> None:
         else:
             former = results["sets"].get(name) if options.no_sweep else None
             results["sets"][name] = measure(load(name), former)
-        options.results.parent.mkdir(parents=True, exist_ok=True)
-        # Innermost objects on one line each: a line a curve.
-        text = json.dumps(results, ensure_ascii=False, indent=1)
-        text = re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text)
-        options.results.write_text(text + "\n", encoding="utf-8")
+        write_results(results, options.results)
+    # Only where the corpora of `make bench` are; the sets named by --set leave it as it is.
+    if chance := [] if options.set else quality_chance.measure(HERE / "data", RECIPES):
+        results["chance"] = chance
+        write_results(results, options.results)
     quality_page.write(results, options.page)
 
 

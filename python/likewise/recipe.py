@@ -177,9 +177,9 @@ class Recipe:
         measured, by weighted cosine unless `measure` says otherwise; the features are then pairs of words (or of single
         characters) and the radius follows from threshold and recall unless `within` is given.
 
-        `bits` are 64 where `within` is 10 or less. Other widths from 96 on have the same share of their bits as radius;
-        of `tokens` "auto" (also where a shingle is named) or "word" it is 24 of 128. Narrower ones, and a shingle or
-        weights other than those of the kind of token, have 3 of 64.
+        Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
+        from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
+        "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
 
         Returns
         -------
@@ -197,7 +197,7 @@ class Recipe:
         """
         measure = default_measure(threshold) if measure is None else measure
         alone = measure == "hamming"
-        tokens = default_tokens(measure, shingle) if tokens is None else tokens
+        tokens = default_tokens(measure, within, shingle) if tokens is None else tokens
         features = features_of("simhash", tokens, shingle, weights)
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":

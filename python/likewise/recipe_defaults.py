@@ -13,8 +13,8 @@ from likewise.recipe_check import TOKENS, check_choice, check_integer
 _STRICT_THRESHOLD = 0.8
 _STRICT_WITHIN_64_BITS = 3
 _BITS = 128
-# Unrelated texts lie some 30 of 64 bits apart, a standard deviation being 4: within 10 a million such pairs hold a hit
-# by chance, which is too many to be a default; and a wider radius needs more bits in any case.
+# Unrelated texts lie some 30 of 64 bits apart, a standard deviation being 4: within 10, over characters, a million such
+# pairs hold a hit by chance, which is too many to be a default; and a wider radius needs more bits in any case.
 _LEAST_BITS_OF_CHOICE = 96
 _WIDEST_OF_64_BITS = 10
 
@@ -83,17 +83,20 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     return FeatureChoice(*named, chosen.measure, _STRICT_THRESHOLD)
 
 
-def default_tokens(measure: str, shingle: int | None) -> str:
-    """Return the tokens of a SimHash recipe that names none.
+def default_tokens(measure: str, within: int | None, shingle: int | None) -> str:
+    """Return the tokens of a SimHash recipe that names none: characters where it names nothing at all.
 
     Distances alone tell best over characters: a text has many more of them than words, so that few are under the 64
-    features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; and
-    who names a shingle means words.
+    features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; so do
+    small radii; and who names a shingle means words.
     """
-    return "char" if measure == "hamming" and shingle is None else "auto"
+    return "char" if measure == "hamming" and shingle is None and not _is_textbook(within) else "auto"
 
 
 def default_bits(within: int | None) -> int:
-    """Return the width of a fingerprint: 128, but 64 where a radius is named that 64 bits bear (up to 10)."""
-    is_small = within is not None and check_integer("within", within, 0, 256) <= _WIDEST_OF_64_BITS
-    return 64 if is_small else _BITS
+    """Return the width of a fingerprint that names none: 64 where a radius is named that they bear, else 128."""
+    return 64 if _is_textbook(within) else _BITS
+
+
+def _is_textbook(within: int | None) -> bool:
+    return within is not None and check_integer("within", within, 0, 256) <= _WIDEST_OF_64_BITS

@@ -21,8 +21,9 @@ SPELLED = {
         Simhash(within=24, bits=128, tokens="word", shingle=2, weights="log-count"),
     ),
     "distance, a shingle": (Simhash(shingle=2), Simhash(within=24, bits=128, tokens="auto", shingle=2)),
-    "textbook": (Simhash(within=3), Simhash(within=3, bits=64, tokens="char", shingle=5, weights="log-count")),
-    "wide": (Simhash(within=11), Simhash(within=11, bits=128)),
+    "textbook": (Simhash(within=3), Simhash(within=3, bits=64, tokens="auto", shingle=2, weights="log-count")),
+    "textbook, widest": (Simhash(within=10), Simhash(within=10, bits=64, tokens="auto", shingle=2)),
+    "wider": (Simhash(within=11), Simhash(within=11, bits=128, tokens="char", shingle=5)),
     "verified": (
         Simhash(measure="cosine"),
         Simhash(threshold=0.8, bits=128, tokens="auto", shingle=2, weights="log-count", recall=0.95),

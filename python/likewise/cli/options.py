@@ -25,7 +25,7 @@ _OPTIONS = {
         "--tokens",
         type=click.Choice(["auto", "word", "char"]),
         help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto; "
-        "simhash by distance alone, no shingle named: char]",
+        "simhash by distance alone: char, but where --within up to 10 or --shingle is named]",
     ),
     "shingle": click.option(
         "--shingle",
