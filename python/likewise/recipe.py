@@ -121,7 +121,7 @@ class Recipe:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
         Parameters are those of :class:`Recipe`. Where nothing is said: words (or single characters) in threes, weights
-        none, Jaccard threshold 0.55; of `tokens` "char" sevens, log-count, 0.7. With another shingle, weights or
+        none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
         measure the threshold is 0.8. Where `keep` is None it is ``longest`` for containment, else ``first``.
 
         Returns

@@ -62,7 +62,7 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "auto": _OF_WORDS,
     "word": _OF_WORDS,
     "char": {
-        "minhash": FeatureChoice(7, "log-count", "jaccard", 0.7),
+        "minhash": FeatureChoice(9, "none", "jaccard", 0.7),
         "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
     },
 }

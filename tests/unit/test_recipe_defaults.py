@@ -8,7 +8,7 @@ Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 SPELLED = {
     "minhash": (Minhash(), Minhash(0.55, tokens="auto", shingle=3, weights="none", num_slots=128, recall=0.95)),
     "minhash, words": (Minhash(tokens="word"), Minhash(0.55, tokens="word", shingle=3, weights="none")),
-    "minhash, characters": (Minhash(tokens="char"), Minhash(0.7, tokens="char", shingle=7, weights="log-count")),
+    "minhash, characters": (Minhash(tokens="char"), Minhash(0.7, tokens="char", shingle=9, weights="none")),
     "minhash by threshold": (Minhash(threshold=0.8), Minhash(0.8, shingle=3, weights="none")),
     "distance": (
         Simhash(),

@@ -31,12 +31,12 @@ _OPTIONS = {
         "--shingle",
         type=int,
         metavar="N",
-        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 7; simhash: 2, of char 5]",
+        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 9; simhash: 2, of char 5]",
     ),
     "weights": click.option(
         "--weights",
         type=click.Choice(["none", "count", "log-count"]),
-        help="Weight of a feature by its occurrences.  [default: none; char or simhash: log-count]",
+        help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
     ),
     "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
     "bits": click.option(
