@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from likewise import _native
 from likewise.measures import Measures, measure
 from likewise.recipe import Recipe
+from likewise.text import normalize
 
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
 _UNITS = re.compile(
@@ -93,7 +94,8 @@ def compare(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
     """
     recipe = (recipe or Recipe.minhash()).resolve()
     measures = measure(a, b, recipe)
-    return Comparison(measures, _matches(measures, recipe), recipe, _align(a, b))
+    is_match = normalize(a) == normalize(b) if recipe.method == "exact" else _matches(measures, recipe)
+    return Comparison(measures, is_match, recipe, _align(a, b))
 
 
 def _matches(measures: Measures, recipe: Recipe) -> bool:

@@ -18,12 +18,13 @@ from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_j
 class Recipe:
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
-    Make one with :meth:`minhash` or :meth:`simhash`; fields that a method does not use are None.
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`shingles` or :meth:`exact`; fields that a method does not use
+    are None, or at a default that does not act.
 
     Parameters
     ----------
-    method : {"minhash", "simhash"}
-        The sketch.
+    method : {"minhash", "simhash", "shingles", "exact"}
+        The sketch; full shingle sets; or equal normalised texts.
     tokens : {"auto", "word", "char"}
         How text is cut. ``auto`` takes words in spaced scripts and single characters elsewhere.
     shingle : int
@@ -42,8 +43,9 @@ class Recipe:
         Least similarity of a match, above 0 and up to 1; None in a distance-only run.
     within : int, optional
         Greatest Hamming distance of a candidate (SimHash).
-    measure : {"jaccard", "containment", "cosine", "hamming"}
-        What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone.
+    measure : {"jaccard", "containment", "cosine", "hamming", "equality"}
+        What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
+        ``equality`` that of the normalised texts (method exact).
     recall : float, optional
         Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
     short_threshold : float, optional
@@ -219,6 +221,47 @@ class Recipe:
         )
 
     @classmethod
+    def shingles(
+        cls,
+        threshold: float | None = None,
+        *,
+        tokens: str = "auto",
+        shingle: int | None = None,
+        weights: str | None = None,
+        seed: int = 0,
+        measure: str = "jaccard",
+        keep: str | None = None,
+        group: str = "leaders",
+    ) -> Self:
+        """Make a recipe that finds every pair at or above the threshold, by the full feature sets.
+
+        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched and nothing
+        missed: the recall is 1.
+
+        Examples
+        --------
+        >>> Recipe.shingles(0.8).stated_recall
+        1.0
+        """
+        features = features_of("shingles", tokens, shingle, weights)
+        return cls(
+            method="shingles",
+            tokens=tokens,
+            shingle=features.shingle,
+            weights=features.weights,
+            seed=seed,
+            threshold=features.threshold(measure) if threshold is None else threshold,
+            measure=measure,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def exact(cls, *, keep: str = "first") -> Self:
+        """Make a recipe for which two documents match if their normalised texts are equal."""
+        return cls(method="exact", measure="equality", keep=keep)
+
+    @classmethod
     def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
         """Make a recipe of `method` from the options named, the rest at their defaults.
 
@@ -232,7 +275,8 @@ class Recipe:
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
                 raise InvalidParameter(name, f"{name} does not act with method {method}")
-        return cls.minhash(**options) if method == "minhash" else cls.simhash(**options)
+        make = {"minhash": cls.minhash, "simhash": cls.simhash, "shingles": cls.shingles, "exact": cls.exact}
+        return make[method](**options)
 
     @property
     def is_distance_only(self) -> bool:
@@ -241,7 +285,7 @@ class Recipe:
 
     @property
     def num_words(self) -> int:
-        """64-bit words of a fingerprint; 0 for MinHash."""
+        """64-bit words of a fingerprint; 0 where there is none."""
         return 0 if self.bits is None else -(-self.bits // 64)
 
     @property
@@ -258,6 +302,8 @@ class Recipe:
     @property
     def stated_recall(self) -> float | None:
         """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
+        if self.method in ("shingles", "exact"):
+            return 1.0
         resolved = self.resolve()
         if self.method == "minhash":
             if self.measure != "jaccard":
@@ -282,6 +328,8 @@ class Recipe:
         InvalidParameter
             If no bands reach the recall at this threshold.
         """
+        if self.method in ("shingles", "exact"):
+            return self
         if self.method == "minhash":
             if self.bands is not None:
                 return self
@@ -313,7 +361,8 @@ class Recipe:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields that this method uses, by name."""
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+        used = ("method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version")
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -333,7 +382,7 @@ class Recipe:
                 "recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}"
             )
         if "method" not in fields:
-            raise InvalidParameter("method", "the recipe names no method; it must be minhash or simhash")
+            raise InvalidParameter("method", f"the recipe names no method; it must be one of {', '.join(FIELDS_OF_METHOD)}")
         versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
         differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
         if differing:

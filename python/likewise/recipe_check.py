@@ -10,8 +10,11 @@ _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold"),
+    "shingles": (*_FEATURE_FIELDS, "threshold", "measure", "keep", "group"),
+    "exact": ("keep",),
 }
-MEASURES = ("jaccard", "containment", "cosine", "hamming")
+# `equality` of normalised texts is measured by method exact alone.
+MEASURES = ("jaccard", "containment", "cosine", "hamming", "equality")
 TOKENS = ("auto", "word", "char")
 WEIGHTS = ("none", "count", "log-count")
 SCHEMES = ("bucket", "classical")
@@ -81,10 +84,9 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         if checked[name] is not None:
             checked[name] = check(name, checked[name])
     keep_criteria(checked["keep"])
-    if method == "minhash":
-        _check_minhash(checked)
-    else:
-        _check_simhash(checked)
+    if (checked["measure"] == "equality") != (method == "exact"):
+        raise InvalidParameter("measure", "equality is what method exact measures, and all that it does")
+    _CHECK_OF_METHOD[method](checked)
     return checked
 
 
@@ -134,6 +136,29 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
     if fields["recall"] is None:
         fields["recall"] = 0.95
+
+
+def _check_shingles(fields: dict[str, Any]) -> None:
+    if fields["threshold"] is None:
+        raise InvalidParameter("threshold", "method shingles needs threshold")
+    if fields["recall"] is not None:
+        raise InvalidParameter("recall", "recall does not act with method shingles, which finds every pair")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+
+
+def _check_exact(fields: dict[str, Any]) -> None:
+    for name in ("threshold", "recall"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"{name} does not act with method exact")
+
+
+_CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "minhash": _check_minhash,
+    "simhash": _check_simhash,
+    "shingles": _check_shingles,
+    "exact": _check_exact,
+}
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:

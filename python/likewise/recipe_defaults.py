@@ -56,6 +56,7 @@ class FeatureChoice:
 
 _OF_WORDS = {
     "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
+    "shingles": FeatureChoice(3, "none", "jaccard", 0.55),
     "simhash": FeatureChoice(2, "log-count", "cosine", 0.8, 6),
 }
 _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
@@ -63,6 +64,7 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "word": _OF_WORDS,
     "char": {
         "minhash": FeatureChoice(9, "none", "jaccard", 0.7),
+        "shingles": FeatureChoice(9, "none", "jaccard", 0.7),
         "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
     },
 }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.recipe import Recipe
 from likewise.text import as_texts
 from likewise.threads import num_threads
@@ -163,6 +163,8 @@ def sketch(
     ------
     InvalidInput
         If an entry is no text.
+    InvalidParameter
+        If the method makes no sketches.
 
     Examples
     --------
@@ -171,6 +173,7 @@ def sketch(
     (2,)
     """
     recipe = recipe or Recipe.minhash()
+    check_has_sketch(recipe)
     batch = sketch_texts(as_texts(texts, text_field), recipe, sets=False, threads=num_threads(threads))
     return Sketches(
         shaped(np.asarray(batch.sketches), recipe),
@@ -180,9 +183,29 @@ def sketch(
     )
 
 
-def sketch_texts(texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int) -> _native.SketchBatch:
-    """Return the native sketches of a batch, with digests of the feature sets if `sets`."""
+def check_has_sketch(recipe: Recipe) -> None:
+    """Raise InvalidParameter if the method makes no sketch of a fixed size."""
+    if recipe.method in ("shingles", "exact"):
+        raise InvalidParameter(
+            "method",
+            f"method {recipe.method} makes no sketches; use minhash or simhash, or a sample of the sets (likewise.sets)",
+        )
+
+
+def sketch_texts(
+    texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int, rarity: _native.Rarity | None = None
+) -> _native.SketchBatch:
+    """Return the native sketches of a batch, with digests of the feature sets if `sets`.
+
+    For method shingles there are no sketches, but the documents of each feature are counted in `rarity`; for method
+    exact the digests are those of the normalised texts.
+    """
+    if recipe.method == "exact":
+        return _native.digest_texts(texts, threads=threads)
     rules = recipe.feature_rules
+    if recipe.method == "shingles":
+        assert rarity is not None
+        return _native.count_sets(texts, rules, rarity, threads=threads)
     if recipe.method == "simhash":
         assert recipe.bits is not None
         return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)

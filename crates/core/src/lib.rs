@@ -1,6 +1,6 @@
 //! The algorithms of Likewise, from text to groups.
 //!
-//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates -> verify -> groups.
+//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`hamming`, `bands`, `sets`) -> verify -> groups.
 //! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
 //! decides a result is written down in `docs/reference/definitions.md`.
@@ -27,6 +27,8 @@ pub mod sketch;
 pub mod hamming;
 
 pub mod bands;
+
+pub mod sets;
 
 pub mod verify;
 

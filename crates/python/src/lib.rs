@@ -13,6 +13,7 @@ mod hamming;
 mod jsonl;
 mod packed;
 mod parquet;
+mod sets;
 mod sketch;
 mod texts;
 mod verify;
@@ -48,8 +49,11 @@ mod _native {
     #[pymodule_export]
     use super::parquet::ParquetJoin;
     #[pymodule_export]
+    use super::sets::{PrefixJoin, Rarity};
+    #[pymodule_export]
     use super::sketch::{
-        SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,
+        SketchBatch, count_sets, digest_texts, minhash_features, simhash_features, sketch_minhash,
+        sketch_simhash,
     };
     #[pymodule_export]
     use super::texts::Texts;

@@ -108,10 +108,31 @@ class DistanceSearch:
         return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later))
 
 
+class NoSearch:
+    """No candidates: what matches has collapsed already (method exact)."""
+
+    num_capped = 0
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def candidates(self, *_: object) -> Candidates:
+        """Return no pairs."""
+        nothing = np.zeros(0, np.uint32)
+        return Candidates(nothing, nothing, None, 0)
+
+
 def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> Any:  # noqa: ANN401
-    """Return the search of a resolved recipe: :class:`BandSearch` or :class:`DistanceSearch`."""
-    search = BandSearch if recipe.method == "minhash" else DistanceSearch
-    return search(documents, collapsed, recipe, threads)
+    """Return the search of a resolved recipe: it has `candidates` and `num_capped`."""
+    from likewise.dedup.prefix_search import PrefixSearch
+
+    searches: dict[str, Any] = {
+        "minhash": BandSearch,
+        "simhash": DistanceSearch,
+        "shingles": PrefixSearch,
+        "exact": NoSearch,
+    }
+    return searches[recipe.method](documents, collapsed, recipe, threads)
 
 
 def ranges_of_candidates(

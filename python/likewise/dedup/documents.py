@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
+from likewise._native import Rarity, Texts
 from likewise.errors import InvalidInput
 from likewise.io.columns import text_column
 from likewise.io.evidence import Places
@@ -66,6 +66,8 @@ class Documents:
         Texts put aside.
     spooled : list of SpooledPiece
         What is in it.
+    rarity : Rarity, optional
+        How many documents hold each feature, for method shingles.
     """
 
     sources: Sequence[Source]
@@ -85,6 +87,7 @@ class Documents:
     num_blank: int
     spool: Spool | None
     spooled: list[SpooledPiece]
+    rarity: Rarity | None = None
 
     def __len__(self) -> int:
         return len(self.shapes)

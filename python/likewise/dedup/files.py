@@ -28,7 +28,7 @@ from likewise.io.parquet_kept import KeptTexts
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
-from likewise.sketch import Sketches, shaped
+from likewise.sketch import Sketches, check_has_sketch, shaped
 
 OUTPUTS = ("kept", "evidence")
 
@@ -250,6 +250,7 @@ def sketch_files(
         In input order.
     """
     recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
+    check_has_sketch(recipe)
     timing = Timing()
     with (
         _found(inputs, recipe, run, None) as found,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
+from likewise._native import Rarity, Texts
 from likewise.dedup.documents import Documents, SpooledPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, LikewiseError
@@ -26,6 +26,7 @@ from likewise.sketch import sketch_texts
 PIECE_BYTES = 4 << 20
 # Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
 JOBS_A_THREAD = 3
+_STREAM_BYTES = 64 << 20
 ON_ERROR = ("fail", "skip", "keep")
 
 
@@ -67,8 +68,17 @@ class _Part:
 class _Worker:
     """Reads and sketches one piece at a time; called from several threads at once."""
 
-    def __init__(self, recipe: Recipe, rules: IngestRules, spool: Spool | None, timing: Timing, threads: int) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        rules: IngestRules,
+        spool: Spool | None,
+        rarity: Rarity | None,
+        timing: Timing,
+        threads: int,
+    ) -> None:
         self._recipe = recipe
+        self._rarity = rarity
         self._rules = rules
         self._spool = spool
         self._timing = timing
@@ -87,7 +97,7 @@ class _Worker:
 
     def _part(self, source: Source, piece: Piece) -> _Part:
         began = time.perf_counter()
-        batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads)
+        batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
         num_features = np.asarray(batch.num_features)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
         seconds = time.perf_counter() - began
@@ -161,13 +171,16 @@ def ingest(
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     spooling = rules.needs_texts and any(not source.can_read_again for source in sources)
     spool = Spool(work / "texts.spool") if spooling else None
-    columns = _Columns(sources, spool, rules)
+    # What a stream holds is not known beforehand.
+    num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
+    rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
+    columns = _Columns(sources, spool, rules, rarity)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         jobs = ((number, job) for number, source in enumerate(sources) for job in source.jobs(PIECE_BYTES, work))
         failure, first = _taken(jobs, threads)
         # Threads that no job of its own keeps busy help inside the others.
-        worker = _Worker(recipe, rules, spool, timing, max(1, threads // max(1, len(first))))
+        worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))))
         waiting: deque[tuple[int, int, Future[list[_Part]]]] = deque()
         done = 0
 
@@ -219,7 +232,10 @@ def _taken(jobs: Iterator[tuple[int, Job]], count: int) -> tuple[Exception | Non
 class _Columns:
     """Parts in input order, gathered into columns."""
 
-    def __init__(self, sources: Sequence[Source], spool: Spool | None, rules: IngestRules) -> None:
+    def __init__(
+        self, sources: Sequence[Source], spool: Spool | None, rules: IngestRules, rarity: Rarity | None
+    ) -> None:
+        self._rarity = rarity
         self._sources = sources
         self._spool = spool
         self._rules = rules
@@ -276,6 +292,7 @@ class _Columns:
             num_blank=self._num_blank,
             spool=self._spool,
             spooled=self._spooled,
+            rarity=self._rarity,
         )
 
 

@@ -3,6 +3,7 @@
 //! text -> tokens -> token hashes -> shingles -> distinct features and their weights.
 
 mod distinct;
+mod text_digest;
 #[cfg(test)]
 mod tests;
 mod token_hash;
@@ -14,6 +15,7 @@ use crate::hash::{SHINGLE_MULTIPLIER, mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::text::{self, Spans, Tokens};
 use distinct::Distinct;
+pub use text_digest::TextDigester;
 use token_hash::TokenHasher;
 pub use weights::{Weights, digest, log_count_weight};
 

@@ -1,0 +1,34 @@
+//! Are two texts the same once they are normalised?
+
+use crate::hash::xxh3_64_with_seed;
+use crate::isa::Isa;
+use crate::text;
+
+/// Hashes normalised texts; holds the scratch space, so keep one for each thread.
+#[derive(Debug)]
+pub struct TextDigester {
+    isa: Isa,
+    normalized: Vec<u8>,
+}
+
+impl TextDigester {
+    /// Scratch space.
+    pub fn new(isa: Isa) -> Self {
+        TextDigester {
+            isa,
+            normalized: Vec::new(),
+        }
+    }
+
+    /// 128 bits that are equal for equal normalised texts; `None` where nothing is left of the text.
+    ///
+    /// Equal digests of different texts: one chance in 2^128 among texts that nobody crafted.
+    pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {
+        // SAFETY: an `Isa` is made only where the processor has it.
+        unsafe { text::normalize_into(text, self.isa, &mut self.normalized) };
+        if self.normalized.is_empty() {
+            return None;
+        }
+        Some([0, 1].map(|seed| xxh3_64_with_seed(&self.normalized, seed)))
+    }
+}

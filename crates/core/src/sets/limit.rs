@@ -1,0 +1,120 @@
+//! How much must two sets share to reach a threshold?
+
+/// A measure as the join sees it. A feature's *mass* is its weight (cosine: the square of it), a set's *size* the sum of its masses
+/// (cosine: the root of that sum).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetMeasure {
+    /// Shared over united.
+    Jaccard,
+    /// Twice the shared over the sum of both.
+    Dice,
+    /// Sum of products over the product of the norms.
+    Cosine,
+    /// Shared over the smaller set: a bound of the containment of either in the other, and the overlap coefficient itself.
+    Smaller,
+}
+
+impl SetMeasure {
+    /// The measure that serves the one of this name, or `None`.
+    pub fn from_name(name: &str) -> Option<SetMeasure> {
+        Some(match name {
+            "jaccard" => SetMeasure::Jaccard,
+            "dice" => SetMeasure::Dice,
+            "cosine" => SetMeasure::Cosine,
+            "containment" | "overlap" => SetMeasure::Smaller,
+            _ => return None,
+        })
+    }
+}
+
+/// The share of every bound that rounding may have added or taken: bounds here only choose what is measured exactly
+/// afterwards, so they are all a little wider than the threshold asks. Sizes and rests are rounded to 24 bits.
+const SLACK: f64 = 1e-6;
+
+/// A measure with its threshold.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    pub(super) measure: SetMeasure,
+    /// Multiplies the sum of the sizes (Jaccard, Dice), their product (cosine) or the smaller one.
+    factor: f64,
+    /// Share of its size that a set must share with another, of any size, at least.
+    share: f64,
+}
+
+impl Limit {
+    /// The limit of a threshold above 0.
+    pub fn new(measure: SetMeasure, threshold: f64) -> Self {
+        let t = threshold * (1.0 - SLACK);
+        let (factor, share) = match measure {
+            SetMeasure::Jaccard => (t / (1.0 + t), t),
+            // At equal shares the other set is at best as small as what is shared.
+            SetMeasure::Dice => (t / 2.0, t / (2.0 - t)),
+            SetMeasure::Cosine | SetMeasure::Smaller => (t, t),
+        };
+        Limit {
+            measure,
+            factor,
+            share,
+        }
+    }
+
+    /// The mass of a feature.
+    #[inline]
+    pub(super) fn mass(self, weight: u32) -> f64 {
+        let weight = f64::from(weight);
+        match self.measure {
+            SetMeasure::Cosine => weight * weight,
+            _ => weight,
+        }
+    }
+
+    /// The size of features of this mass together.
+    #[inline]
+    pub(super) fn size(self, mass: f64) -> f64 {
+        match self.measure {
+            SetMeasure::Cosine => mass.sqrt(),
+            _ => mass,
+        }
+    }
+
+    /// The mass that must still stand at a feature, itself included, for it to be in the prefix of a set of this mass.
+    pub(super) fn least_rest(self, mass: f64) -> f64 {
+        match self.measure {
+            SetMeasure::Cosine => self.share * self.share * mass,
+            _ => self.share * mass,
+        }
+    }
+
+    /// What two sets of these sizes must share.
+    #[inline(always)]
+    pub(super) fn needed(self, a: f64, b: f64) -> f64 {
+        match self.measure {
+            SetMeasure::Jaccard | SetMeasure::Dice => self.factor * (a + b),
+            SetMeasure::Cosine => self.factor * a * b,
+            SetMeasure::Smaller => self.factor * a.min(b),
+        }
+    }
+
+    /// What features of these sizes may share at most.
+    #[inline(always)]
+    pub(super) fn most(self, a: f64, b: f64) -> f64 {
+        match self.measure {
+            SetMeasure::Cosine => a * b,
+            _ => a.min(b),
+        }
+    }
+
+    /// What a feature of these weights adds to what is shared.
+    #[inline(always)]
+    pub(super) fn shared(self, a: u32, b: u32) -> f64 {
+        match self.measure {
+            SetMeasure::Cosine => f64::from(a) * f64::from(b),
+            _ => f64::from(a.min(b)),
+        }
+    }
+
+    /// Whether any feature of the larger set may be the rarest shared one, so that its prefix is all of it.
+    pub(super) fn is_one_sided(self) -> bool {
+        self.measure == SetMeasure::Smaller
+    }
+}

@@ -1,0 +1,21 @@
+//! Which feature sets share so many of their rarest features that they may reach a threshold?
+//!
+//! An exact join by prefix filter (Bayardo, Ma, Srikant: Scaling Up All Pairs Similarity Search, WWW 2007; Xiao, Wang, Lin, Yu:
+//! Efficient Similarity Joins for Near Duplicate Detection, WWW 2008). With the features of every set in one order, rare
+//! ones first, two sets that reach the threshold share a feature among the first few of each, the *prefix*. [`Rarity`]
+//! counts how many documents hold a feature, [`Prefixes`] gathers the prefixes, [`PrefixJoin`] lists for each document the earlier
+//! ones that may reach the threshold. No pair that reaches it is missing; the room `verify` measures those listed.
+
+mod gather;
+mod join;
+mod limit;
+mod prefix;
+mod rarity;
+#[cfg(test)]
+mod tests;
+
+pub use gather::Prefixes;
+pub use join::PrefixJoin;
+pub use limit::{Limit, SetMeasure};
+pub use prefix::{Batch, Chooser};
+pub use rarity::{Rarity, Wanted};

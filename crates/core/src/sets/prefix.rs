@@ -1,0 +1,158 @@
+//! Which features of a document come first, and what is left from each on?
+
+use super::limit::Limit;
+use super::rarity::{Rarity, Wanted};
+
+/// Place of a feature in the order of all features: how many documents hold it, about, then the feature itself.
+pub(super) type Rank = (u32, u64);
+
+/// Features ahead for which memory is asked.
+const LOOKAHEAD: usize = 16;
+
+/// What is kept of the features of several documents.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(super) sets: Vec<SetFacts>,
+    /// The entries of all documents, one after another, each document's by rank.
+    pub(super) features: Vec<u64>,
+    pub(super) rests: Vec<f32>,
+    /// Empty where every weight is 1.
+    pub(super) weights: Vec<u32>,
+}
+
+/// What is known of one document beside its entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SetFacts {
+    pub(super) num_entries: u32,
+    /// How many of them are in the prefix; they come first.
+    pub(super) num_prefix: u32,
+    pub(super) size: f32,
+    /// Size of what stands behind the prefix.
+    pub(super) after: f32,
+    /// Rank of the last feature of the prefix.
+    pub(super) last: Rank,
+}
+
+/// Chooses prefixes; holds the scratch space, so keep one for each thread.
+#[derive(Debug)]
+pub struct Chooser {
+    limit: Limit,
+    ranked: Vec<(Rank, u32)>,
+}
+
+impl Chooser {
+    /// Scratch space for this limit.
+    pub fn new(limit: Limit) -> Self {
+        Chooser {
+            limit,
+            ranked: Vec::new(),
+        }
+    }
+
+    /// Asks for all features of the prefix of a document: others must keep theirs that are the same.
+    pub fn mark(&mut self, features: &[u64], weights: &[u32], rarity: &Rarity, wanted: &Wanted) {
+        let total = self.rank(features, weights, rarity);
+        let mut rest = total.shared;
+        for &((_, feature), weight) in &self.ranked {
+            if rest < total.least {
+                break;
+            }
+            wanted.insert(feature);
+            rest -= self.limit.mass(weight);
+        }
+    }
+
+    /// Adds to a batch the entries of a document: the features of its prefix, and of those behind it what is `wanted`.
+    ///
+    /// Features that no other document holds are left out: no pair shares them. `weights` is empty (each weighs 1) or as long as
+    /// `features`. Cost: about 3 us for 400 features.
+    pub fn choose(
+        &mut self,
+        features: &[u64],
+        weights: &[u32],
+        rarity: &Rarity,
+        wanted: Option<&Wanted>,
+        batch: &mut Batch,
+    ) {
+        let total = self.rank(features, weights, rarity);
+        let first = batch.features.len();
+        let mut rest = total.shared;
+        let mut facts = SetFacts {
+            num_entries: 0,
+            num_prefix: 0,
+            size: self.limit.size(total.mass) as f32,
+            after: self.limit.size(rest) as f32,
+            last: (1, u64::MAX),
+        };
+        for &(rank, weight) in &self.ranked {
+            let is_prefix = rest >= total.least;
+            if !is_prefix && wanted.is_none() {
+                break;
+            }
+            if is_prefix || wanted.is_some_and(|wanted| wanted.contains(rank.1)) {
+                batch.features.push(rank.1);
+                batch.rests.push(self.limit.size(rest) as f32);
+                if !weights.is_empty() {
+                    batch.weights.resize(batch.features.len() - 1, 1);
+                    batch.weights.push(weight);
+                }
+            }
+            rest -= self.limit.mass(weight);
+            if is_prefix {
+                facts.num_prefix += 1;
+                facts.after = self.limit.size(rest.max(0.0)) as f32;
+                facts.last = rank;
+            }
+        }
+        facts.num_entries = (batch.features.len() - first) as u32;
+        batch.sets.push(facts);
+        if !batch.weights.is_empty() {
+            batch.weights.resize(batch.features.len(), 1);
+        }
+    }
+
+    /// Puts the features that other documents may hold too in `ranked`, in order as far as the prefix goes.
+    fn rank(&mut self, features: &[u64], weights: &[u32], rarity: &Rarity) -> Total {
+        self.ranked.clear();
+        let (mut mass, mut shared) = (0.0, 0.0);
+        for (i, &feature) in features.iter().enumerate() {
+            if let Some(&ahead) = features.get(i + LOOKAHEAD) {
+                rarity.prefetch(ahead);
+            }
+            let weight = weights.get(i).copied().unwrap_or(1);
+            let own = self.limit.mass(weight);
+            mass += own;
+            let num_documents = rarity.num_documents(feature);
+            if num_documents > 1 {
+                shared += own;
+                self.ranked.push(((num_documents, feature), weight));
+            }
+        }
+        let least = self.limit.least_rest(mass);
+        if weights.is_empty() && !self.limit.is_one_sided() {
+            // So many more features have at least `least` standing from them on.
+            let num_prefix = (shared - least + 1.0).max(0.0) as usize;
+            if num_prefix < self.ranked.len() {
+                self.ranked.select_nth_unstable(num_prefix);
+                self.ranked.truncate(num_prefix + 1);
+            }
+        }
+        if shared >= least || self.limit.is_one_sided() {
+            self.ranked.sort_unstable();
+        }
+        Total {
+            mass,
+            shared,
+            least,
+        }
+    }
+}
+
+/// Masses of one document.
+struct Total {
+    mass: f64,
+    /// Of the features that other documents may hold too.
+    shared: f64,
+    /// Least rest of a feature in the prefix.
+    least: f64,
+}
