@@ -22,7 +22,7 @@ class Plan:
     curve : tuple of (float, float)
         Similarity, and P(found) of a pair: of this Jaccard similarity by the bands, or of this cosine by the radius.
     bytes_a_document : int
-        Memory of one sketch.
+        Memory of one sketch; 0 where there is none (shingles, exact), and then no curve: every match is found.
     """
 
     recipe: Recipe
@@ -65,6 +65,8 @@ def plan(recipe: Recipe) -> Plan:
     True
     """
     resolved = recipe.resolve()
+    if resolved.method in ("shingles", "exact"):
+        return Plan(resolved, resolved.stated_recall, (), 0)
     curve: tuple[tuple[float, float], ...] = ()
     if resolved.method == "minhash":
         assert resolved.num_slots is not None

@@ -19,7 +19,10 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 _OPTIONS = {
     "method": click.option(
-        "--method", type=click.Choice(["minhash", "simhash"]), help="The sketch.  [default: minhash]"
+        "--method",
+        type=click.Choice(["exact", "minhash", "shingles", "simhash"]),
+        help="The sketch; shingles: full feature sets, every pair found; exact: equal normalised texts.  "
+        "[default: minhash]",
     ),
     "tokens": click.option(
         "--tokens",
@@ -277,6 +280,10 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
     if recipe["method"] == "minhash":
         search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits in {recipe['bands']} bands of "
         search += str(recipe["rows"])
+    elif recipe["method"] == "exact":
+        return "Exact: equal normalised texts"
+    elif recipe["method"] == "shingles":
+        search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
     else:
         search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
     return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"

@@ -47,6 +47,9 @@ def _draw(found: "Plan") -> None:
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
+    if not found.curve:
+        console.print("exact: every pair that matches is found")
+        return
     console.print(f"{found.bytes_a_document} bytes a document")
     if recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")

@@ -86,6 +86,8 @@ class Verifier:
             By the recipe's measure.
         """
         recipe = self._recipe
+        if not len(pairs):
+            return np.zeros(0)
         if not recipe.is_distance_only:
             assert recipe.threshold is not None
             return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
