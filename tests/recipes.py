@@ -16,9 +16,9 @@ def oracle_recipe(recipe):
     return OracleRecipe(
         method=resolved.method,
         rules=Rules(resolved.tokens, resolved.shingle, resolved.weights, resolved.seed),
-        threshold=resolved.threshold,
+        threshold=1.0 if resolved.method == "exact" else resolved.threshold,
         recall=resolved.recall,
-        measure=None if resolved.measure == "hamming" else resolved.measure,
+        measure={"hamming": None, "equality": "jaccard"}.get(resolved.measure, resolved.measure),
         num_slots=resolved.num_slots or 128,
         slot_bits=resolved.slot_bits or 16,
         scheme=resolved.scheme or "bucket",
@@ -38,6 +38,7 @@ def verdicts(result):
 
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
+Shingles = likewise.Recipe.shingles
 
 # Every method and measure, on short shingles so that small texts have something to say.
 RECIPES = {
@@ -48,6 +49,11 @@ RECIPES = {
     "minhash-containment": Minhash(0.8, shingle=1, measure="containment"),
     "minhash-cosine": Minhash(0.7, shingle=1, weights="count", measure="cosine"),
     "minhash-chars": Minhash(0.7, tokens="char", shingle=4, recall=0.99),
+    "shingles": Shingles(),
+    "shingles-weighted": Shingles(0.6, shingle=1, weights="count"),
+    "shingles-containment": Shingles(0.7, shingle=2, weights="log-count", measure="containment"),
+    "shingles-cosine": Shingles(0.7, shingle=1, weights="log-count", measure="cosine"),
+    "exact": likewise.Recipe.exact(),
     "simhash": Simhash(),
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
     "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),

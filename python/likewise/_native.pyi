@@ -34,13 +34,17 @@ __all__ = [
     "Leaders",
     "PackedFile",
     "ParquetJoin",
+    "PrefixJoin",
+    "Rarity",
     "SketchBatch",
     "Texts",
     "__version__",
     "aligned_diff",
     "components",
     "copy_lines",
+    "count_sets",
     "csv_header",
+    "digest_texts",
     "distances",
     "features",
     "jsonl_pieces",
@@ -55,6 +59,7 @@ __all__ = [
     "read_jsonl_piece",
     "read_jsonl_texts",
     "s_curve",
+    "sample_sets",
     "simhash_features",
     "sketch_minhash",
     "sketch_simhash",
@@ -221,6 +226,26 @@ def sketch_minhash(
     scheme : {"bucket", "classical"}
     """
 
+def count_sets(
+    texts: Texts, rules: FeatureRules, rarity: Rarity, *, threads: int = 1, isa: str | None = None
+) -> SketchBatch:
+    """Count in `rarity` the documents of each feature; the batch has no sketches, only what goes with them."""
+
+def digest_texts(texts: Texts, *, threads: int = 1, isa: str | None = None) -> SketchBatch:
+    """Return digests of the normalised texts, in place of those of feature sets; the batch has no sketches."""
+
+def sample_sets(
+    texts: Texts, rules: FeatureRules, *, kind: str, size: int, threads: int = 1, isa: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """Return samples of sets: offsets (int64), hashes (uint64, ascending in each), totals (uint64), whole (uint8).
+
+    Parameters
+    ----------
+    kind : {"min-s", "mod-m"}
+    size : int
+        1 or more: hashes kept, or one hash in so many.
+    """
+
 def simhash_features(features: Buffer, weights: Buffer | None, *, bits: int, isa: str | None = None) -> Array:
     """Return the fingerprint (uint64) of one list of features (uint64) with weights (uint32; None: all 1)."""
 
@@ -256,6 +281,67 @@ def normalize(text: str) -> str:
 
 def tokens(text: str, tokens: str) -> list[str]:
     """Return the tokens of a text, in order."""
+
+@final
+class Rarity:
+    """How many documents hold each feature, about: never too few, and one is exact.
+
+    Parameters
+    ----------
+    num_text_bytes : int
+        Bytes of text to be counted, about; a byte is held for each four of them, at most 64 MiB.
+    """
+
+    def __new__(cls, num_text_bytes: int) -> Rarity: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held."""
+
+@final
+class PrefixJoin:
+    """Candidate pairs by the rarest features of documents; none that reaches the threshold is missing.
+
+    Parameters
+    ----------
+    num_positions : int
+        Documents, in order of priority.
+    rarity : Rarity
+        Counts of all of them.
+    measure : {"jaccard", "dice", "cosine", "containment", "overlap"}
+    threshold : float
+        Above 0, up to 1.
+    """
+
+    def __new__(
+        cls, num_positions: int, rules: FeatureRules, rarity: Rarity, *, measure: str, threshold: float
+    ) -> PrefixJoin: ...
+    @property
+    def needs_marks(self) -> bool:
+        """Whether all texts must be given to `mark` before they are given to `add`."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held by the join; 0 before `finish`."""
+
+    def mark(self, texts: Texts, *, threads: int = 1) -> None:
+        """Note which features are in the prefix of any of the texts."""
+
+    def add(self, positions: Buffer, texts: Texts, *, threads: int = 1) -> None:
+        """Take the texts of these positions (uint32), each once."""
+
+    def finish(self) -> None:
+        """Make the join; nothing can be added afterwards."""
+
+    def candidates(self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1) -> tuple[Array, Array]:
+        """Return pairs (uint32) whose later position lies in ``lo..hi``, sorted by (later, earlier).
+
+        Parameters
+        ----------
+        lo : int
+            The last call's `hi`.
+        states : uint8, optional
+            Pairs of earlier documents that are removed are left out.
+        """
 
 @final
 class BandBuckets:

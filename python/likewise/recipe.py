@@ -1,17 +1,18 @@
 """A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from likewise import _native
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter
 from likewise.recipe_check import FIELDS_OF_METHOD, check_fields, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe_json import fields_of_file, fields_of_text, options_of
+from likewise.recipe_recall import recall_within as recall_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +236,8 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds every pair at or above the threshold, by the full feature sets.
 
-        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched and nothing
-        missed: the recall is 1.
+        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched and
+        nothing missed: the recall is 1.
 
         Examples
         --------
@@ -275,8 +276,14 @@ class Recipe:
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
                 raise InvalidParameter(name, f"{name} does not act with method {method}")
-        make = {"minhash": cls.minhash, "simhash": cls.simhash, "shingles": cls.shingles, "exact": cls.exact}
-        return make[method](**options)
+        make: dict[str, Any] = {
+            "minhash": cls.minhash,
+            "simhash": cls.simhash,
+            "shingles": cls.shingles,
+            "exact": cls.exact,
+        }
+        recipe: Self = make[method](**options)
+        return recipe
 
     @property
     def is_distance_only(self) -> bool:
@@ -375,19 +382,7 @@ class Recipe:
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        known = {field.name for field in dataclasses.fields(cls)}
-        unknown = sorted(set(fields) - known)
-        if unknown:
-            raise InvalidParameter(
-                "recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-            )
-        if "method" not in fields:
-            raise InvalidParameter("method", f"the recipe names no method; it must be one of {', '.join(FIELDS_OF_METHOD)}")
-        versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
-        differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
-        if differing:
-            raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
-        options = {name: value for name, value in fields.items() if name not in versions and name != "method"}
+        options = options_of(fields, {field.name for field in dataclasses.fields(cls)})
         return cls.from_options(str(fields["method"]), **options)
 
     def to_json(self) -> str:
@@ -397,25 +392,12 @@ class Recipe:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Make a recipe of its JSON. Raises as :meth:`from_dict` does, and InvalidParameter for broken JSON."""
-        try:
-            fields = json.loads(text)
-        except ValueError as error:
-            raise InvalidParameter("recipe", f"the recipe is not JSON: {error}") from error
-        if not isinstance(fields, dict):
-            raise InvalidParameter("recipe", "the recipe must be a JSON object with its fields")
-        return cls.from_dict(fields)
+        return cls.from_dict(fields_of_text(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
-        try:
-            text = Path(path).read_text(encoding="utf-8-sig")
-            fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InvalidParameter("recipe", f"{path}: this is no recipe in JSON: {error}") from error
-        if isinstance(fields, dict) and isinstance(fields.get("recipe"), dict):
-            return cls.from_dict(fields["recipe"])
-        return cls.from_json(text)
+        return cls.from_dict(fields_of_file(Path(path)))
 
     def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
         """Return the fields in which two resolved recipes differ, each with both values."""
@@ -426,22 +408,3 @@ class Recipe:
         """Return the fields in which two recipes make other sketches, each with both values."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in SKETCH_FIELDS)
         return {name: (mine, theirs) for name, mine, theirs in pairs if mine != theirs}
-
-
-def recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
-
-    Notes
-    -----
-    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if not 0.0 < middle < 1.0:
-            break
-        radius, recall = _native.radius_for(bits, threshold, middle)
-        if radius == within:
-            return recall
-        low, high = (middle, high) if radius < within else (low, middle)
-    return 1.0 if low > 0.5 else 0.0

@@ -188,7 +188,7 @@ def check_has_sketch(recipe: Recipe) -> None:
     if recipe.method in ("shingles", "exact"):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} makes no sketches; use minhash or simhash, or a sample of the sets (likewise.sets)",
+            f"method {recipe.method} makes no sketches; use minhash or simhash, or samples of the sets (likewise.sets)",
         )
 
 

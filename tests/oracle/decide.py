@@ -1,8 +1,12 @@
-"""The decision rule fed one document at a time: the online model that batch runs must equal."""
+"""The decision rule fed one document at a time: the online model that batch runs must equal.
+
+Method shingles compares a document with all others: the prefix filter may spare only what does not match.
+"""
 
 from typing import NamedTuple
 
 from tests.oracle import candidates, features, measures, sketches
+from tests.oracle.normalize import normalize
 
 
 class Recipe(NamedTuple):
@@ -55,7 +59,12 @@ class Online:
     def document(self, row, text):
         recipe = self.recipe
         weights = features.features(text, recipe.rules).weights
-        if recipe.method == "minhash":
+        if recipe.method == "exact":
+            normal = normalize(text)
+            return Document(row, {normal: 1} if normal else {}, None, normal)
+        if recipe.method == "shingles":
+            sketch = None
+        elif recipe.method == "minhash":
             sketch = sketches.minhash(weights, recipe.num_slots, recipe.slot_bits, recipe.scheme, recipe.rules.seed)
         else:
             sketch = sketches.simhash(weights, recipe.bits)
@@ -71,6 +80,10 @@ class Online:
             return set()
         if self.recipe.method == "minhash":
             return self.bands.arrive(document.row, document.sketch)
+        if self.recipe.method == "exact":
+            return set()
+        if self.recipe.method == "shingles":
+            return {row for row, other in self.documents.items() if other.weights}
         return {
             row
             for row, other in self.documents.items()
@@ -80,7 +93,7 @@ class Online:
     def match(self, later, earlier):
         """(similarity, distance) where the two match, else None."""
         recipe = self.recipe
-        distance = None if recipe.method == "minhash" else candidates.distance(later.sketch, earlier.sketch)
+        distance = candidates.distance(later.sketch, earlier.sketch) if recipe.method == "simhash" else None
         if recipe.measure is None:
             short = min(len(later.weights), len(earlier.weights)) < SHORT
             once = [dict.fromkeys(document.weights, 1) for document in (later, earlier)]
@@ -103,7 +116,7 @@ class Online:
         first = self.first_of.setdefault(document.key, row)
         if first != row:
             earlier = self.verdicts[first]
-            zero = None if self.recipe.method == "minhash" else 0
+            zero = 0 if self.recipe.method == "simhash" else None
             self.verdicts[row] = Verdict(False, first, 1.0, zero) if earlier.kept else earlier
             return self.verdicts[row]
         best = Verdict(True)

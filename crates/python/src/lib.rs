@@ -13,6 +13,7 @@ mod hamming;
 mod jsonl;
 mod packed;
 mod parquet;
+mod set_batches;
 mod sets;
 mod sketch;
 mod texts;
@@ -49,11 +50,12 @@ mod _native {
     #[pymodule_export]
     use super::parquet::ParquetJoin;
     #[pymodule_export]
+    use super::set_batches::{count_sets, digest_texts, sample_sets};
+    #[pymodule_export]
     use super::sets::{PrefixJoin, Rarity};
     #[pymodule_export]
     use super::sketch::{
-        SketchBatch, count_sets, digest_texts, minhash_features, simhash_features, sketch_minhash,
-        sketch_simhash,
+        SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,
     };
     #[pymodule_export]
     use super::texts::Texts;

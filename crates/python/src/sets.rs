@@ -58,7 +58,10 @@ pub struct PrefixJoin {
 }
 
 impl PrefixJoin {
-    fn with_stage<T>(&self, work: impl FnOnce(&mut Stage) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with_stage<T>(
+        &self,
+        work: impl FnOnce(&mut Stage) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut stage)
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester, Weights, digest};
+use likewise_core::features::{Extractor, FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
@@ -14,7 +14,6 @@ use crate::column::Column;
 use crate::door::{check_same_length, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::sets::Rarity;
 use crate::texts::Texts;
 
 /// Sketches of a batch of texts, one entry a text.
@@ -31,11 +30,11 @@ pub struct SketchBatch {
 const TIMED_EVERY: usize = 16;
 
 /// Sketches of some texts. `V` is a word of a fingerprint or a byte of a signature.
-struct Part<V> {
-    sketches: Vec<V>,
-    num_features: Vec<u32>,
-    shapes: Vec<u8>,
-    digests: Vec<u64>,
+pub struct Part<V> {
+    pub sketches: Vec<V>,
+    pub num_features: Vec<u32>,
+    pub shapes: Vec<u8>,
+    pub digests: Vec<u64>,
     /// Time of the timed texts: until their features stood, and in all.
     features_time: Duration,
     all_time: Duration,
@@ -55,7 +54,7 @@ impl<V> Default for Part<V> {
 }
 
 impl<V> Part<V> {
-    fn append(&mut self, other: Part<V>) {
+    pub fn append(&mut self, other: Part<V>) {
         self.sketches.extend(other.sketches);
         self.num_features.extend(other.num_features);
         self.shapes.extend(other.shapes);
@@ -64,7 +63,7 @@ impl<V> Part<V> {
         self.all_time += other.all_time;
     }
 
-    fn into_batch(self, py: Python<'_>) -> Result<SketchBatch, Failure>
+    pub fn into_batch(self, py: Python<'_>) -> Result<SketchBatch, Failure>
     where
         Vec<V>: Into<Array>,
     {
@@ -83,20 +82,20 @@ impl<V> Part<V> {
 }
 
 /// How a batch is worked through.
-struct Batch<'a> {
-    column: &'a Column,
-    rules: &'a FeatureRules,
+pub struct Batch<'a> {
+    pub column: &'a Column,
+    pub rules: &'a FeatureRules,
     /// Whether digests and numbers of distinct features are wanted.
-    sets: bool,
+    pub sets: bool,
     /// Without sets: whether every occurrence may be sketched instead of the distinct features.
-    occurrences: bool,
-    threads: usize,
-    isa: Isa,
+    pub occurrences: bool,
+    pub threads: usize,
+    pub isa: Isa,
 }
 
 impl Batch<'_> {
     /// Sketches all texts. `make` gives a thread's sketcher, which adds the sketch of features and weights to a vector.
-    fn sketch<V: Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
+    pub fn sketch<V: Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
         &self,
         cancel: &AtomicBool,
         make: impl Fn() -> S + Sync,
@@ -221,78 +220,6 @@ pub fn sketch_minhash(
                 sketcher.sketch(features, weights, out)
             }
         })
-    })?
-    .into_batch(py)
-}
-
-/// Counts the documents of each feature of a batch of texts; the batch has no sketches, only what goes with them.
-#[pyfunction]
-#[pyo3(signature = (texts, rules, rarity, *, threads=1, isa=None))]
-pub fn count_sets(
-    py: Python<'_>,
-    texts: &Texts,
-    rules: &FeatureRules,
-    rarity: &Rarity,
-    threads: usize,
-    isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
-    let isa = parse_isa(isa)?;
-    let batch = Batch {
-        column: &texts.column,
-        rules,
-        sets: true,
-        occurrences: false,
-        threads,
-        isa,
-    };
-    let rarity = &rarity.counts;
-    run(py, texts.column.num_bytes, |cancel| {
-        batch.sketch(cancel, || {
-            |features: &[u64], _: &[u32], _: &mut Vec<u8>| rarity.add(features)
-        })
-    })?
-    .into_batch(py)
-}
-
-/// Digests of the normalised texts, in place of those of feature sets; the batch has no sketches.
-#[pyfunction]
-#[pyo3(signature = (texts, *, threads=1, isa=None))]
-pub fn digest_texts(
-    py: Python<'_>,
-    texts: &Texts,
-    threads: usize,
-    isa: Option<&str>,
-) -> Result<SketchBatch, Failure> {
-    let isa = parse_isa(isa)?;
-    let column = texts.column.as_ref();
-    run(py, column.num_bytes, |cancel| {
-        let ranges = column.ranges(GRAIN_BYTES);
-        let parts = map_ranges(
-            ranges.len(),
-            1,
-            threads,
-            cancel,
-            || TextDigester::new(isa),
-            |digester, which| {
-                let mut part = Part::<u8>::default();
-                for i in ranges[which.start].clone() {
-                    let digest = digester.digest(column.get(i));
-                    let shape = match digest {
-                        Some(_) => Shape::Full,
-                        None => Shape::Empty,
-                    };
-                    part.digests.extend(digest.unwrap_or_default());
-                    part.num_features.push(u32::from(digest.is_some()));
-                    part.shapes.push(shape as u8);
-                }
-                part
-            },
-        )?;
-        let mut all = Part::default();
-        for part in parts {
-            all.append(part);
-        }
-        Ok(all)
     })?
     .into_batch(py)
 }

@@ -3,9 +3,9 @@
 //! text -> tokens -> token hashes -> shingles -> distinct features and their weights.
 
 mod distinct;
-mod text_digest;
 #[cfg(test)]
 mod tests;
+mod text_digest;
 mod token_hash;
 #[cfg(target_arch = "x86_64")]
 mod token_hash_avx512;

@@ -37,7 +37,7 @@ pub struct Limit {
     pub(super) measure: SetMeasure,
     /// Multiplies the sum of the sizes (Jaccard, Dice), their product (cosine) or the smaller one.
     factor: f64,
-    /// Share of its size that a set must share with another, of any size, at least.
+    /// At a feature with less than this share of its set's size left the prefix ends.
     share: f64,
 }
 
@@ -49,7 +49,10 @@ impl Limit {
             SetMeasure::Jaccard => (t / (1.0 + t), t),
             // At equal shares the other set is at best as small as what is shared.
             SetMeasure::Dice => (t / 2.0, t / (2.0 - t)),
-            SetMeasure::Cosine | SetMeasure::Smaller => (t, t),
+            SetMeasure::Cosine => (t, t),
+            // A prefix a little longer than needed, so that more than one feature of it must be shared: elsewhere
+            // the size of the other set asks for that.
+            SetMeasure::Smaller => (t, 0.9 * t),
         };
         Limit {
             measure,

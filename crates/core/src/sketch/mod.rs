@@ -3,14 +3,16 @@
 //! [`simhash`](fn@simhash) answers by angle: fingerprints whose Hamming distance grows with the
 //! angle between the weighted feature vectors. [`MinHasher`] answers by
 //! resemblance: signatures whose share of equal slots estimates the Jaccard similarity.
-//! [`Signatures`] compares rows of them. Every vector kernel gives the bits of
+//! [`Sample`] keeps few features of each set, [`Signatures`] compares rows of them. Every vector kernel gives the bits of
 //! the plain one.
 
 pub mod minhash;
+pub mod samples;
 pub mod signatures;
 pub mod simhash;
 
 pub use minhash::{MinHasher, Scheme};
+pub use samples::Sample;
 pub use signatures::Signatures;
 pub use simhash::simhash;
 

@@ -1,0 +1,234 @@
+//! The join against all pairs measured one by one.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::hash::mix64;
+use crate::states::{KEPT, REMOVED};
+use crate::testing::Random;
+
+const MEASURES: [SetMeasure; 4] = [
+    SetMeasure::Jaccard,
+    SetMeasure::Dice,
+    SetMeasure::Cosine,
+    SetMeasure::Smaller,
+];
+
+#[derive(Debug, Clone)]
+struct Set {
+    features: Vec<u64>,
+    weights: Vec<u32>,
+}
+
+/// Sets over few features, the lower numbers common, many near one another, of 1 to 60 features.
+fn sets(random: &mut Random, num_sets: usize, max_weight: usize) -> Vec<Set> {
+    let mut made: Vec<Set> = Vec::new();
+    for _ in 0..num_sets {
+        let mut members = std::collections::BTreeMap::new();
+        if !made.is_empty() && random.below(3) > 0 {
+            let base = &made[random.below(made.len())];
+            let num_taken = 1 + random.below(base.features.len());
+            for i in 0..num_taken {
+                members.insert(base.features[i], base.weights[i]);
+            }
+        }
+        for _ in 0..random.below(12) + usize::from(members.is_empty()) {
+            let range = 1 + random.below(400);
+            let weight = 1 + random.below(max_weight) as u32;
+            members.insert(mix64(random.below(range) as u64 + 1), weight);
+        }
+        made.push(Set {
+            features: members.keys().copied().collect(),
+            weights: members.values().copied().collect(),
+        });
+    }
+    made
+}
+
+fn similarity(a: &Set, b: &Set, measure: SetMeasure) -> f64 {
+    let weight = |set: &Set, feature: u64| {
+        let found = set.features.iter().position(|&other| other == feature);
+        found.map_or(0.0, |i| f64::from(set.weights[i]))
+    };
+    let (mut lesser, mut product) = (0.0, 0.0);
+    for &feature in &a.features {
+        let (x, y) = (weight(a, feature), weight(b, feature));
+        lesser += x.min(y);
+        product += x * y;
+    }
+    let total = |set: &Set| set.weights.iter().map(|&w| f64::from(w)).sum::<f64>();
+    let norm = |set: &Set| {
+        let squares = set.weights.iter().map(|&w| f64::from(w) * f64::from(w));
+        squares.sum::<f64>()
+    };
+    match measure {
+        SetMeasure::Jaccard => lesser / (total(a) + total(b) - lesser),
+        SetMeasure::Dice => 2.0 * lesser / (total(a) + total(b)),
+        SetMeasure::Cosine => product / (norm(a) * norm(b)).sqrt(),
+        SetMeasure::Smaller => lesser / total(a).min(total(b)),
+    }
+}
+
+fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
+    let weights_of = |set: &Set| match is_plain {
+        true => Vec::new(),
+        false => set.weights.clone(),
+    };
+    let rarity = Rarity::new(40_000);
+    sets.iter().for_each(|set| rarity.add(&set.features));
+    let mut chooser = Chooser::new(limit);
+    let wanted = (limit.measure == SetMeasure::Smaller).then(|| Wanted::new(&rarity));
+    if let Some(wanted) = &wanted {
+        for set in sets {
+            chooser.mark(&set.features, &weights_of(set), &rarity, wanted);
+        }
+    }
+    let mut prefixes = Prefixes::new(limit, sets.len());
+    // In another order than that of the positions.
+    let mut positions: Vec<u32> = (0..sets.len() as u32).collect();
+    positions.sort_by_key(|&position| mix64(u64::from(position)));
+    for some in positions.chunks(step) {
+        let mut batch = Batch::default();
+        for &position in some {
+            let set = &sets[position as usize];
+            let weights = weights_of(set);
+            chooser.choose(
+                &set.features,
+                &weights,
+                &rarity,
+                wanted.as_ref(),
+                &mut batch,
+            );
+        }
+        prefixes.add(some, &batch).unwrap();
+    }
+    prefixes.into_join()
+}
+
+fn all_candidates(
+    join: &mut PrefixJoin,
+    step: usize,
+    states: Option<&[u8]>,
+    threads: usize,
+) -> Vec<(u32, u32)> {
+    let stop = AtomicBool::new(false);
+    let mut found = Vec::new();
+    let len = join.len();
+    for low in (0..len).step_by(step) {
+        let range = low as u32..(low + step).min(len) as u32;
+        let (later, earlier) = join.candidates(range, states, threads, &stop).unwrap();
+        assert!(later.iter().zip(&earlier).is_sorted());
+        found.extend(later.into_iter().zip(earlier));
+    }
+    found
+}
+
+#[test]
+fn every_pair_at_the_threshold_is_listed() {
+    let mut random = Random::new(21);
+    let (mut num_matching, mut num_listed, mut num_pairs) = (0, 0, 0);
+    for round in 0..12 {
+        let is_plain = round % 3 == 0;
+        let sets = sets(&mut random, 150, [1, 3, 15][round % 3]);
+        for measure in MEASURES {
+            for threshold in [0.05, 0.3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0] {
+                let limit = Limit::new(measure, threshold);
+                let mut join = join(&sets, limit, is_plain, 1 + random.below(60));
+                let step = 1 + random.below(80);
+                let found = all_candidates(&mut join, step, None, 1 + round % 2);
+                for later in 0..sets.len() {
+                    for earlier in 0..later {
+                        num_pairs += 1;
+                        if similarity(&sets[later], &sets[earlier], measure) >= threshold {
+                            num_matching += 1;
+                            let pair = (later as u32, earlier as u32);
+                            assert!(
+                                found.binary_search(&pair).is_ok(),
+                                "{measure:?} {threshold} {pair:?}"
+                            );
+                        }
+                    }
+                }
+                num_listed += found.len();
+            }
+        }
+    }
+    assert!(num_matching > 10_000);
+    // Otherwise listing everything would do.
+    assert!(num_listed < 3 * num_matching && num_listed * 2 < num_pairs);
+}
+
+#[test]
+fn neither_threads_nor_ranges_change_what_is_listed() {
+    let mut random = Random::new(5);
+    let sets = sets(&mut random, 300, 4);
+    for measure in MEASURES {
+        let limit = Limit::new(measure, 0.6);
+        let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
+        for (step, threads) in [(1, 1), (13, 2), (64, 3), (299, 5)] {
+            let mut join = join(&sets, limit, false, step);
+            assert_eq!(all_candidates(&mut join, step, None, threads), expected);
+        }
+    }
+}
+
+#[test]
+fn removed_documents_are_listed_no_more() {
+    let mut random = Random::new(8);
+    let sets = sets(&mut random, 200, 2);
+    let states: Vec<u8> = (0..sets.len())
+        .map(|i| if i % 3 == 1 { REMOVED } else { KEPT })
+        .collect();
+    for measure in MEASURES {
+        let limit = Limit::new(measure, 0.5);
+        let mut expected = all_candidates(&mut join(&sets, limit, false, 9), 200, None, 1);
+        expected.retain(|&(_, earlier)| states[earlier as usize] != REMOVED);
+        for step in [1, 17, 200] {
+            let mut join = join(&sets, limit, false, step);
+            assert_eq!(all_candidates(&mut join, step, Some(&states), 2), expected);
+        }
+    }
+}
+
+#[test]
+fn counts_are_never_too_low_and_ones_are_exact() {
+    let rarity = Rarity::new(1 << 16);
+    let num_times = |i: u64| if i < 30 { 200 + 40 * i } else { 1 + i % 3 };
+    let stop = AtomicBool::new(false);
+    let count = |(): &mut (), range: std::ops::Range<usize>| {
+        for i in range.map(|i| i as u64) {
+            for _ in 0..num_times(i) {
+                rarity.add(&[mix64(i + 1)]);
+            }
+        }
+    };
+    crate::parallel::map_ranges(3000, 10, 3, &stop, || (), count).unwrap();
+    let mut num_exact = 0;
+    for i in 0..3000 {
+        let found = u64::from(rarity.num_documents(mix64(i + 1)));
+        assert!(found >= num_times(i));
+        num_exact += u64::from(found == num_times(i));
+    }
+    assert!(num_exact > 2400);
+    assert_eq!(Rarity::new(0).num_documents(5), 0);
+}
+
+#[test]
+fn ranges_out_of_turn_and_wrong_positions_are_refused() {
+    let mut random = Random::new(3);
+    let sets = sets(&mut random, 20, 1);
+    let limit = Limit::new(SetMeasure::Jaccard, 0.5);
+    let stop = AtomicBool::new(false);
+    let mut join = join(&sets, limit, true, 5);
+    assert!(join.candidates(5..9, None, 1, &stop).is_err());
+    assert!(join.candidates(0..21, None, 1, &stop).is_err());
+    assert!(join.candidates(0..20, Some(&[KEPT; 19]), 1, &stop).is_err());
+    assert!(join.candidates(0..20, Some(&[KEPT; 20]), 1, &stop).is_ok());
+    assert!(join.candidates(0..20, None, 1, &stop).is_err());
+    let mut prefixes = Prefixes::new(limit, 2);
+    assert!(prefixes.add(&[0], &Batch::default()).is_err());
+    let mut batch = Batch::default();
+    Chooser::new(limit).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
+    assert!(prefixes.add(&[2], &batch).is_err());
+    assert!(prefixes.add(&[1], &batch).is_ok());
+}

@@ -1,0 +1,151 @@
+//! What goes with feature sets where no sketch is made: counts of features, digests of texts, samples.
+
+use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
+use likewise_core::parallel::map_ranges;
+use likewise_core::sketch::Sample;
+use pyo3::prelude::*;
+
+use crate::array::Array;
+use crate::door::{parse_isa, run};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::sets::Rarity;
+use crate::sketch::{Batch, Part, SketchBatch};
+use crate::texts::Texts;
+
+/// Counts the documents of each feature of a batch of texts; the batch has no sketches, only what goes with them.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, rarity, *, threads=1, isa=None))]
+pub fn count_sets(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    rarity: &Rarity,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let batch = Batch {
+        column: &texts.column,
+        rules,
+        sets: true,
+        occurrences: false,
+        threads,
+        isa,
+    };
+    let rarity = &rarity.counts;
+    run(py, texts.column.num_bytes, |cancel| {
+        batch.sketch(cancel, || {
+            |features: &[u64], _: &[u32], _: &mut Vec<u8>| rarity.add(features)
+        })
+    })?
+    .into_batch(py)
+}
+
+/// Digests of the normalised texts, in place of those of feature sets; the batch has no sketches.
+#[pyfunction]
+#[pyo3(signature = (texts, *, threads=1, isa=None))]
+pub fn digest_texts(
+    py: Python<'_>,
+    texts: &Texts,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let column = texts.column.as_ref();
+    run(py, column.num_bytes, |cancel| {
+        let ranges = column.ranges(GRAIN_BYTES);
+        let parts = map_ranges(
+            ranges.len(),
+            1,
+            threads,
+            cancel,
+            || TextDigester::new(isa),
+            |digester, which| {
+                let mut part = Part::<u8>::default();
+                for i in ranges[which.start].clone() {
+                    let digest = digester.digest(column.get(i));
+                    let shape = match digest {
+                        Some(_) => Shape::Full,
+                        None => Shape::Empty,
+                    };
+                    part.digests.extend(digest.unwrap_or_default());
+                    part.num_features.push(u32::from(digest.is_some()));
+                    part.shapes.push(shape as u8);
+                }
+                part
+            },
+        )?;
+        let mut all = Part::default();
+        for part in parts {
+            all.append(part);
+        }
+        Ok(all)
+    })?
+    .into_batch(py)
+}
+
+/// Samples of feature sets: `(offsets, hashes, totals, whole)`; text i keeps `hashes[offsets[i]:offsets[i + 1]]`, ascending.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, kind, size, threads=1, isa=None))]
+pub fn sample_sets(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    kind: &str,
+    size: u64,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<(Array, Array, Array, Array), Failure> {
+    let isa = parse_isa(isa)?;
+    let sample = match (kind, u32::try_from(size)) {
+        ("min-s", Ok(size)) if size > 0 => Sample::MinS(size),
+        ("mod-m", _) if size > 0 => Sample::ModM(size),
+        _ => {
+            return Err(Failure::parameter(
+                "kind",
+                format!("{kind:?} of size {size} is none of min-s, mod-m of size 1 or more"),
+            ));
+        }
+    };
+    let column = texts.column.as_ref();
+    let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
+        let ranges = column.ranges(GRAIN_BYTES);
+        let make_state = || Extractor::new(rules.rules, isa);
+        let parts = map_ranges(
+            ranges.len(),
+            1,
+            threads,
+            cancel,
+            make_state,
+            |extractor, which| {
+                let (mut ends, mut hashes) = (Vec::new(), Vec::new());
+                let (mut totals, mut whole) = (Vec::new(), Vec::new());
+                for i in ranges[which.start].clone() {
+                    let FeatureView {
+                        features, weights, ..
+                    } = extractor.features(column.get(i));
+                    let is_whole = sample.collect(features, weights, rules.rules.seed, &mut hashes);
+                    whole.push(u8::from(is_whole));
+                    ends.push(hashes.len() as i64);
+                    totals.push(match weights.is_empty() {
+                        true => features.len() as u64,
+                        false => weights.iter().map(|&weight| u64::from(weight)).sum(),
+                    });
+                }
+                (ends, hashes, totals, whole)
+            },
+        )?;
+        let (mut offsets, mut hashes) = (vec![0], Vec::new());
+        let (mut totals, mut whole) = (Vec::new(), Vec::new());
+        for part in parts {
+            let start = hashes.len() as i64;
+            offsets.extend(part.0.iter().map(|end| start + end));
+            hashes.extend(part.1);
+            totals.extend(part.2);
+            whole.extend(part.3);
+        }
+        Ok((offsets, hashes, totals, whole))
+    })?;
+    Ok((offsets.into(), hashes.into(), totals.into(), whole.into()))
+}
