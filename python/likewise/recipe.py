@@ -19,8 +19,8 @@ from likewise.recipe_recall import recall_within as recall_within
 class Recipe:
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
-    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`shingles` or :meth:`exact`; fields that a method does not use
-    are None, or at a default that does not act.
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`shingles` or :meth:`exact`; what these do not take does not
+    act.
 
     Parameters
     ----------
@@ -234,15 +234,9 @@ class Recipe:
         keep: str | None = None,
         group: str = "leaders",
     ) -> Self:
-        """Make a recipe that finds every pair at or above the threshold, by the full feature sets.
+        """Make a recipe that finds every pair at or above the threshold, by full feature sets.
 
-        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched and
-        nothing missed: the recall is 1.
-
-        Examples
-        --------
-        >>> Recipe.shingles(0.8).stated_recall
-        1.0
+        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
         """
         features = features_of("shingles", tokens, shingle, weights)
         return cls(
@@ -276,13 +270,8 @@ class Recipe:
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
                 raise InvalidParameter(name, f"{name} does not act with method {method}")
-        make: dict[str, Any] = {
-            "minhash": cls.minhash,
-            "simhash": cls.simhash,
-            "shingles": cls.shingles,
-            "exact": cls.exact,
-        }
-        recipe: Self = make[method](**options)
+        # Each constructor has the name of its method.
+        recipe: Self = getattr(cls, method)(**options)
         return recipe
 
     @property

@@ -29,11 +29,15 @@ METHODS = {
     "minhash": ["--method", "minhash"],
     "simhash": ["--method", "simhash"],
     "simhash by threshold": ["--method", "simhash", "--threshold", "0.9"],
+    "shingles": ["--method", "shingles", "--threshold", "0.8"],
+    "exact": ["--method", "exact"],
 }
 METHOD_RECIPES = {
     "minhash": likewise.Recipe.minhash(),
     "simhash": likewise.Recipe.simhash(),
     "simhash by threshold": likewise.Recipe.simhash(threshold=0.9),
+    "shingles": likewise.Recipe.shingles(0.8),
+    "exact": likewise.Recipe.exact(),
 }
 
 

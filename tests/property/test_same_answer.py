@@ -14,7 +14,7 @@ from tests.quality.test_promises import planted
 from tests.recipes import RECIPES
 from tests.strategies import corpora
 
-SOME = ["minhash", "minhash-containment", "simhash", "simhash-cosine"]
+SOME = ["minhash", "minhash-containment", "simhash", "simhash-cosine", "shingles-weighted"]
 
 
 @pytest.fixture(scope="module")

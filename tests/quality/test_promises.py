@@ -109,7 +109,10 @@ def test_nothing_is_left_behind(name):
             assert not [other for other in seen if kept[other] and model.match(document, documents[other])]
 
 
-@given(texts=corpora(max_size=14), name=st.sampled_from(["minhash", "simhash-cosine", "simhash-any-short"]))
+@given(
+    texts=corpora(max_size=14),
+    name=st.sampled_from(["minhash", "simhash-cosine", "simhash-any-short", "shingles-cosine"]),
+)
 def test_pairs_are_all_verified_pairs(texts, name):
     """Every pair that the model compares and that matches, copies included."""
     recipe = RECIPES[name]
