@@ -7,11 +7,14 @@ import numpy as np
 
 import likewise
 from labelled import read_texts, score
+from likewise.features import features
 
 # MinHash finds nothing much below its threshold; a licence's nearest reference may be a third like it.
 LEAST_THRESHOLD = 0.2
 FEATURES = (("auto", 1), ("auto", 2), ("auto", 3), ("auto", 5))
 BITS = (64, 128, 256)
+# Below it no containment is listed: a reference that less than half of either text speaks for is no answer.
+LEAST_CONTAINMENT = 0.5
 
 
 def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, object]:
@@ -24,6 +27,9 @@ def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, obje
         options = {"tokens": tokens, "shingle": shingle}
         recipe = likewise.Recipe.from_options("minhash", threshold=LEAST_THRESHOLD, recall=0.9, **options)
         found.append({"method": "minhash", **options, "weights": "none", "bits": None, **task.verified(recipe)})
+        recipe = likewise.Recipe.shingles(LEAST_CONTAINMENT, measure="containment", **options)
+        row = {"method": "shingles-containment", **options, "weights": "none", "bits": None}
+        found.append(row | task.contained(recipe))
         for bits in BITS:
             recipe = likewise.Recipe.from_options("simhash", bits=bits, **options)
             row = {"method": "simhash-distance", **options, "weights": recipe.weights, "bits": bits}
@@ -47,6 +53,26 @@ class _Task:
             if a < len(self.keys) <= b:
                 best[b] = max(best.get(b, (-1.0, 0)), (similarity, -a))
         return self._score((row - len(self.keys), -reference) for row, (_, reference) in best.items())
+
+    def contained(self, recipe: likewise.Recipe) -> dict[str, object]:
+        """Of the references contained in a query or it in them, the one whose two containments agree best.
+
+        Two containments c and d give the Jaccard similarity, 1 / (1/c + 1/d - 1); where one is below the threshold it
+        follows from the other and the sizes.
+        """
+        table = likewise.pairs(self.texts, recipe)
+        a, b, share = (np.asarray(table.column(name).to_numpy()) for name in ("row_a", "row_b", "similarity"))
+        offsets = features(self.texts, recipe).offsets
+        size = np.diff(offsets)
+        across = (a < len(self.keys)) != (b < len(self.keys))
+        a, b, share = a[across], b[across], share[across]
+        shared = share * size[a]
+        jaccard = shared / (size[a] + size[b] - shared)
+        query, reference = np.maximum(a, b) - len(self.keys), np.minimum(a, b)
+        best: dict[int, int] = {}
+        for i in np.lexsort((-reference, jaccard, query)).tolist():
+            best[int(query[i])] = int(reference[i])
+        return self._score(iter(best.items()))
 
     def nearest(self, recipe: likewise.Recipe) -> dict[str, object]:
         """The reference at the least distance, by comparing all: what the fingerprints alone can do."""
