@@ -36,6 +36,8 @@ WEIGHTS = ("none", "log-count", "count")
 RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(),
     "minhash, characters": likewise.Recipe.minhash(tokens="char"),
+    "shingles, defaults": likewise.Recipe.shingles(),
+    "shingles, containment 0.8": likewise.Recipe.shingles(measure="containment"),
     "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
     "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
     "simhash distance, defaults": likewise.Recipe.simhash(),

@@ -12,6 +12,7 @@ METHODS = {
     "simhash-jaccard": "SimHash, verified by Jaccard",
     "simhash-cosine": "SimHash, verified by cosine",
     "simhash-distance": "SimHash, distance only",
+    "shingles-containment": "shingle sets, by containment",
 }
 # Loss of F1 that the methods may have at their best setting, and untouched.
 AT_BEST = 0.01
