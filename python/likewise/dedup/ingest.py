@@ -17,6 +17,7 @@ from likewise._native import Texts
 from likewise.dedup.documents import Documents, SpooledPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, LikewiseError
+from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Job, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -27,6 +28,9 @@ PIECE_BYTES = 4 << 20
 # Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
 JOBS_A_THREAD = 3
 ON_ERROR = ("fail", "skip", "keep")
+# How the reason begins why a row without the field of the text is bad.
+_NO_FIELD = "no field "
+_MOST_FIELDS = 12
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,7 @@ class _Columns:
         if piece.bad_rows and self._rules.on_error == "fail":
             bad = self._bad[number][0]
             raise InvalidInput(
-                f"{bad.reason}; mend the row, or go on with --on-error skip",
+                f"{bad.reason}{_other_fields(self._sources[number], bad)}; mend the row, or go on with --on-error skip",
                 self._sources[number].name,
                 bad.line + (self._sources[number].name is not None),
             )
@@ -277,6 +281,29 @@ class _Columns:
             spool=self._spool,
             spooled=self._spooled,
         )
+
+
+def check_fields(documents: Documents) -> None:
+    """Raise InvalidInput if there is no document at all since no row has the field of the text."""
+    bad_rows = [
+        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
+    ]
+    if len(documents) or not bad_rows or not all(bad.reason.startswith(_NO_FIELD) for _, bad in bad_rows):
+        return
+    source, bad = bad_rows[0]
+    raise InvalidInput(
+        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
+    )
+
+
+def _other_fields(source: Source, bad: BadRow) -> str:
+    """Return which fields a row has that lacks the one of the text."""
+    if not bad.reason.startswith(_NO_FIELD) or not isinstance(source, JsonlFile):
+        return ""
+    names = source.field_names(bad.offset, bad.length)
+    more = ", ..." if len(names) > _MOST_FIELDS else ""
+    there_are = f" (it has {', '.join(names[:_MOST_FIELDS])}{more})" if names else ""
+    return f"{there_are}; name the right one with --text-field"
 
 
 def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
