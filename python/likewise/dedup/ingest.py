@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.dedup.documents import Documents, SpooledPiece
-from likewise.dedup.growing import GrowingArray
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, LikewiseError
+from likewise.growing import GrowingArray
 from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Job, Piece, Source
 from likewise.io.spool import Spool
