@@ -222,15 +222,15 @@ def test_a_killed_run_is_cleaned_up_after(tmp_path, articles):
     command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as killed:
         for _ in range(1000):
-            if list(tmp_path.rglob(f"{scratch.PREFIX}*/work/stdin*")):
+            if list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*")):
                 break
             time.sleep(0.01)
         # While it lives another run leaves its files alone.
         subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o1")], env=environment, check=True)
-        assert list(tmp_path.rglob(f"{scratch.PREFIX}*/work/stdin*"))
+        assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
-    assert list(tmp_path.rglob(f"{scratch.PREFIX}*/work/stdin*"))
+    assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
     others = tmp_path / f"{scratch.PREFIX}young"
     others.mkdir()
     subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o2")], env=environment, check=True)

@@ -34,7 +34,7 @@ def scratch_directory() -> Iterator[Path]:
     _delete_left(root)
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         # Not in the directory itself: the lock is no file of the run.
-        place = Path(name) / "work"
+        place = Path(name) / "run"
         place.mkdir()
         with place_named(f"{root}, where temporary files go (TMPDIR names another place)", place):
             yield place
