@@ -314,6 +314,22 @@ class BandBuckets:
             Pairs before any was left out.
         """
 
+    def candidates_up_to(
+        self,
+        lo: int,
+        hi: int,
+        states: Buffer | None,
+        max_pairs: int,
+        *,
+        min_equal: int = 0,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, int, int]:
+        """Return the same up to the position with which there are `max_pairs` or more, and the end of those looked at.
+
+        At least one position is; held are at most about twice as many pairs.
+        """
+
 def plan_bands(num_slots: int, threshold: float, recall: float) -> tuple[int, int, float]:
     """Return bands, rows a band, and the recall at the threshold."""
 
@@ -349,6 +365,14 @@ class HammingTables:
         self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array]:
         """Return later, earlier, distance (uint32) of the pairs within the radius, the later one in ``lo:hi``."""
+
+    def candidates_up_to(
+        self, lo: int, hi: int, states: Buffer | None, max_pairs: int, *, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int]:
+        """Return the same up to about the position with which there are `max_pairs`, and the end of those looked at.
+
+        At least one position is; held are at most about twice as many pairs, and those of one position.
+        """
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""

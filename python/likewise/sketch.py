@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
-from likewise.text import as_texts
+from likewise.text import text_batches
 from likewise.threads import num_threads
 
 EMPTY = 2
@@ -146,7 +148,7 @@ def sketch(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts.
+        The texts. A stream of batches and an iterator are taken batch by batch and may be larger than memory.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None.
     text_field : str
@@ -171,13 +173,19 @@ def sketch(
     (2,)
     """
     recipe = recipe or Recipe.minhash()
-    batch = sketch_texts(as_texts(texts, text_field), recipe, sets=False, threads=num_threads(threads))
-    return Sketches(
-        shaped(np.asarray(batch.sketches), recipe),
-        recipe,
-        np.asarray(batch.shapes) == EMPTY,
-        np.asarray(batch.num_features),
-    )
+    workers = num_threads(threads)
+    parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in text_batches(texts, text_field))
+    first = next(parts)
+    columns = [np.asarray(first.sketches), np.asarray(first.shapes), np.asarray(first.num_features)]
+    if (second := next(parts, None)) is not None:
+        # What comes as one batch is not copied.
+        growing = [GrowingArray(column.dtype) for column in columns]
+        for batch in chain([first, second], parts):
+            for column, values in zip(growing, (batch.sketches, batch.shapes, batch.num_features), strict=True):
+                column.append(np.asarray(values))
+        columns = [column.take() for column in growing]
+    sketches, shapes, num_features = columns
+    return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
 
 
 def sketch_texts(texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int) -> _native.SketchBatch:

@@ -68,6 +68,24 @@ impl HammingTables {
         threads: usize,
         isa: Option<&str>,
     ) -> Result<(Array, Array, Array), Failure> {
+        let (later, earlier, distance, _) =
+            self.candidates_up_to(py, lo, hi, states, usize::MAX, threads, isa)?;
+        Ok((later, earlier, distance))
+    }
+
+    /// The same up to about `max_pairs`, and the end of the later positions that were looked at.
+    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn candidates_up_to(
+        &self,
+        py: Python<'_>,
+        lo: u32,
+        hi: u32,
+        states: Option<&Bound<'_, PyAny>>,
+        max_pairs: usize,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<(Array, Array, Array, u32), Failure> {
         let isa = parse_isa(isa)?;
         let range = check_range(lo, hi, self.tables.len())?;
         let states = Input::<u8>::take_option("states", states)?;
@@ -79,12 +97,13 @@ impl HammingTables {
         let pairs = run(py, num_bytes, |cancel| {
             Ok(self
                 .tables
-                .candidates(range, states, isa, threads, cancel)?)
+                .candidates_up_to(max_pairs, range, states, isa, threads, cancel)?)
         })?;
         Ok((
             pairs.later.into(),
             pairs.earlier.into(),
             pairs.distance.into(),
+            pairs.end,
         ))
     }
 }

@@ -87,6 +87,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         return 1
     try:
         status = group.main(arguments, prog_name="likewise", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -18,8 +18,8 @@ _FIRST_RANGE = 256
 _RANGE = 4096
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
 _PAIRS_AT_ONCE = 32768
-# Pairs that a range should list at most: 48 MB with their distances.
-_PAIRS_A_RANGE = 1 << 22
+# Pairs at which a search stops: 48 MB with their distances, twice that at the most.
+_MAX_PAIRS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,15 @@ class Candidates:
         Hamming distances; None for bands.
     num_considered : int
         Distinct pairs before any filter (bands), or those listed.
+    end : int
+        Later positions from here on were not looked at.
     """
 
     later: NDArray[np.uint32]
     earlier: NDArray[np.uint32]
     distance: NDArray[np.uint32] | None
     num_considered: int
+    end: int
 
     def __len__(self) -> int:
         return len(self.later)
@@ -47,7 +50,7 @@ class Candidates:
     def select(self, which: slice | NDArray[np.bool_]) -> "Candidates":
         """Return some of the pairs."""
         distance = None if self.distance is None else self.distance[which]
-        return Candidates(self.later[which], self.earlier[which], distance, self.num_considered)
+        return Candidates(self.later[which], self.earlier[which], distance, self.num_considered, self.end)
 
     def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
         """Cut the positions low..high into consecutive ranges of not too many pairs: (low, high, pairs)."""
@@ -81,12 +84,12 @@ class BandSearch:
         """Documents that met a full last level, once for each band."""
         return self._buckets.num_capped
 
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None) -> Candidates:
-        """Return pairs whose later position is in low..high; those of removed earlier ones are left out."""
-        later, earlier, num = self._buckets.candidates(
-            low, high, states, min_equal=self._min_equal, threads=self._threads
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, num, end = self._buckets.candidates_up_to(
+            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
         )
-        return Candidates(np.asarray(later), np.asarray(earlier), None, num)
+        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
 
 
 class DistanceSearch:
@@ -102,10 +105,12 @@ class DistanceSearch:
         )
         self._threads = threads
 
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None) -> Candidates:
-        """Return pairs whose later position is in low..high; those of removed earlier ones are left out."""
-        later, earlier, distance = self._tables.candidates(low, high, states, threads=self._threads)
-        return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later))
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, distance, end = self._tables.candidates_up_to(
+            low, high, states, max_pairs, threads=self._threads
+        )
+        return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later), end)
 
 
 def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> Any:  # noqa: ANN401
@@ -123,16 +128,15 @@ def ranges_of_candidates(
     """Yield consecutive ranges of later positions with their candidates: (low, high, pairs).
 
     Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
-    documents of one template that are near each other and do not match would be thousands of pairs each. How they
-    are cut is seen in no result.
+    documents of one template that are near each other and do not match would be thousands of pairs each. The next
+    range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
     """
     low, size = 0, _FIRST_RANGE
     while low < num_positions:
-        high = min(low + size, num_positions)
         with timing.wall("candidates"):
-            found = search.candidates(low, high, states())
-        yield low, high, found
+            found = search.candidates(low, min(low + size, num_positions), states(), _MAX_PAIRS)
+        yield low, found.end, found
         size = min(size * 2, _RANGE)
         if len(found):
-            size = min(size, max(1, (high - low) * _PAIRS_A_RANGE // len(found)))
-        low = high
+            size = min(size, max(1, (found.end - low) * _MAX_PAIRS // len(found)))
+        low = found.end

@@ -1,10 +1,8 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.arrow import BatchStream
 from likewise.io.columns import number_column
 from likewise.io.memory import MemorySource
+from likewise.io.scratch import scratch_directory
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
@@ -205,8 +204,8 @@ def _open(
     source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
     # Only the texts of a stream are put aside.
     with (
-        tempfile.TemporaryDirectory(prefix="likewise-") as work,
-        open_documents([source], recipe, rules, work=Path(work), timing=timing, progress=progress) as documents,
+        scratch_directory() as work,
+        open_documents([source], recipe, rules, work=work, timing=timing, progress=progress) as documents,
     ):
         yield documents
 

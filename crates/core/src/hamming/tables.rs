@@ -10,6 +10,7 @@ use super::plan::{plan_blocks, scan_cost};
 use super::probe::{BlockTable, Neighbours, probe_range};
 use super::scan::scan_range;
 use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
+use crate::bound::{Bound, unbroken};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
@@ -43,6 +44,8 @@ pub struct HammingPairs {
     pub earlier: Vec<u32>,
     /// Differing bits.
     pub distance: Vec<u32>,
+    /// Later positions from here on were not looked at.
+    pub end: u32,
 }
 
 /// Everything needed to find the pairs at distance `within` or less.
@@ -64,6 +67,7 @@ pub struct HammingTables {
 pub(super) struct Request<'a> {
     pub(super) tables: &'a HammingTables,
     pub(super) states: Option<&'a [u8]>,
+    bound: Bound,
 }
 
 /// Bits of a packed hit below the later position, and below the earlier one.
@@ -189,6 +193,27 @@ impl HammingTables {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<HammingPairs, Error> {
+        self.candidates_up_to(usize::MAX, range, states, isa, threads, cancel)
+    }
+
+    /// The same, up to about the position with which there are `max_pairs` or more: [`HammingPairs::end`] says how far it came, at least
+    /// one position (of an empty range none). All pairs of a position come together.
+    ///
+    /// # Errors
+    /// As [`HammingTables::candidates`].
+    ///
+    /// # Cost
+    /// Up to seven times that of the pairs which one thread may hold, where they stand denser than that. Held are at most about
+    /// `2 * max_pairs` pairs, and those of one position or one bucket a thread.
+    pub fn candidates_up_to(
+        &self,
+        max_pairs: usize,
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<HammingPairs, Error> {
         if range.start > range.end || range.end as usize > self.len() {
             return Err(Error::invalid(
                 "range",
@@ -206,6 +231,7 @@ impl HammingTables {
         let request = Request {
             tables: self,
             states,
+            bound: Bound::new(max_pairs, threads),
         };
         let request = &request;
         let cost = self.cost * range.len() as f64;
@@ -217,26 +243,45 @@ impl HammingTables {
             cancel,
             || (),
             |(), piece| {
+                if request.bound.is_reached(piece.start) {
+                    return None;
+                }
                 let piece = range.start + piece.start as u32..range.start + piece.end as u32;
-                (piece.start, request.hits_of(piece, isa))
+                let (start, asked) = (piece.start, piece.end);
+                let (hits, end) = request.hits_of(piece, isa);
+                request.bound.add(hits.len());
+                Some(((start, hits), end, asked))
             },
         )?;
-        Ok(concatenate(&parts))
+        Ok(concatenate(range.start, &unbroken(parts)))
     }
 }
 
 impl Request<'_> {
-    /// Sorted hits of a piece of the range.
-    fn hits_of(&self, piece: Range<u32>, isa: Isa) -> Vec<u64> {
+    /// Whether a piece of so many hits should be searched again by halves: they do not come in order of the later position, so that none
+    /// is complete before the end.
+    #[inline(always)]
+    pub(super) fn is_too_dense(&self, piece: &Range<u32>, num_hits: usize) -> bool {
+        num_hits > self.bound.a_piece() && piece.len() > 1
+    }
+
+    /// Sorted hits of a piece of the range, or of its first part where they stand too dense, and the end of that.
+    fn hits_of(&self, mut piece: Range<u32>, isa: Isa) -> (Vec<u64>, u32) {
         let mut hits = Vec::new();
-        let (request, out) = (self, &mut hits);
-        let num_words = self.tables.codes.num_words();
-        if self.tables.tables.is_empty() {
-            run_kernel!(isa, num_words, scan_range, (request: &Request<'_>, piece: Range<u32>, out: &mut Vec<u64>));
-        } else {
-            run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece: Range<u32>, out: &mut Vec<u64>));
+        let (request, num_words) = (self, self.tables.codes.num_words());
+        loop {
+            let (piece_now, out) = (piece.clone(), &mut hits);
+            if self.tables.tables.is_empty() {
+                run_kernel!(isa, num_words, scan_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
+            } else {
+                run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
+            }
+            if !self.is_too_dense(&piece, hits.len()) {
+                return (sort_hits(&hits), piece.end);
+            }
+            piece.end = piece.start + piece.len() as u32 / 2;
+            hits.clear();
         }
-        sort_hits(&hits)
     }
 }
 
@@ -266,14 +311,16 @@ fn sort_hits(hits: &[u64]) -> Vec<u64> {
     sorted
 }
 
-fn concatenate(parts: &[(u32, Vec<u64>)]) -> HammingPairs {
-    let num_pairs = parts.iter().map(|(_, hits)| hits.len()).sum();
+fn concatenate(start: u32, parts: &[((u32, Vec<u64>), u32)]) -> HammingPairs {
+    let num_pairs = parts.iter().map(|((_, hits), _)| hits.len()).sum();
     let mut pairs = HammingPairs {
         later: Vec::with_capacity(num_pairs),
         earlier: Vec::with_capacity(num_pairs),
         distance: Vec::with_capacity(num_pairs),
+        end: start,
     };
-    for (start, hits) in parts {
+    for ((start, hits), end) in parts {
+        pairs.end = *end;
         pairs
             .later
             .extend(hits.iter().map(|hit| start + (hit >> LATER_SHIFT) as u32));

@@ -206,6 +206,55 @@ fn ranges_and_threads_change_nothing_and_removed_ones_are_left_out() {
 }
 
 #[test]
+fn a_bound_cuts_between_positions_and_changes_nothing() {
+    let n = 2000;
+    // Two in three are of one cluster: nearly a million pairs, all in one bucket of every block.
+    let words: Vec<u64> = (0..n)
+        .map(|i| {
+            if i % 3 == 0 {
+                mix64(i)
+            } else {
+                0xabc ^ 1 << (i % 40)
+            }
+        })
+        .collect();
+    let fingerprints = Fingerprints {
+        words: &words,
+        bits: 64,
+    };
+    let order = shuffled(n as usize, 2);
+    let end = n as u32;
+    for strategy in [Strategy::Blocks, Strategy::Scan] {
+        let tables = HammingTables::build_for(strategy, fingerprints, &order, 3, 2, &STOP).unwrap();
+        let all = tables
+            .candidates(0..end, None, Isa::best(), 2, &STOP)
+            .unwrap();
+        assert_eq!(all.end, end);
+        assert!(all.later.len() > 800_000);
+        for threads in [1, 3] {
+            for max_pairs in [0, 1500, 100_000] {
+                let (mut found, mut low) = (Vec::new(), 0);
+                while low < end {
+                    let pairs = tables
+                        .candidates_up_to(max_pairs, low..end, None, Isa::best(), threads, &STOP)
+                        .unwrap();
+                    assert!(pairs.end > low);
+                    let most = 2 * max_pairs + threads * n as usize;
+                    assert!(
+                        pairs.later.len() <= most,
+                        "{} over {most}",
+                        pairs.later.len()
+                    );
+                    found.extend(triples(&pairs));
+                    low = pairs.end;
+                }
+                assert!(found == triples(&all), "{strategy:?} {threads} {max_pairs}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_of_the_rows_in_any_order() {
     let words = codes("clustered", 200, 96, 4);
     let order: Vec<u32> = shuffled(200, 9).into_iter().take(120).collect();
