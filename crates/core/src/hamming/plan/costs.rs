@@ -66,19 +66,36 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// Refuses costs that are not positive and finite, or sizes that do not ascend.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] that names the value.
-    pub fn check(&self) -> Result<(), Error> {
-        let steps = [
+    /// The steps other than reads, by name.
+    pub fn steps(&self) -> [(&'static str, f64); 6] {
+        [
             ("query_ns", self.query_ns),
             ("bucket_ns", self.bucket_ns),
             ("compare_ns", self.compare_ns),
             ("scan_ns", self.scan_ns),
             ("stream_ns", self.stream_ns),
             ("sort_ns", self.sort_ns),
-        ];
+        ]
+    }
+
+    /// The step of that name.
+    pub fn step_mut(&mut self, name: &str) -> Option<&mut f64> {
+        match name {
+            "query_ns" => Some(&mut self.query_ns),
+            "bucket_ns" => Some(&mut self.bucket_ns),
+            "compare_ns" => Some(&mut self.compare_ns),
+            "scan_ns" => Some(&mut self.scan_ns),
+            "stream_ns" => Some(&mut self.stream_ns),
+            "sort_ns" => Some(&mut self.sort_ns),
+            _ => None,
+        }
+    }
+
+    /// Refuses costs that are not positive and finite, or sizes that do not ascend.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] that names the value.
+    pub fn check(&self) -> Result<(), Error> {
         let reads = self.memory.iter().flat_map(|read| {
             [
                 ("num_bytes", read.num_bytes),
@@ -86,7 +103,7 @@ impl Costs {
                 ("overlapped_ns", read.overlapped_ns),
             ]
         });
-        for (name, value) in steps.into_iter().chain(reads) {
+        for (name, value) in self.steps().into_iter().chain(reads) {
             if !(value.is_finite() && value > 0.0) {
                 return Err(Error::invalid(
                     "costs",

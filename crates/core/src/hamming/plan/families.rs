@@ -84,13 +84,13 @@ pub(super) fn chosen_blocks(
             picked[later] = picked[later - 1] + 1;
         }
     }
+    let what = match chosen {
+        1 => format!("{num_blocks} blocks"),
+        _ => format!("{chosen} of {num_blocks} blocks"),
+    };
     Design {
         family: Family::ChosenBlocks,
-        name: format!(
-            "{} tables: {chosen} of {num_blocks} blocks{}",
-            keys.len(),
-            errors(radius)
-        ),
+        name: format!("{} tables: {what}{}", keys.len(), errors(radius)),
         keys,
     }
 }

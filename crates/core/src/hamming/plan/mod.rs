@@ -8,11 +8,14 @@ pub(in crate::hamming) mod block_radii;
 mod blocks;
 mod completeness;
 mod costs;
+mod exercise;
 mod families;
 mod historical;
 mod layout;
 mod space;
 mod survey;
+#[cfg(test)]
+mod survey_tests;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +26,7 @@ use completeness::escape;
 
 pub use blocks::{Division, bit_frequencies};
 pub use costs::{Costs, MemoryCost};
+pub use exercise::Exercise;
 pub use families::Family;
 pub use historical::{TextbookRow, textbook};
 pub use layout::{Collection, KeyCost};

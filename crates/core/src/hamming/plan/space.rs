@@ -89,7 +89,7 @@ struct WidthSearch<'a> {
     costs: &'a Costs,
     /// Mean probability that a bit differs, by collision entropy.
     mismatch: f64,
-    known: HashMap<(u32, u32), f64>,
+    known: HashMap<(u32, u32, usize), f64>,
 }
 
 impl<'a> WidthSearch<'a> {
@@ -108,18 +108,22 @@ impl<'a> WidthSearch<'a> {
         }
     }
 
-    fn cost(&mut self, width: u32, radius: u32) -> f64 {
+    fn cost(&mut self, width: u32, radius: u32, num_tables: usize) -> f64 {
         if width <= radius {
             return f64::INFINITY;
         }
-        *self.known.entry((width, radius)).or_insert_with(|| {
-            let mismatch = vec![self.mismatch; width as usize];
-            key_cost(self.collection, &mismatch, radius, self.costs).batch_ns
-        })
+        *self
+            .known
+            .entry((width, radius, num_tables))
+            .or_insert_with(|| {
+                let mismatch = vec![self.mismatch; width as usize];
+                key_cost(self.collection, &mismatch, radius, num_tables, self.costs).batch_ns
+            })
     }
 
     /// From equal widths, one bit at a time from one block to another while that pays.
     fn design(&mut self, radii: &[u32]) -> Design {
+        let tables = radii.len();
         let mut widths = even_widths(self.collection.bits, radii.len() as u32);
         loop {
             let mut best = (-1e-9, None);
@@ -128,10 +132,10 @@ impl<'a> WidthSearch<'a> {
                     if from == to || widths[from] <= 1 {
                         continue;
                     }
-                    let gain = self.cost(widths[from] - 1, radii[from])
-                        - self.cost(widths[from], radii[from])
-                        + self.cost(widths[to] + 1, radii[to])
-                        - self.cost(widths[to], radii[to]);
+                    let gain = self.cost(widths[from] - 1, radii[from], tables)
+                        - self.cost(widths[from], radii[from], tables)
+                        + self.cost(widths[to] + 1, radii[to], tables)
+                        - self.cost(widths[to], radii[to], tables);
                     if gain < best.0 * 1.000_001 {
                         best = (gain, Some((from, to)));
                     }

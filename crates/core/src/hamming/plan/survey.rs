@@ -11,6 +11,10 @@ use crate::error::Error;
 
 /// Plans this much slower than the fastest are as good: the smallest of them is taken.
 const AS_GOOD: f64 = 1.1;
+/// A larger plan must be faster by this factor to stand on the frontier.
+const WORTH_ITS_BYTES: f64 = 1.05;
+/// Bytes that a plan may take where nothing is said, as a multiple of the fingerprints': the four tables of the least of the 2007 paper's plans.
+const DEFAULT_COPIES: f64 = 4.0;
 
 /// What is to be planned.
 #[derive(Clone, Debug)]
@@ -19,7 +23,7 @@ pub struct SurveyRequest {
     pub collection: Collection,
     /// Radius within which every pair is to be found.
     pub within: u32,
-    /// Bytes that the tables may take; any number where None.
+    /// Bytes that the tables and ids may take; four times the fingerprints and the ids where None.
     pub memory_bytes: Option<f64>,
     /// How blocks are cut.
     pub division: Division,
@@ -42,7 +46,7 @@ pub struct PricedPlan {
     pub cost: KeyCost,
     /// Whether it is one of the searches of the literature.
     pub is_historical: bool,
-    /// Whether no other plan is both smaller and faster.
+    /// Whether every smaller plan is slower by a twentieth or more.
     pub is_on_frontier: bool,
     /// Whether it fits the memory.
     pub fits: bool,
@@ -92,8 +96,10 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
             plans.push(price(request, design));
         }
     }
+    let memory_bytes = memory_bytes
+        .unwrap_or_else(|| DEFAULT_COPIES * collection.plain_bytes() + collection.id_bytes());
     for plan in &mut plans {
-        plan.fits = memory_bytes.is_none_or(|memory| plan.cost.num_bytes <= memory);
+        plan.fits = plan.cost.num_bytes <= memory_bytes;
     }
     plans.sort_by(|a, b| {
         let (a, b) = (&a.cost, &b.cost);
@@ -103,7 +109,8 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
     });
     let mut fastest = f64::INFINITY;
     for plan in &mut plans {
-        plan.is_on_frontier = plan.is_searchable() && plan.cost.batch_ns < fastest;
+        plan.is_on_frontier =
+            plan.is_searchable() && plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
         if plan.is_on_frontier {
             fastest = plan.cost.batch_ns;
         }
@@ -230,7 +237,7 @@ fn price(request: &SurveyRequest, design: Design) -> PricedPlan {
                     .collect();
                 let one = match &previous {
                     Some((known, radius, one)) if *known == own && *radius == key.radius => *one,
-                    _ => key_cost(collection, &own, key.radius, costs),
+                    _ => key_cost(collection, &own, key.radius, num_tables, costs),
                 };
                 cost = add(cost, one);
                 previous = Some((own, key.radius, one));
@@ -262,51 +269,5 @@ fn add(a: KeyCost, b: KeyCost) -> KeyCost {
         single_ns: a.single_ns + b.single_ns,
         batch_ns: a.batch_ns + b.batch_ns,
         build_ns: a.build_ns + b.build_ns,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(n: u64, bits: u32, within: u32) -> SurveyRequest {
-        SurveyRequest {
-            collection: Collection::with_rows(n, bits),
-            within,
-            memory_bytes: None,
-            division: Division::Contiguous,
-            costs: Costs::default(),
-        }
-    }
-
-    #[test]
-    fn show() {
-        for n in [
-            10_000,
-            1_000_000,
-            10_000_000,
-            100_000_000,
-            1_000_000_000,
-            17_000_000_000,
-        ] {
-            for k in [3, 6, 10] {
-                let found = survey(&request(n, 64, k)).unwrap();
-                println!("n={n} k={k}");
-                for (i, plan) in found.plans.iter().enumerate() {
-                    let c = plan.cost;
-                    println!(
-                        "{}{} {:60} {:8.2} B  b {:9.1} cmp {:12.1} {:12.3} us single {:12.3} us",
-                        if plan.is_on_frontier { "*" } else { " " },
-                        if Some(i) == found.chosen { ">" } else { " " },
-                        plan.name,
-                        c.num_bytes / n as f64,
-                        c.num_buckets,
-                        c.num_compared,
-                        c.batch_ns / 1e3,
-                        c.single_ns / 1e3
-                    );
-                }
-            }
-        }
     }
 }
