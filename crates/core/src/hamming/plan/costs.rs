@@ -38,19 +38,19 @@ impl Default for Costs {
     /// A server core of 2023 with AVX-512 and 2 MiB of own cache.
     fn default() -> Self {
         let memory = [
-            (32e3, 1.2, 0.6),
-            (256e3, 5.0, 1.0),
-            (2e6, 10.0, 1.8),
-            (32e6, 45.0, 5.0),
-            (256e6, 100.0, 12.0),
-            (4e9, 140.0, 20.0),
-            (64e9, 180.0, 30.0),
+            (15, 1.2, 0.6),
+            (18, 5.0, 1.0),
+            (21, 10.0, 1.8),
+            (25, 45.0, 5.0),
+            (28, 100.0, 12.0),
+            (32, 140.0, 20.0),
+            (36, 180.0, 30.0),
         ];
         Costs {
             memory: memory
                 .into_iter()
-                .map(|(num_bytes, latency_ns, overlapped_ns)| MemoryCost {
-                    num_bytes,
+                .map(|(log2_bytes, latency_ns, overlapped_ns)| MemoryCost {
+                    num_bytes: (1_u64 << log2_bytes) as f64,
                     latency_ns,
                     overlapped_ns,
                 })
