@@ -17,9 +17,28 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
 
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
 # More digits are not spelled out.
 _MAX_DIGITS = 30
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def count(text: str) -> int:
+    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none.
+    """
+    try:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
+            return whole
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
+
 
 _OPTIONS = {
     "method": click.option(
@@ -161,23 +180,6 @@ _MATCH = ("threshold", "within", "measure", "short_threshold")
 _PLAN = ("method", "bits", "num_slots", "slot_bits", "threshold", "within", "measure", "recall", "bands", "rows")
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-
-
-def count(text: str) -> int:
-    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
-
-    Raises
-    ------
-    click.BadParameter
-        If it is none.
-    """
-    try:
-        number = Decimal(text)
-        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
-            return whole
-    except InvalidOperation:
-        pass
-    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
 
 
 def sketch_options(command: _Command) -> _Command:
