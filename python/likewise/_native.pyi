@@ -367,10 +367,10 @@ class Exercise:
     def num_bytes(self) -> int:
         """Bytes that reads are spread over: a power of two of words."""
 
-    def wait(self, num_reads: int) -> int:
-        """Read at random places, each named by the read before."""
+    def wait(self, num_reads: int, seed: int) -> int:
+        """Read at random places, each named by the read before; another seed leads to other places."""
 
-    def ask(self, num_reads: int) -> int:
+    def ask(self, num_reads: int, seed: int) -> int:
         """Read at random places that were asked for some dozens ahead."""
 
     def stream(self, within: int, *, isa: str | None = None) -> int:

@@ -232,13 +232,13 @@ impl Exercise {
     }
 
     /// Random reads, each waiting for the one before.
-    fn wait(&self, py: Python<'_>, num_reads: usize) -> Result<u64, Failure> {
-        run_short(py, |_| Ok(self.exercise.wait(num_reads)))
+    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
     }
 
     /// Random reads asked for some dozens ahead.
-    fn ask(&self, py: Python<'_>, num_reads: usize) -> Result<u64, Failure> {
-        run_short(py, |_| Ok(self.exercise.ask(num_reads)))
+    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
     }
 
     /// One query compared with every word.

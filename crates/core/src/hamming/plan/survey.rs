@@ -244,7 +244,6 @@ fn price(request: &SurveyRequest, design: Design) -> PricedPlan {
             }
             cost.num_bytes += collection.id_bytes();
             cost.single_ns += costs.query_ns;
-            cost.batch_ns += costs.query_ns;
         }
     }
     PricedPlan {
