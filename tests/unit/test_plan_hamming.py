@@ -85,7 +85,8 @@ def test_the_frontier_on_the_command_line():
     assert "nothing fits" not in text
     text = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "20GB").out.decode()
     assert "nothing fits 20 GB" in text
-    assert "\n> taken" in text and "\n> 2" not in text
+    assert "\n> taken" in text
+    assert "\n> 2" not in text
 
 
 def test_skew_costs_and_balanced_blocks_help(tmp_path):
@@ -113,8 +114,11 @@ def test_costs_go_through_a_file(tmp_path):
     assert Costs.read(path) == costs
     slow = Costs.from_dict({**costs.to_dict(), "scan_ns": 1000 * costs.scan_ns})
     assert slow.scan_ns == 1000 * costs.scan_ns
-    for search, slower in zip(plan_hamming(1000).searches, plan_hamming(1000, costs=slow).searches, strict=True):
-        assert (slower.batch_us > search.batch_us) == (search.family == "scan")
+    times = {search.name: search.batch_us for search in plan_hamming(1000).searches}
+    slower = [search for search in plan_hamming(1000, costs=slow).searches if search.name in times]
+    assert len(slower) >= 6
+    for search in slower:
+        assert (search.batch_us > times[search.name]) == (search.family == "scan")
     for wrong in ({}, {**costs.to_dict(), "extra": 1}, {**costs.to_dict(), "scan_ns": "fast"}):
         with pytest.raises(InvalidParameter):
             Costs.from_dict(wrong)

@@ -24,7 +24,7 @@ const LARGE_BUCKET: f64 = 3.0;
 const OCCUPIED_BYTES: f64 = 0.3;
 /// Share of a read's latency that asking for it ahead does not hide. Like the built-in costs, fitted to measured times of the index: 38 pairs of
 /// plan and size, 10^5 to 10^8 fingerprints of 32 to 256 bits.
-const EXPOSED: f64 = 0.16;
+pub(super) const EXPOSED: f64 = 0.16;
 /// Residuals of this many bits and more take whole words.
 const WIDE_RESIDUAL: u32 = 58;
 
