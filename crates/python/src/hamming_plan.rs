@@ -40,7 +40,7 @@ fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
 
 /// The costs that are built in: random reads as (bytes, latency, overlapped), and the other steps by name.
 #[pyfunction]
-pub fn default_costs(py: Python<'_>) -> PyResult<(Vec<(f64, f64, f64)>, Bound<'_, PyDict>)> {
+pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
     let costs = Costs::default();
     let steps = PyDict::new(py);
     for (name, value) in costs.steps() {
