@@ -7,7 +7,7 @@
 mod code_planes;
 mod distance;
 mod kernels;
-mod plan;
+pub mod plan;
 mod probe;
 mod radius;
 mod scan;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::code_planes::CodePlanes;
 use super::distance::Fingerprints;
 use super::kernels::run_kernel;
-use super::plan::{plan_blocks, scan_cost};
+use super::plan::block_radii::{plan_blocks, scan_cost};
 use super::probe::{BlockTable, Neighbours, probe_range};
 use super::scan::scan_range;
 use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
