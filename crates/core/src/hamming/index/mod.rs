@@ -1,0 +1,27 @@
+//! Which of a billion fingerprints lie within `within` bits of this one, exactly?
+//!
+//! The space of plans of [`super::plan`], laid out to cost the fewest bytes and cache misses. For each key of the plan one table: the
+//! distinct codes sorted with the key's bits on top, a directory over the first bits, and of each code only the bits that remain, packed.
+//! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
+//! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
+
+mod build;
+mod directory;
+mod flips;
+mod kernel;
+mod matches;
+mod packed;
+mod permutation;
+mod resolve;
+mod rows;
+mod search;
+mod segment;
+mod sort;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use matches::Matches;
+pub use segment::{Building, Segment};
+pub use words::{SharedBytes, Words, WordsMut};
