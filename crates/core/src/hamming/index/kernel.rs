@@ -40,13 +40,13 @@ pub(super) struct Comparison<'a> {
     pub(super) limit: u32,
 }
 
-/// A directory line made ready to find several of its buckets.
+/// Ones in the words before each word of a directory line.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
-    bits: [u64; LINE_WORDS],
-    /// Ones in the words before.
-    ones_before: [u64; LINE_WORDS],
-}
+#[repr(align(64))]
+pub(super) struct OnesBefore([u64; LINE_WORDS]);
+
+/// What of each word of a line is unary.
+const UNARY: [u64; LINE_WORDS] = [FIRST_WORD, !0, !0, !0, !0, !0, !0, LAST_WORD];
 
 /// One instruction set's way to search.
 pub(super) trait TableKernel {
@@ -56,17 +56,17 @@ pub(super) trait TableKernel {
     /// The processor has the instruction set.
     unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W];
 
-    /// The unary part of a line.
+    /// What is needed to find buckets of a line.
     ///
     /// # Safety
     /// As [`permute`](Self::permute).
-    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> Line;
+    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore;
 
     /// Entries of the line before a bucket, and in it. Of a damaged line, any numbers below 512.
     ///
     /// # Safety
     /// As [`permute`](Self::permute).
-    unsafe fn bucket(line: &Line, bucket: u32) -> (u32, u32);
+    unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32);
 
     /// Bit `i` is set if number `i` differs from the query in at most `limit` bits; and how many those are. Only the first `num` count.
     ///
@@ -77,39 +77,41 @@ pub(super) trait TableKernel {
 
 /// Word of the line that holds its one number `target`, counted from 0.
 #[inline(always)]
-fn word_of_one(line: &Line, target: u64) -> usize {
+fn word_of_one(line: &OnesBefore, target: u64) -> usize {
     let mut word = 0;
     for i in 1..LINE_WORDS {
-        word += usize::from(line.ones_before[i] <= target);
+        word += usize::from(line.0[i] <= target);
     }
     word
 }
 
 #[inline(always)]
-fn read_line(words: &[u64; LINE_WORDS]) -> Line {
-    let mut bits = *words;
-    bits[0] &= FIRST_WORD;
-    bits[LINE_WORDS - 1] &= LAST_WORD;
-    let mut ones_before = [0; LINE_WORDS];
+fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
+    let mut before = [0; LINE_WORDS];
     for i in 1..LINE_WORDS {
-        ones_before[i] = ones_before[i - 1] + u64::from(bits[i - 1].count_ones());
+        before[i] = before[i - 1] + u64::from((words[i - 1] & UNARY[i - 1]).count_ones());
     }
-    Line { bits, ones_before }
+    OnesBefore(before)
 }
 
 /// The bucket behind a one at a bit of a word.
 #[inline(always)]
-fn bucket_behind(line: &Line, bucket: u32, word: usize, bit: u32) -> (u32, u32) {
+fn bucket_behind(words: &[u64; LINE_WORDS], bucket: u32, word: usize, bit: u32) -> (u32, u32) {
     let at = 64 * word as u32 + bit;
     // Bits up to the number of entries, and the ones, are no entries.
     let before = at.wrapping_sub(32 + bucket) & 511;
-    let mut next_word = word;
-    let mut behind = line.bits[word] & (!1 << bit);
-    while behind == 0 && next_word + 1 < LINE_WORDS {
-        next_word += 1;
-        behind = line.bits[next_word];
+    let behind = words[word] & UNARY[word] & (!1 << bit);
+    if behind != 0 {
+        return (before, behind.trailing_zeros() - bit - 1);
     }
-    let next = (64 * next_word as u32 + behind.trailing_zeros()).min(511);
+    let mut next_word = word + 1;
+    while next_word < LINE_WORDS && words[next_word] & UNARY[next_word] == 0 {
+        next_word += 1;
+    }
+    let next = match words.get(next_word) {
+        Some(bits) => 64 * next_word as u32 + bits.trailing_zeros(),
+        None => 511,
+    };
     (before, next.saturating_sub(at + 1))
 }
 
@@ -138,18 +140,18 @@ impl TableKernel for Plain {
     }
 
     #[inline(always)]
-    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> Line {
+    unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
         read_line(words)
     }
 
     #[inline(always)]
-    unsafe fn bucket(line: &Line, bucket: u32) -> (u32, u32) {
+    unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
         let word = word_of_one(line, u64::from(bucket));
-        let mut rest = line.bits[word];
-        for _ in 0..u64::from(bucket) - line.ones_before[word].min(u64::from(bucket)) {
+        let mut rest = words[word] & UNARY[word];
+        for _ in 0..u64::from(bucket) - line.0[word].min(u64::from(bucket)) {
             rest &= rest.wrapping_sub(1);
         }
-        bucket_behind(line, bucket, word, rest.trailing_zeros().min(63))
+        bucket_behind(words, bucket, word, rest.trailing_zeros().min(63))
     }
 
     #[inline(always)]
@@ -184,12 +186,17 @@ mod x86 {
     /// # Safety
     /// The processor has BMI2.
     #[inline(always)]
-    unsafe fn bucket_in(line: &Line, bucket: u32, word: usize) -> (u32, u32) {
+    unsafe fn bucket_in(
+        line: &OnesBefore,
+        words: &[u64; LINE_WORDS],
+        bucket: u32,
+        word: usize,
+    ) -> (u32, u32) {
         let target = u64::from(bucket);
-        let nth = 1_u64 << (target.wrapping_sub(line.ones_before[word]) & 63);
+        let nth = 1_u64 << (target.wrapping_sub(line.0[word]) & 63);
         // SAFETY: the caller's processor has BMI2.
-        let one = unsafe { _pdep_u64(nth, line.bits[word]) };
-        bucket_behind(line, bucket, word, one.trailing_zeros().min(63))
+        let one = unsafe { _pdep_u64(nth, words[word] & UNARY[word]) };
+        bucket_behind(words, bucket, word, one.trailing_zeros().min(63))
     }
 
     impl TableKernel for Avx2 {
@@ -200,15 +207,15 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> Line {
+        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
             read_line(words)
         }
 
         #[inline(always)]
-        unsafe fn bucket(line: &Line, bucket: u32) -> (u32, u32) {
+        unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
             let word = word_of_one(line, u64::from(bucket));
             // SAFETY: as above.
-            unsafe { bucket_in(line, bucket, word) }
+            unsafe { bucket_in(line, words, bucket, word) }
         }
 
         #[inline(always)]
@@ -226,12 +233,13 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> Line {
+        unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
             // SAFETY: the caller's processor has the instructions; arrays of eight words are read and written.
             unsafe {
-                let unary =
-                    _mm512_setr_epi64(FIRST_WORD as i64, -1, -1, -1, -1, -1, -1, LAST_WORD as i64);
-                let bits = _mm512_and_si512(_mm512_loadu_si512(words.as_ptr().cast()), unary);
+                let bits = _mm512_and_si512(
+                    _mm512_loadu_si512(words.as_ptr().cast()),
+                    _mm512_loadu_si512(UNARY.as_ptr().cast()),
+                );
                 let ones = _mm512_popcnt_epi64(bits);
                 let zero = _mm512_setzero_si512();
                 // Sums of the lanes before, in three doublings.
@@ -239,26 +247,22 @@ mod x86 {
                 before = _mm512_add_epi64(before, _mm512_alignr_epi64::<7>(before, zero));
                 before = _mm512_add_epi64(before, _mm512_alignr_epi64::<6>(before, zero));
                 before = _mm512_add_epi64(before, _mm512_alignr_epi64::<4>(before, zero));
-                let mut line = Line {
-                    bits: [0; LINE_WORDS],
-                    ones_before: [0; LINE_WORDS],
-                };
-                _mm512_storeu_si512(line.bits.as_mut_ptr().cast(), bits);
-                _mm512_storeu_si512(line.ones_before.as_mut_ptr().cast(), before);
+                let mut line = OnesBefore([0; LINE_WORDS]);
+                _mm512_store_si512(line.0.as_mut_ptr().cast(), before);
                 line
             }
         }
 
         #[inline(always)]
-        unsafe fn bucket(line: &Line, bucket: u32) -> (u32, u32) {
+        unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32) {
             // SAFETY: the caller's processor has the instructions.
             unsafe {
-                let before = _mm512_loadu_si512(line.ones_before.as_ptr().cast());
+                let before = _mm512_load_si512(line.0.as_ptr().cast());
                 let target = _mm512_set1_epi64(i64::from(bucket));
                 let reached = _mm512_cmple_epu64_mask(before, target);
                 // The first lane has nothing before it.
                 let word = (reached.count_ones() as usize).clamp(1, LINE_WORDS) - 1;
-                bucket_in(line, bucket, word)
+                bucket_in(line, words, bucket, word)
             }
         }
 

@@ -90,7 +90,7 @@ pub(super) unsafe fn bucket_of<K: TableKernel>(
         return (start as usize, len as usize);
     }
     // SAFETY: passed on from the caller.
-    let (before, len) = unsafe { K::bucket(&K::read_line(words), bucket as u32) };
+    let (before, len) = unsafe { K::bucket(&K::read_line(words), words, bucket as u32) };
     (
         (words[0] & !FIRST_WORD) as usize + before as usize,
         len as usize,

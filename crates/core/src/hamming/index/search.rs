@@ -1,17 +1,26 @@
 //! How are the tables searched?
 //!
-//! A probe costs two cache misses, the line of the directory and the bucket's entries. Both are asked for long before they are used: probes
-//! wait in two rings, and so many of them are under way at any time.
+//! A probe costs two cache misses, the line of the directory and the bucket's entries. So probes go in groups through three short loops: ask for
+//! the lines; find the buckets in them and ask for their entries; compare the entries. Each loop hides the misses of the one before.
 
 use std::ops::Range;
 
 use super::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
+use super::flips::Flip;
 use super::kernel::{Comparison, TableKernel};
 use super::table::Table;
 use crate::prefetch::prefetch_read;
 
-/// Probes between asking for a line, and for entries, and using them.
-const AHEAD: usize = 64;
+/// Lines asked for before the first is used.
+const LINES_AHEAD: usize = 128;
+/// Buckets kept before they are compared.
+const MAX_BUCKETS: usize = 512;
+/// Cache lines of entries asked for before the first is compared.
+const ENTRIES_AHEAD: usize = 192;
+/// Cache lines of one bucket asked for; those behind come in order, as the processor foresees.
+const BUCKET_AHEAD: usize = 20;
+/// Words of a cache line.
+const CACHE_LINE_WORDS: usize = 8;
 
 /// What is searched for.
 pub(super) struct Request<'a> {
@@ -65,17 +74,12 @@ pub(super) struct OtherHit {
     pub(super) distance: u32,
 }
 
+/// A bucket to be compared with a query.
 #[derive(Clone, Copy, Default)]
-struct LineProbe {
+struct Probe {
     prefix: u64,
     query: u32,
-    errors: u32,
-}
-
-#[derive(Clone, Copy, Default)]
-struct BucketProbe {
-    prefix: u64,
-    query: u32,
+    /// Bits of the query's prefix that differ from the bucket's.
     errors: u32,
     start: u32,
     len: u32,
@@ -108,12 +112,9 @@ pub(super) unsafe fn search_range<K: TableKernel, const W: usize>(
             index,
             radius: radius.min(request.within),
             queries: &permuted,
-            lines: [LineProbe::default(); AHEAD],
-            lines_in: 0,
-            lines_out: 0,
-            buckets: [BucketProbe::default(); AHEAD],
-            buckets_in: 0,
-            buckets_out: 0,
+            probes: [Probe::default(); MAX_BUCKETS],
+            num_probes: 0,
+            num_asked: 0,
             hits,
         };
         // SAFETY: passed on from the caller.
@@ -128,12 +129,10 @@ struct Pass<'a, 'h, const W: usize> {
     index: usize,
     radius: u32,
     queries: &'a [[u64; W]],
-    lines: [LineProbe; AHEAD],
-    lines_in: usize,
-    lines_out: usize,
-    buckets: [BucketProbe; AHEAD],
-    buckets_in: usize,
-    buckets_out: usize,
+    probes: [Probe; MAX_BUCKETS],
+    num_probes: usize,
+    /// Cache lines asked for since probes were compared.
+    num_asked: usize,
     hits: &'h mut Hits,
 }
 
@@ -142,167 +141,167 @@ impl<const W: usize> Pass<'_, '_, W> {
     #[inline(always)]
     unsafe fn run<K: TableKernel>(&mut self) {
         let table = self.table;
-        let shift = table.prefix_shift();
-        let max_weight = self.radius.min(table.line_flips.max_weight());
-        for (query, code) in (0..).zip(self.queries) {
-            let prefix = code[0] >> shift;
-            for errors in 0..=max_weight {
-                for flip in table.line_flips.of_weight(errors) {
-                    let probe = LineProbe {
-                        prefix: prefix ^ flip,
-                        query,
-                        errors,
-                    };
-                    // SAFETY: passed on from the caller.
-                    unsafe { self.push_line::<K>(probe) };
+        let prefix_shift = table.prefix_shift();
+        let directory = &table.directory;
+        let lines = directory.lines.as_slice();
+        let line_words = match directory.shape.is_unary {
+            true => LINE_WORDS,
+            false => CACHE_LINE_WORDS,
+        };
+        let line_shift = directory.shape.line_shift;
+        let flips = table.line_flips.within(self.radius);
+        let group = (LINES_AHEAD / flips.len()).max(1);
+        for first in (0..self.queries.len()).step_by(group) {
+            let queries = &self.queries[first..self.queries.len().min(first + group)];
+            for flips in flips.chunks(LINES_AHEAD) {
+                for code in queries {
+                    let prefix = code[0] >> prefix_shift;
+                    for flip in flips {
+                        let line = ((prefix ^ flip.mask) >> line_shift) as usize;
+                        prefetch_read(lines, line * line_words);
+                    }
+                }
+                for (query, code) in (first as u32..).zip(queries) {
+                    for flip in flips {
+                        let probe = Probe {
+                            prefix: code[0] >> prefix_shift ^ flip.mask,
+                            query,
+                            errors: flip.weight,
+                            ..Probe::default()
+                        };
+                        // SAFETY: passed on from the caller.
+                        unsafe { self.find_buckets::<K>(probe) };
+                    }
                 }
             }
         }
-        while self.lines_out < self.lines_in {
-            // SAFETY: as above.
-            unsafe { self.take_line::<K>() };
-        }
-        while self.buckets_out < self.buckets_in {
-            // SAFETY: as above.
-            unsafe { self.take_bucket::<K>() };
-        }
+        // SAFETY: as above.
+        unsafe { self.compare::<K>() };
     }
 
+    /// Finds the buckets of a line within what is left of the radius.
     #[inline(always)]
-    unsafe fn push_line<K: TableKernel>(&mut self, probe: LineProbe) {
-        let directory = &self.table.directory;
-        let line = (probe.prefix >> directory.shape.line_shift) as usize;
-        prefetch_read(directory.lines.as_slice(), line * LINE_WORDS);
-        if self.lines_in - self.lines_out == AHEAD {
-            // SAFETY: passed on from the caller.
-            unsafe { self.take_line::<K>() };
-        }
-        self.lines[self.lines_in % AHEAD] = probe;
-        self.lines_in += 1;
-    }
-
-    /// Finds the buckets of the oldest line.
-    #[inline(always)]
-    unsafe fn take_line<K: TableKernel>(&mut self) {
-        let probe = self.lines[self.lines_out % AHEAD];
-        self.lines_out += 1;
+    unsafe fn find_buckets<K: TableKernel>(&mut self, probe: Probe) {
         let directory = &self.table.directory;
         let shape = directory.shape;
+        let flips = self.table.bucket_flips.within(self.radius - probe.errors);
         let in_line = (1 << shape.line_shift) - 1;
-        let max_weight = (self.radius - probe.errors).min(self.table.bucket_flips.max_weight());
+        // At most 256 buckets lie in a line.
+        if self.num_probes + flips.len() > MAX_BUCKETS || self.num_asked > ENTRIES_AHEAD {
+            // SAFETY: passed on from the caller.
+            unsafe { self.compare::<K>() };
+        }
         if !shape.is_unary {
             let starts = directory.lines.as_u32();
-            for weight in 0..=max_weight {
-                for flip in self.table.bucket_flips.of_weight(weight) {
-                    let prefix = probe.prefix ^ flip;
-                    let start = starts[prefix as usize];
-                    let len = starts[prefix as usize + 1].wrapping_sub(start);
-                    // SAFETY: passed on from the caller.
-                    unsafe { self.push_bucket::<K>(probe, prefix, weight, start, len) };
-                }
+            for flip in flips {
+                let prefix = (probe.prefix ^ flip.mask) as usize;
+                let start = starts[prefix];
+                let len = starts[prefix + 1].wrapping_sub(start);
+                self.push(probe, *flip, start, len);
             }
             return;
         }
         let (lines, _) = directory.lines.as_slice().as_chunks::<LINE_WORDS>();
         let words = &lines[(probe.prefix >> shape.line_shift) as usize];
         if words[LINE_WORDS - 1] & ESCAPED != 0 {
-            for weight in 0..=max_weight {
-                for flip in self.table.bucket_flips.of_weight(weight) {
-                    let prefix = probe.prefix ^ flip;
-                    let (start, len) = directory.escaped_bucket(words, (prefix & in_line) as usize);
-                    // SAFETY: passed on from the caller.
-                    unsafe {
-                        self.push_bucket::<K>(probe, prefix, weight, start as u32, len as u32);
-                    }
-                }
+            for flip in flips {
+                let bucket = ((probe.prefix ^ flip.mask) & in_line) as usize;
+                let (start, len) = directory.escaped_bucket(words, bucket);
+                self.push(probe, *flip, start as u32, len as u32);
             }
             return;
         }
         let base = (words[0] & !FIRST_WORD) as u32;
         // SAFETY: as above.
         let line = unsafe { K::read_line(words) };
-        for weight in 0..=max_weight {
-            for flip in self.table.bucket_flips.of_weight(weight) {
-                let prefix = probe.prefix ^ flip;
-                // SAFETY: as above.
-                unsafe {
-                    let (before, len) = K::bucket(&line, (prefix & in_line) as u32);
-                    self.push_bucket::<K>(probe, prefix, weight, base.wrapping_add(before), len);
-                }
-            }
+        for flip in flips {
+            let bucket = ((probe.prefix ^ flip.mask) & in_line) as u32;
+            // SAFETY: as above.
+            let (before, len) = unsafe { K::bucket(&line, words, bucket) };
+            self.push(probe, *flip, base.wrapping_add(before), len);
         }
     }
 
+    /// Asks for the entries of a bucket and keeps it, unless it is empty: then the next overwrites it. About every second is, so a branch
+    /// would often be guessed wrong.
     #[inline(always)]
-    unsafe fn push_bucket<K: TableKernel>(
-        &mut self,
-        line: LineProbe,
-        prefix: u64,
-        weight: u32,
-        start: u32,
-        len: u32,
-    ) {
-        if len == 0 {
-            return;
-        }
+    fn push(&mut self, probe: Probe, flip: Flip, start: u32, len: u32) {
         let table = self.table;
         if start as usize + len as usize > table.num_entries {
             self.hits.is_damaged = true;
             return;
         }
         let width = table.residual_bits as usize;
-        let first = start as usize * width / 64;
-        prefetch_read(table.residuals.as_slice(), first);
-        prefetch_read(
-            table.residuals.as_slice(),
-            first + (len as usize * width / 64).min(8),
-        );
-        if self.buckets_in - self.buckets_out == AHEAD {
-            // SAFETY: passed on from the caller.
-            unsafe { self.take_bucket::<K>() };
+        let is_there = usize::from(len > 0);
+        // Empty buckets ask for what is surely in the caches.
+        let first = start as usize * width / 64 * is_there;
+        let num_words = len as usize * width / 64;
+        let entries = table.residuals.as_slice();
+        prefetch_read(entries, first);
+        prefetch_read(entries, first + num_words.min(CACHE_LINE_WORDS));
+        self.num_asked += is_there;
+        if num_words > CACHE_LINE_WORDS {
+            let num_lines = num_words.div_ceil(CACHE_LINE_WORDS).min(BUCKET_AHEAD);
+            for line in 2..=num_lines {
+                prefetch_read(entries, first + line * CACHE_LINE_WORDS);
+            }
+            self.num_asked += num_lines;
         }
-        self.buckets[self.buckets_in % AHEAD] = BucketProbe {
-            prefix,
-            query: line.query,
-            errors: line.errors + weight,
+        self.probes[self.num_probes] = Probe {
+            prefix: probe.prefix ^ flip.mask,
+            query: probe.query,
+            errors: probe.errors + flip.weight,
             start,
             len,
         };
-        self.buckets_in += 1;
+        self.num_probes += is_there;
     }
 
-    /// Compares the entries of the oldest bucket.
+    /// Compares the entries of all buckets kept.
     #[inline(always)]
-    unsafe fn take_bucket<K: TableKernel>(&mut self) {
-        let probe = self.buckets[self.buckets_out % AHEAD];
-        self.buckets_out += 1;
+    unsafe fn compare<K: TableKernel>(&mut self) {
         let table = self.table;
         let width = table.residual_bits as usize;
-        let first_bit = probe.start as usize * width;
-        let comparison = Comparison {
-            unpacking: &table.unpacking[first_bit % 8],
-            query: self.queries[probe.query as usize][0],
-            mask: u64::MAX >> (64 - table.prefix_shift()),
-            limit: self.request.within - probe.errors,
-        };
-        self.hits.num_candidates += u64::from(probe.len);
         let base = table.residuals.as_slice().as_ptr().cast::<u8>();
-        for done in (0..probe.len as usize).step_by(8) {
-            let offset = first_bit / 8 + done / 8 * width;
-            // SAFETY: the entries were found to be there; behind the last one stand 64 bytes of padding.
-            let mut near =
-                unsafe { K::near8(base.add(offset), &comparison, probe.len as usize - done) };
-            while near != 0 {
-                let rank = probe.start as usize + done + near.trailing_zeros() as usize;
-                near &= near - 1;
-                self.take_entry(&probe, rank);
+        let mask = u64::MAX >> (64 - table.prefix_shift());
+        let within = self.request.within;
+        for i in 0..self.num_probes {
+            let probe = self.probes[i];
+            let first_bit = probe.start as usize * width;
+            let comparison = Comparison {
+                unpacking: &table.unpacking[first_bit % 8],
+                query: self.queries[probe.query as usize][0],
+                mask,
+                limit: within - probe.errors,
+            };
+            let len = probe.len as usize;
+            self.hits.num_candidates += len as u64;
+            let mut done = 0;
+            while done < len {
+                let offset = first_bit / 8 + done / 8 * width;
+                // SAFETY: the entries were found to be there; behind the last one stand 64 bytes of padding.
+                let near = unsafe { K::near8(base.add(offset), &comparison, len - done) };
+                if near != 0 {
+                    self.take_entries(&probe, done, near);
+                }
+                done += 8;
             }
+        }
+        self.num_probes = 0;
+        self.num_asked = 0;
+    }
+
+    /// Keeps the entries whose first word is near, if the others are too and this table owns them.
+    #[inline(never)]
+    fn take_entries(&mut self, probe: &Probe, done: usize, mut near: u32) {
+        while near != 0 {
+            let rank = probe.start as usize + done + near.trailing_zeros() as usize;
+            near &= near - 1;
+            self.take_entry(probe, rank);
         }
     }
 
-    /// Keeps an entry whose first word is near, if the others are too and this table owns it.
-    #[inline(always)]
-    fn take_entry(&mut self, probe: &BucketProbe, rank: usize) {
+    fn take_entry(&mut self, probe: &Probe, rank: usize) {
         let entry: [u64; W] = self.table.entry(probe.prefix, rank);
         let query = &self.queries[probe.query as usize];
         let differing: [u64; W] = std::array::from_fn(|w| entry[w] ^ query[w]);
