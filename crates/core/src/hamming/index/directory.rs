@@ -106,6 +106,53 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// Calls `visit(prefix, start, len)` for every bucket in order.
+    pub(super) fn for_each_bucket(&self, mut visit: impl FnMut(u64, usize, usize)) {
+        let shape = self.shape;
+        if !shape.is_unary {
+            let starts = &self.lines.as_u32()[..(1 << shape.prefix_bits) + 1];
+            for (prefix, bounds) in (0..).zip(starts.windows(2)) {
+                visit(
+                    prefix,
+                    bounds[0] as usize,
+                    bounds[1].saturating_sub(bounds[0]) as usize,
+                );
+            }
+            return;
+        }
+        let (lines, _) = self.lines.as_slice().as_chunks::<LINE_WORDS>();
+        let mut prefix = 0;
+        for line in lines {
+            let mut start = (line[0] & !FIRST_WORD) as usize;
+            let num_buckets = 1_usize << shape.line_shift;
+            if line[LINE_WORDS - 1] & ESCAPED != 0 {
+                for bucket in 0..num_buckets {
+                    let (start, len) = self.escaped_bucket(line, bucket);
+                    visit(prefix, start as usize, len as usize);
+                    prefix += 1;
+                }
+                continue;
+            }
+            // The first one stands before all buckets.
+            let mut last_one = 32;
+            let mut bits = line[0] & FIRST_WORD & !(1 << 32);
+            let mut word = 0;
+            for _ in 0..num_buckets {
+                while bits == 0 && word + 1 < LINE_WORDS {
+                    word += 1;
+                    bits = line[word];
+                }
+                let one = 64 * word + bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+                let len = one.saturating_sub(last_one + 1);
+                visit(prefix, start, len);
+                start += len;
+                last_one = one;
+                prefix += 1;
+            }
+        }
+    }
+
     /// Start and length of the bucket of an escaped line.
     #[cold]
     pub(super) fn escaped_bucket(&self, line: &[u64], bucket: usize) -> (u64, u64) {

@@ -1,5 +1,6 @@
 //! In what form do matches leave a search?
 
+use super::planes::NearCode;
 use super::rows::{Postings, Rows};
 use super::search::Hits;
 use super::table::Table;
@@ -75,6 +76,22 @@ impl Found {
             codes: Vec::new(),
             distances: sorted.iter().map(|&(_, distance)| distance).collect(),
             num_candidates: hits.num_candidates,
+        }
+    }
+
+    pub(super) fn of_near(num_queries: usize, near: &[NearCode], num_candidates: u64) -> Self {
+        let items: Vec<(u32, (u32, u16))> = near
+            .iter()
+            .map(|code| (code.query, (code.row, code.distance as u16)))
+            .collect();
+        let (counts, mut sorted) = by_query(num_queries, &items);
+        sort_each(&counts, &mut sorted);
+        Found {
+            counts,
+            rows: sorted.iter().map(|&(row, _)| row).collect(),
+            codes: Vec::new(),
+            distances: sorted.iter().map(|&(_, distance)| distance).collect(),
+            num_candidates,
         }
     }
 

@@ -10,12 +10,15 @@ mod directory;
 mod flips;
 mod kernel;
 mod matches;
+mod nearest;
 mod packed;
 mod permutation;
+mod planes;
 mod resolve;
 mod rows;
 mod search;
 mod segment;
+mod set;
 mod sort;
 mod table;
 #[cfg(test)]
@@ -24,4 +27,5 @@ mod words;
 
 pub use matches::Matches;
 pub use segment::{Building, Segment};
+pub use set::{HammingSet, SetFacts};
 pub use words::{SharedBytes, Words, WordsMut};

@@ -9,7 +9,7 @@ use super::super::plan::SearchPlan;
 use super::build::{Means, Source, build_table};
 use super::matches::{Found, Matches, concatenate};
 use super::resolve::resolve;
-use super::rows::Rows;
+use super::rows::{Postings, Rows};
 use super::search::{Hits, Request, search_range};
 use super::table::Table;
 use crate::error::Error;
@@ -120,6 +120,60 @@ impl Segment {
             self.tables.iter().map(Table::num_bytes).sum(),
             self.rows.as_ref().map_or(0, Rows::num_bytes),
         )
+    }
+
+    /// Appends every fingerprint, row-major, and its row.
+    pub(super) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+        match self.plan.bits().div_ceil(64) {
+            1 => self.copy::<1>(codes, rows),
+            2 => self.copy::<2>(codes, rows),
+            3 => self.copy::<3>(codes, rows),
+            _ => self.copy::<4>(codes, rows),
+        }
+    }
+
+    fn copy<const W: usize>(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+        let Some(table) = self.tables.first() else {
+            return Ok(());
+        };
+        let mut is_whole = true;
+        table.directory.for_each_bucket(|prefix, start, len| {
+            if start + len > table.num_entries {
+                is_whole = false;
+                return;
+            }
+            for rank in start..start + len {
+                let code: [u64; W] = table.permutation.invert(&table.entry(prefix, rank));
+                match self.rows.as_ref().map(|rows| rows.of_rank(rank)) {
+                    None => codes.extend_from_slice(&code),
+                    Some(Postings::One(row)) => {
+                        codes.extend_from_slice(&code);
+                        rows.push(row);
+                    }
+                    Some(Postings::Many(all)) => {
+                        for &row in all {
+                            codes.extend_from_slice(&code);
+                            rows.push(row);
+                        }
+                    }
+                }
+            }
+        });
+        match is_whole {
+            true => Ok(()),
+            false => Err(Error::Damaged),
+        }
+    }
+
+    /// Entries of the largest bucket of any table.
+    pub fn largest_bucket(&self) -> usize {
+        let mut largest = 0;
+        for table in &self.tables {
+            table
+                .directory
+                .for_each_bucket(|_, _, len| largest = largest.max(len));
+        }
+        largest
     }
 
     /// All fingerprints at distance `within` or less of each query.
