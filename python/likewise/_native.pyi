@@ -26,6 +26,7 @@ __all__ = [
     "Array",
     "BandBuckets",
     "CsvReader",
+    "Exercise",
     "FeatureRules",
     "FeatureSets",
     "HammingTables",
@@ -37,9 +38,12 @@ __all__ = [
     "Texts",
     "__version__",
     "aligned_diff",
+    "bit_frequencies",
+    "check_keys",
     "components",
     "copy_lines",
     "csv_header",
+    "default_costs",
     "distances",
     "features",
     "jsonl_pieces",
@@ -57,6 +61,8 @@ __all__ = [
     "simhash_features",
     "sketch_minhash",
     "sketch_simhash",
+    "survey_plans",
+    "textbook_plans",
     "tokens",
 ]
 
@@ -351,6 +357,52 @@ class HammingTables:
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""
+
+@final
+class Exercise:
+    """Memory to read from, and work of a known amount on it, for a caller with a clock."""
+
+    def __new__(cls, num_bytes: int) -> Exercise: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that reads are spread over: a power of two of words."""
+
+    def wait(self, num_reads: int) -> int:
+        """Read at random places, each named by the read before."""
+
+    def ask(self, num_reads: int) -> int:
+        """Read at random places that were asked for some dozens ahead."""
+
+    def stream(self, within: int, *, isa: str | None = None) -> int:
+        """Compare one query with every word; return how many lie within the radius."""
+
+    def scan(self, num_queries: int, within: int, *, isa: str | None = None) -> int:
+        """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
+
+def bit_frequencies(fingerprints: Buffer, bits: int) -> Array:
+    """Return the share of fingerprints with a one at each bit: float64."""
+
+def check_keys(bits: int, within: int, keys: list[tuple[list[int], int]], asked: int | None = None) -> list[int | None]:
+    """Return the radii of keys (four words, radius) that are enough within `asked`; refuse an incomplete set."""
+
+def default_costs() -> tuple[list[tuple[float, float, float]], dict[str, float]]:
+    """Return the built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name."""
+
+def survey_plans(
+    num_fingerprints: int,
+    bits: int,
+    within: int,
+    *,
+    memory_bytes: float | None = None,
+    id_bits: int | None = None,
+    interleaved: bool = False,
+    bit_frequencies: list[float] | None = None,
+    costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the plans of Hamming search by size, and the number of the one that is taken."""
+
+def textbook_plans(num_fingerprints: int, bits: int, within: int) -> list[dict[str, Any]]:
+    """Return the searches of the literature by the textbook's arithmetic."""
 
 def distances(fingerprints: Buffer, bits: int, a: Buffer, b: Buffer) -> Array:
     """Return the Hamming distances of the fingerprints ``a[i]`` and ``b[i]`` (uint32): uint32."""

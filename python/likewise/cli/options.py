@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,29 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
+
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+# More digits are not spelled out.
+_MAX_DIGITS = 30
+
+
+def count(text: str) -> int:
+    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none.
+    """
+    try:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
+            return whole
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
+
 
 _OPTIONS = {
     "method": click.option(
@@ -50,7 +73,7 @@ _OPTIONS = {
         help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
     ),
     "within": click.option(
-        "--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
+        "--within", type=count, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
     ),
     "measure": click.option(
         "--measure",

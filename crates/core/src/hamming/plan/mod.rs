@@ -5,7 +5,17 @@
 //! (Norouzi, Punjani, Fleet, PAMI 2014) are points in the space of such sets. A [`SearchPlan`] is a set that has been checked.
 
 pub(in crate::hamming) mod block_radii;
+mod blocks;
 mod completeness;
+mod costs;
+mod exercise;
+mod families;
+mod historical;
+mod layout;
+mod space;
+mod survey;
+#[cfg(test)]
+mod survey_tests;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +23,14 @@ use std::cmp::Reverse;
 
 use crate::error::Error;
 use completeness::escape;
+
+pub use blocks::{Division, bit_frequencies};
+pub use costs::{Costs, MemoryCost};
+pub use exercise::Exercise;
+pub use families::Family;
+pub use historical::{TextbookRow, textbook};
+pub use layout::{Collection, KeyCost};
+pub use survey::{PricedPlan, Survey, SurveyRequest, choose_plan, survey};
 
 /// Greatest width of a fingerprint.
 pub const MAX_BITS: u32 = 256;
