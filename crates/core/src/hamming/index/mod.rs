@@ -6,6 +6,7 @@
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
 mod build;
+mod choice;
 mod directory;
 mod flips;
 mod kernel;
@@ -25,6 +26,7 @@ mod table;
 mod tests;
 mod words;
 
+pub use choice::plan_for;
 pub use matches::Matches;
 pub use segment::{Building, Segment};
 pub use set::{HammingSet, SetFacts};
