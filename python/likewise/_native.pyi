@@ -9,7 +9,7 @@ documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
@@ -411,6 +411,11 @@ class HammingSet:
         """Return as :meth:`search` the nearest of one query, by distance."""
     def facts(self) -> dict[str, Any]:
         """Return sizes by name."""
+    def save(self, path: str, extra: str, ids: bytes | None = None) -> None:
+        """Write to one file, complete under its name or not at all."""
+    @staticmethod
+    def open(path: str, *, verify: bool = False) -> tuple[HammingSet, str, bytes | None]:
+        """Open a file: the set, the text and the ids that were given to :meth:`save`."""
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""

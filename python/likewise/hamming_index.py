@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.hamming_file import read_hamming_file, write_hamming_file
 from likewise.fingerprints import Fingerprints, take_fingerprints
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
@@ -98,7 +99,6 @@ class HammingIndex:
             raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
         self._ids = RowIds(None if ids is False else ids, taken.num_rows)
         self._empty_rows = taken.empty_rows
-        self._next_row = taken.num_rows
         within = check_integer("within", within, 0, taken.bits)
         self._native = _native.HammingSet(
             taken.words,
@@ -322,17 +322,60 @@ class HammingIndex:
             return self._native.remove(numbers) + int(is_gone.sum())
 
     def save(self, path: str | Path) -> None:
-        """Write the index to one file, complete under its name or not at all."""
-        from likewise.hamming_file import save_index
+        """Write the index to one file, complete under its name or not at all.
 
-        save_index(self, Path(path))
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that is there is replaced.
+
+        Raises
+        ------
+        OSError
+            If the system refuses.
+        """
+        with self._ids.changing():
+            write_hamming_file(
+                self._native,
+                Path(path),
+                recipe=self._recipe,
+                empty_rows=self._empty_rows,
+                num_rows=self._ids.num_rows,
+                with_rows=self._with_rows,
+                ids=self._ids.column(),
+            )
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
-        """Open a file that :meth:`save` wrote; tables are mapped, not read."""
-        from likewise.hamming_file import open_index
+        """Open a file that :meth:`save` wrote; tables are mapped, not read.
 
-        return open_index(cls, Path(path), verify=verify, threads=threads)
+        Parameters
+        ----------
+        path : str or Path
+            The file. It must not be changed while the index lives; replacing it, as `save` does, is harmless.
+        verify : bool
+            Whether every block is checked. Without it a damaged table may give wrong matches.
+        threads : int, optional
+            Threads of each call; all processors where None.
+
+        Returns
+        -------
+        HammingIndex
+            As it was; changes stay in memory until it is saved.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is damaged or no Hamming index, saying where.
+        """
+        native, recipe, empty_rows, num_rows, with_rows, ids = read_hamming_file(Path(path), verify=verify)
+        index = cls.__new__(cls)
+        index._threads = num_threads(threads)
+        index._recipe, index._bits, index._with_rows = recipe, native.bits, with_rows
+        index._ids = RowIds(ids, num_rows)
+        index._empty_rows = empty_rows
+        index._native = native
+        return index
 
     def _one(self, fingerprint: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an integer or words
         if isinstance(fingerprint, int | np.integer):

@@ -1,10 +1,13 @@
 //! The dynamic Hamming set.
 
+use std::path::PathBuf;
+
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::index::{self, Building, Matches, plan_for};
 use likewise_core::hamming::plan::{Key, SearchPlan};
+use likewise_disk::hamming_file::{open_hamming_set, write_hamming_set};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::array::{Array, Input};
 use crate::door::{LONG_BYTES, parse_isa, run, run_short};
@@ -189,6 +192,36 @@ impl HammingSet {
             Ok(self.set.nearest(query, num, isa, 1, cancel)?)
         })
         .map(found)
+    }
+
+    /// Writes to one file, complete under its name or not at all.
+    #[pyo3(signature = (path, extra, ids=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        extra: &str,
+        ids: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            write_hamming_set(&self.set, &path, ids, extra, cancel)
+                .map_err(|error| Failure::disk(error, &path))
+        })
+    }
+
+    /// Opens a file: the set, the text and the ids that were given to `save`.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, verify=false))]
+    fn open<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        verify: bool,
+    ) -> Result<(Self, String, Option<Bound<'py, PyBytes>>), Failure> {
+        let opened = run(py, LONG_BYTES, |cancel| {
+            open_hamming_set(&path, verify, cancel).map_err(|error| Failure::disk(error, &path))
+        })?;
+        let ids = opened.ids.map(|ids| PyBytes::new(py, &ids));
+        Ok((HammingSet { set: opened.set }, opened.extra, ids))
     }
 
     /// Sizes.

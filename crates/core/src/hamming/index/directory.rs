@@ -80,6 +80,12 @@ impl Shape {
         }
     }
 
+    /// Whether a table whose key and first word have so many bits may look like this.
+    pub(super) fn is_sound(&self, key_width: u32, top_bits: u32) -> bool {
+        let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
+        (1..=most).contains(&self.prefix_bits) && self.line_shift <= self.prefix_bits.min(8)
+    }
+
     /// Number of lines; of plain starts, as many as fit a line count as one.
     pub(super) fn num_lines(&self) -> usize {
         1 << (self.prefix_bits - self.line_shift)

@@ -13,6 +13,7 @@ mod kernel;
 mod matches;
 mod nearest;
 mod packed;
+mod parts;
 mod permutation;
 mod planes;
 mod resolve;
@@ -28,6 +29,7 @@ mod words;
 
 pub use choice::plan_for;
 pub use matches::Matches;
+pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
 pub use segment::{Building, Segment};
 pub use set::{HammingSet, SetFacts};
 pub use words::{SharedBytes, Words, WordsMut};

@@ -8,6 +8,7 @@ use std::ops::Range;
 use super::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
 use super::flips::Flip;
 use super::kernel::{Comparison, TableKernel};
+use super::packed;
 use super::table::Table;
 use crate::prefetch::prefetch_read;
 
@@ -19,6 +20,9 @@ const MAX_BUCKETS: usize = 512;
 const ENTRIES_AHEAD: usize = 192;
 /// Cache lines of one bucket asked for; those behind come in order, as the processor foresees.
 const BUCKET_AHEAD: usize = 20;
+/// Entries from which a bucket is compared by parts, and those of a part.
+const LARGE_BUCKET: u32 = 2048;
+const SMALL_PART: usize = 512;
 /// Words of a cache line.
 const CACHE_LINE_WORDS: usize = 8;
 
@@ -260,42 +264,104 @@ impl<const W: usize> Pass<'_, '_, W> {
     /// Compares the entries of all buckets kept.
     #[inline(always)]
     unsafe fn compare<K: TableKernel>(&mut self) {
-        let table = self.table;
-        let width = table.residual_bits as usize;
-        let base = table.residuals.as_slice().as_ptr().cast::<u8>();
-        let mask = u64::MAX >> (64 - table.prefix_shift());
-        let within = self.request.within;
         for i in 0..self.num_probes {
             let probe = self.probes[i];
-            let first_bit = probe.start as usize * width;
-            let comparison = Comparison {
-                unpacking: &table.unpacking[first_bit % 8],
-                query: self.queries[probe.query as usize][0],
-                mask,
-                limit: within - probe.errors,
-            };
-            let len = probe.len as usize;
-            self.hits.num_candidates += len as u64;
-            let mut done = 0;
-            while done < len {
-                let offset = first_bit / 8 + done / 8 * width;
-                // SAFETY: the entries were found to be there; behind the last one stand 64 bytes of padding.
-                let near = unsafe { K::near8(base.add(offset), &comparison, len - done) };
-                if near != 0 {
-                    self.take_entries(&probe, done, near);
-                }
-                done += 8;
+            let (start, end) = (
+                probe.start as usize,
+                probe.start as usize + probe.len as usize,
+            );
+            if probe.len >= LARGE_BUCKET {
+                // SAFETY: passed on from the caller.
+                unsafe { self.refine::<K>(&probe, start, end) };
+            } else {
+                // SAFETY: passed on from the caller.
+                unsafe { self.compare_entries::<K>(&probe, start, end) };
             }
         }
         self.num_probes = 0;
         self.num_asked = 0;
     }
 
+    /// Compares neighbouring entries of a bucket.
+    #[inline(always)]
+    unsafe fn compare_entries<K: TableKernel>(&mut self, probe: &Probe, start: usize, end: usize) {
+        let table = self.table;
+        let width = table.residual_bits as usize;
+        let first_bit = start * width;
+        let comparison = Comparison {
+            unpacking: &table.unpacking[first_bit % 8],
+            query: self.queries[probe.query as usize][0],
+            mask: u64::MAX >> (64 - table.prefix_shift()),
+            limit: self.request.within - probe.errors,
+        };
+        let base = table.residuals.as_slice().as_ptr().cast::<u8>();
+        let len = end - start;
+        self.hits.num_candidates += len as u64;
+        let mut done = 0;
+        while done < len {
+            let offset = first_bit / 8 + done / 8 * width;
+            // SAFETY: the entries were found to be there; behind the last one stand 64 bytes of padding.
+            let near = unsafe { K::near8(base.add(offset), &comparison, len - done) };
+            if near != 0 {
+                self.take_entries(probe, start + done, near);
+            }
+            done += 8;
+        }
+    }
+
+    /// Compares the entries of a large bucket by parts. Entries are sorted, so those between two that begin with the same bits do so too:
+    /// where these bits alone differ from the query's in too many places, none is compared; else the part is cut at the next bit.
+    #[inline(always)]
+    unsafe fn refine<K: TableKernel>(&mut self, probe: &Probe, start: usize, end: usize) {
+        let table = self.table;
+        let query = self.queries[probe.query as usize][0];
+        let residuals = table.residuals.as_slice();
+        let mask = u64::MAX >> (64 - table.prefix_shift());
+        let residual = |rank: usize| packed::get(residuals, table.residual_bits, rank) & mask;
+        let left = self.request.within - probe.errors;
+        let mut waiting = vec![(start, end)];
+        while let Some((low, high)) = waiting.pop() {
+            if high - low < SMALL_PART {
+                // SAFETY: passed on from the caller; the part is of the bucket.
+                unsafe { self.compare_entries::<K>(probe, low, high) };
+                continue;
+            }
+            let (first, last) = (residual(low), residual(high - 1));
+            let num_open = 64 - (first ^ last).leading_zeros();
+            let shared = !(u64::MAX.checked_shr(64 - num_open).unwrap_or(0));
+            if ((first ^ query) & mask & shared).count_ones() > left {
+                continue;
+            }
+            if num_open == 0 {
+                // Codes of several words that agree in the first.
+                // SAFETY: as above.
+                unsafe { self.compare_entries::<K>(probe, low, high) };
+                continue;
+            }
+            let bit = num_open - 1;
+            let (mut below, mut above) = (low, high);
+            while below < above {
+                let middle = below.midpoint(above);
+                match residual(middle) >> bit & 1 {
+                    0 => below = middle + 1,
+                    _ => above = middle,
+                }
+            }
+            if low < below && below < high {
+                waiting.push((low, below));
+                waiting.push((below, high));
+            } else {
+                // Only a damaged table is out of order.
+                self.hits.is_damaged = true;
+            }
+        }
+    }
+
     /// Keeps the entries whose first word is near, if the others are too and this table owns them.
     #[inline(never)]
-    fn take_entries(&mut self, probe: &Probe, done: usize, mut near: u32) {
+    fn take_entries(&mut self, probe: &Probe, first: usize, mut near: u32) {
         while near != 0 {
-            let rank = probe.start as usize + done + near.trailing_zeros() as usize;
+            let rank = first + near.trailing_zeros() as usize;
             near &= near - 1;
             self.take_entry(probe, rank);
         }

@@ -323,6 +323,21 @@ impl HammingSet {
         });
     }
 
+    /// Puts back a tail that was written down.
+    pub(super) fn restore_tail(&self, codes: &[u64], rows: &[u32]) {
+        let state = self.state();
+        let fingerprints = Fingerprints {
+            words: codes,
+            bits: self.plan.bits(),
+        };
+        self.append(fingerprints, rows, state.next_row);
+        // They were counted before, and the rows between them marked.
+        self.update(|now| {
+            now.removed = state.removed;
+            now.num_rows = state.num_rows;
+        });
+    }
+
     /// Makes a segment of new rows, the tail, and the segments that are not much larger.
     fn merge(
         &self,
