@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         RecipeMismatch,
     )
     from likewise.hamming import hamming_distance, hamming_pairs
+    from likewise.hamming_index import HammingIndex
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
 
@@ -43,6 +44,7 @@ _HOMES = {
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
+    "HammingIndex": "likewise.hamming_index",
     "hamming_distance": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
     "pairs": "likewise.dedup",
@@ -51,6 +53,7 @@ _HOMES = {
 
 __all__ = [
     "Deduplication",
+    "HammingIndex",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",

@@ -9,7 +9,7 @@ documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any, TypeAlias, final
 
@@ -29,6 +29,7 @@ __all__ = [
     "Exercise",
     "FeatureRules",
     "FeatureSets",
+    "HammingSet",
     "HammingTables",
     "JsonlPiece",
     "JsonlRules",
@@ -379,6 +380,67 @@ class HammingTables:
 
         At least one position is; held are at most about twice as many pairs, and those of one position.
         """
+
+@final
+class HammingSet:
+    """Fingerprints by row, found by distance; they come and go while they are searched.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    within : int
+        Radius in bits.
+    rows : uint32, optional
+        Row of each, ascending; its position where None.
+    with_rows : bool
+        Whether rows are kept.
+    keys : list of (mask, radius), optional
+        Of each table, the mask as four words; no table at all is the scan. The cheapest plan where None.
+    """
+
+    def __new__(
+        cls,
+        fingerprints: Buffer,
+        bits: int,
+        *,
+        within: int,
+        rows: Buffer | None = None,
+        with_rows: bool = True,
+        keys: Sequence[tuple[Sequence[int], int]] | None = None,
+        memory_bytes: float | None = None,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> HammingSet: ...
+    def __len__(self) -> int: ...
+    @property
+    def within(self) -> int:
+        """Return the radius of the plan."""
+    @property
+    def bits(self) -> int:
+        """Return the bits of a fingerprint."""
+    @property
+    def keys(self) -> list[tuple[list[int], int]]:
+        """Return (mask, radius) of each table."""
+    def insert(
+        self, fingerprints: Buffer, rows: Buffer | None = None, *, threads: int = 1, isa: str | None = None
+    ) -> int:
+        """Insert fingerprints under ascending rows above all before; return the row above them."""
+    def remove(self, rows: Buffer) -> int:
+        """Remove rows and return how many were there."""
+    def search(
+        self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return offsets (int64), rows (uint32), fingerprints where rows are not kept (uint64), distances (uint16)."""
+    def nearest(self, query: Buffer, num: int, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
+        """Return as :meth:`search` the nearest of one query, by distance."""
+    def facts(self) -> dict[str, Any]:
+        """Return sizes by name."""
+    def save(self, path: str, extra: str, ids: bytes | None = None) -> None:
+        """Write to one file, complete under its name or not at all."""
+    @staticmethod
+    def open(path: str, *, verify: bool = False) -> tuple[HammingSet, str, bytes | None]:
+        """Open a file: the set, the text and the ids that were given to :meth:`save`."""
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""

@@ -1,12 +1,14 @@
 //! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking.
 //!
-//! Files are read by position, never mapped, so a file that is cut while it is read gives an error
-//! and not a crash. Nothing here knows Python.
+//! Files of users are read by position, never mapped, so a file that is cut while it is read gives an error
+//! and not a crash. Only the files that this package writes itself, and never changes once they have their name, are mapped.
+//! Nothing here knows Python.
 
 pub mod column;
 pub mod copy;
 pub mod csv;
 pub mod error;
+pub mod hamming_file;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;

@@ -10,6 +10,7 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_index;
 mod hamming_plan;
 mod jsonl;
 mod packed;
@@ -40,6 +41,8 @@ mod _native {
     use super::groups::{Leaders, components};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
+    #[pymodule_export]
+    use super::hamming_index::HammingSet;
     #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,

@@ -229,7 +229,7 @@ macro_rules! run_kernel {
             unsafe { $body::<kernels::Avx2, W>($($argument),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vpopcntdq")]
         fn avx512<const W: usize>($($argument: $type),*) {
             // SAFETY: this function enables what the kernel needs.
             unsafe { $body::<kernels::Avx512, W>($($argument),*) }

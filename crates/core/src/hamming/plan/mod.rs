@@ -66,15 +66,18 @@ impl Key {
         self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// Whether codes that differ in these bits are found by this key.
-    pub fn finds(&self, differing: &[u64; 4]) -> bool {
-        let errors: u32 = self
-            .mask
+    /// Errors inside the key of codes that differ in these bits.
+    pub fn num_errors(&self, differing: &[u64; 4]) -> u32 {
+        self.mask
             .iter()
             .zip(differing)
             .map(|(mask, word)| (mask & word).count_ones())
-            .sum();
-        errors <= self.radius
+            .sum()
+    }
+
+    /// Whether codes that differ in these bits are found by this key.
+    pub fn finds(&self, differing: &[u64; 4]) -> bool {
+        self.num_errors(differing) <= self.radius
     }
 
     /// Values within the radius of a value: the sum of `C(width, j)` for j up to the radius.
