@@ -39,12 +39,33 @@ pub(super) trait Kernel {
         }
         any != 0
     }
+
+    /// The bits of `word` under `mask`, side by side from bit 0 on.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 
 /// Portable.
 pub(super) struct Plain;
 
 impl Kernel for Plain {
+    #[inline(always)]
+    unsafe fn gather(word: u64, mask: u64) -> u64 {
+        // Run by run: most masks have one or two.
+        let (mut left, mut gathered, mut num_bits) = (mask, 0, 0);
+        while left != 0 {
+            let start = left.trailing_zeros();
+            let length = (left >> start).trailing_ones();
+            let run = u64::MAX >> (64 - length);
+            gathered |= (word >> start & run) << num_bits;
+            num_bits += length;
+            left &= !(run << start);
+        }
+        gathered
+    }
+
     #[inline(always)]
     unsafe fn within8<const W: usize>(
         codes: *const u64,
@@ -110,6 +131,12 @@ mod x86 {
     }
 
     impl Kernel for Avx2 {
+        #[inline(always)]
+        unsafe fn gather(word: u64, mask: u64) -> u64 {
+            // SAFETY: the caller's processor has BMI2.
+            unsafe { _pext_u64(word, mask) }
+        }
+
         #[inline(always)]
         unsafe fn within8<const W: usize>(
             codes: *const u64,
@@ -179,6 +206,12 @@ mod x86 {
     }
 
     impl Kernel for Avx512 {
+        #[inline(always)]
+        unsafe fn gather(word: u64, mask: u64) -> u64 {
+            // SAFETY: the caller's processor has BMI2.
+            unsafe { _pext_u64(word, mask) }
+        }
+
         #[inline(always)]
         unsafe fn within8<const W: usize>(
             codes: *const u64,

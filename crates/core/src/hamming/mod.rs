@@ -6,6 +6,7 @@
 
 mod code_planes;
 mod distance;
+pub mod join;
 mod kernels;
 pub mod plan;
 mod probe;

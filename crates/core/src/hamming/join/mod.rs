@@ -1,0 +1,163 @@
+//! Which pairs of one set, or of two, differ in at most `within` bits?
+//!
+//! All of them, each once, for any width and any radius. Equal fingerprints are collapsed; the distinct codes are brought together
+//! by keys whose radii are complete by the generalised pigeonhole principle, buckets are compared four codes by eight, and
+//! buckets that are too large are split by the bits that remain (Manku, Jain, Das Sarma: Detecting near-duplicates for
+//! web crawling, WWW 2007, section 3, for the recursion). The first key that finds a pair owns it. Where no keys pay, all pairs are compared.
+
+mod codes;
+mod collapse;
+mod compare;
+mod keys;
+mod large;
+mod node;
+mod output;
+mod partition;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+pub use collapse::JoinSide;
+pub use output::PairBatch;
+
+use crate::error::Error;
+use crate::hamming::plan::{Key, SearchPlan};
+use crate::isa::Isa;
+use collapse::Collapsed;
+use keys::FreeBits;
+use large::{Join, Source};
+use node::{Search, Task};
+use output::{Output, Stopped};
+
+/// How a join runs. Nothing here but `within` changes the pairs.
+#[derive(Debug, Clone, Copy)]
+pub struct JoinOptions<'a> {
+    /// Radius in bits.
+    pub within: u32,
+    /// Instruction set of the kernels.
+    pub isa: Isa,
+    /// Threads of the call.
+    pub threads: usize,
+    /// Set to end it early.
+    pub cancel: &'a AtomicBool,
+}
+
+/// Gives every pair of rows of one set at distance `within` or less to `consumer`, each once, the lesser row left.
+///
+/// Pairs come in batches of at most 65,536, in an order that depends on the fingerprints alone; `false` from `consumer` ends the join.
+/// Two rows of empty texts have distance 0, and an empty text pairs with no other.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] where the shapes do not fit, `within` is above the width or there are more than 2^31 rows;
+/// [`Error::Cancelled`], also where `consumer` wanted no more.
+///
+/// # Cost
+/// Memory: about 2.5 times `8 * words + 4` bytes a row and some megabytes a thread, whatever the number of pairs.
+pub fn join_self(
+    side: &JoinSide<'_>,
+    options: &JoinOptions<'_>,
+    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
+) -> Result<(), Error> {
+    check(&[side], options.within)?;
+    let codes = Collapsed::new(side, options.threads, options.cancel)?;
+    let output = Output::new(consumer, &codes, None, options.cancel);
+    let equal = || {
+        output.begin_phase();
+        let mut writer = output.writer(0);
+        writer.add_inside(&codes.empty_rows)?;
+        for rows in codes.shared() {
+            writer.add_inside(rows)?;
+        }
+        writer.finish()
+    };
+    ended(equal())?;
+    let source = Source {
+        left: codes.views(),
+        right: None,
+    };
+    run(&output, options, &source, side.fingerprints.bits)
+}
+
+/// Gives every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
+///
+/// Otherwise as [`join_self`].
+///
+/// # Errors
+/// As [`join_self`], and where the widths differ.
+pub fn join_two(
+    left: &JoinSide<'_>,
+    right: &JoinSide<'_>,
+    options: &JoinOptions<'_>,
+    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
+) -> Result<(), Error> {
+    check(&[left, right], options.within)?;
+    let left_codes = Collapsed::new(left, options.threads, options.cancel)?;
+    let right_codes = Collapsed::new(right, options.threads, options.cancel)?;
+    let output = Output::new(consumer, &left_codes, Some(&right_codes), options.cancel);
+    let empty = || {
+        output.begin_phase();
+        let mut writer = output.writer(0);
+        writer.add_across(&left_codes.empty_rows, &right_codes.empty_rows, 0)?;
+        writer.finish()
+    };
+    ended(empty())?;
+    let source = Source {
+        left: left_codes.views(),
+        right: Some(right_codes.views()),
+    };
+    run(&output, options, &source, left.fingerprints.bits)
+}
+
+fn run(
+    output: &Output<'_>,
+    options: &JoinOptions<'_>,
+    source: &Source<'_>,
+    bits: u32,
+) -> Result<(), Error> {
+    let join = Join {
+        search: Search {
+            isa: options.isa,
+            num_words: bits.div_ceil(64) as usize,
+            within: options.within,
+        },
+        threads: options.threads,
+        cancel: options.cancel,
+        output,
+        spare: Mutex::default(),
+    };
+    let task = Task {
+        free: FreeBits::all(bits),
+        within: options.within,
+        owners: Vec::new(),
+    };
+    ended(join.join(source, task))
+}
+
+fn ended(result: Result<(), Stopped>) -> Result<(), Error> {
+    result.map_err(|Stopped| Error::Cancelled)
+}
+
+fn check(sides: &[&JoinSide<'_>], within: u32) -> Result<(), Error> {
+    let bits = sides[0].fingerprints.bits;
+    for side in sides {
+        side.check()?;
+        if side.fingerprints.bits != bits {
+            return Err(Error::invalid(
+                "right",
+                format!(
+                    "fingerprints of {} bits cannot be joined with those of {bits}",
+                    side.fingerprints.bits
+                ),
+            ));
+        }
+    }
+    if within > bits {
+        return Err(Error::invalid(
+            "within",
+            format!("{within} is outside 0 to {bits}, the bits of a fingerprint"),
+        ));
+    }
+    Ok(())
+}

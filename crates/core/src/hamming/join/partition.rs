@@ -1,0 +1,127 @@
+//! How do codes with the same value of a key come to lie together?
+
+use super::codes::{Codes, Ids, View};
+use crate::hamming::kernels::{Kernel, run_kernel};
+use crate::hamming::plan::Key;
+use crate::isa::Isa;
+
+/// Codes by the value of some bits of a key.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) codes: Codes,
+    /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; one more entry than that needs.
+    offsets: Vec<u32>,
+    num_buckets: usize,
+}
+
+/// Which bits of a key make the value: `width` of them from bit `shift` of the gathered key on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Digit {
+    pub(super) mask: [u64; 4],
+    pub(super) shift: u32,
+    pub(super) width: u32,
+}
+
+impl Digit {
+    /// All bits of a key.
+    pub(super) fn whole(key: &Key) -> Self {
+        Digit {
+            mask: key.mask,
+            shift: 0,
+            width: key.width(),
+        }
+    }
+
+    /// The key's upper `upper` bits, and those below.
+    pub(super) fn split(key: &Key, upper: u32) -> (Self, Self) {
+        let lower = key.width() - upper;
+        let digit = |shift, width| Digit {
+            mask: key.mask,
+            shift,
+            width,
+        };
+        (digit(lower, upper), digit(0, lower))
+    }
+
+    #[inline(always)]
+    unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
+        // SAFETY: passed on from the caller, whose processor has the instruction set.
+        let mut value = unsafe { K::gather(code[0], self.mask[0]) };
+        let mut num_bits = self.mask[0].count_ones();
+        for (word, mask) in code.iter().zip(&self.mask).skip(1) {
+            // SAFETY: as above. Keys hold at most 32 bits, so nothing is shifted out.
+            value |= unsafe { K::gather(*word, *mask) } << (num_bits % 64);
+            num_bits += mask.count_ones();
+        }
+        (value >> self.shift) as usize & ((1 << self.width) - 1)
+    }
+}
+
+impl Table {
+    /// Takes in the codes of `views`, in their order within each bucket.
+    pub(super) fn fill(&mut self, isa: Isa, num_words: usize, views: &[View<'_>], digit: Digit) {
+        let len = views.iter().map(|view| view.len).sum();
+        self.codes.reset(len, num_words);
+        self.num_buckets = 1 << digit.width;
+        self.offsets.clear();
+        self.offsets.resize(self.num_buckets + 2, 0);
+        let (table, digit) = (self, &digit);
+        run_kernel!(isa, num_words, fill_table, (table: &mut Table, views: &[View<'_>], digit: &Digit));
+    }
+
+    pub(super) fn num_buckets(&self) -> usize {
+        self.num_buckets
+    }
+
+    /// Where the bucket of value `value` begins and ends.
+    #[inline(always)]
+    pub(super) fn bounds(&self, value: usize) -> (usize, usize) {
+        (self.offsets[value] as usize, self.offsets[value + 1] as usize)
+    }
+
+    pub(super) fn bucket(&self, value: usize) -> View<'_> {
+        let (start, end) = self.bounds(value);
+        self.codes.view(start, end)
+    }
+
+    pub(super) fn all(&self) -> View<'_> {
+        self.codes.view(0, self.codes.len())
+    }
+}
+
+/// # Safety
+/// The processor has the kernel's instruction set; the codes have `W` words.
+#[inline(always)]
+unsafe fn fill_table<K: Kernel, const W: usize>(table: &mut Table, views: &[View<'_>], digit: &Digit) {
+    // Counted two places on, so that after the sums place `v + 1` is where bucket `v` begins, and after the scatter where it ends.
+    let offsets = &mut table.offsets[..];
+    for view in views {
+        for index in 0..view.len {
+            // SAFETY: passed on from the caller.
+            let value = unsafe { digit.value::<K, W>(&view.get::<W>(index)) };
+            offsets[value + 2] += 1;
+        }
+    }
+    let mut total = 0;
+    for offset in offsets.iter_mut() {
+        total += *offset;
+        *offset = total;
+    }
+    let (data, stride, ids) = table.codes.planes_mut();
+    for view in views {
+        for index in 0..view.len {
+            let code = view.get::<W>(index);
+            // SAFETY: passed on from the caller.
+            let value = unsafe { digit.value::<K, W>(&code) };
+            let slot = offsets[value + 1] as usize;
+            offsets[value + 1] += 1;
+            for (w, &word) in code.iter().enumerate() {
+                data[w * stride + slot] = word;
+            }
+            ids[slot] = match view.ids {
+                Ids::From(first) => first + index as u32,
+                Ids::Each(ids) => ids[index],
+            };
+        }
+    }
+}
