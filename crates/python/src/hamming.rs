@@ -15,7 +15,10 @@ pub struct HammingTables {
 }
 
 /// Takes fingerprints of `bits` bits; gives also how many there are.
-fn take_fingerprints(words: &Bound<'_, PyAny>, bits: u32) -> Result<(Input<u64>, usize), Failure> {
+pub fn take_fingerprints(
+    words: &Bound<'_, PyAny>,
+    bits: u32,
+) -> Result<(Input<u64>, usize), Failure> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", words)?;
     let len = words.values().len();

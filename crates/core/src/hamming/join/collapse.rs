@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::codes::{Codes, View};
+use super::partition::Table;
 use crate::error::Error;
 use crate::hamming::distance::Fingerprints;
 use crate::hash::{GOLDEN, mix64};
@@ -91,19 +92,19 @@ struct Part {
     starts: Vec<u32>,
 }
 
-/// Rows of one piece of the input by part.
-struct Spread {
-    codes: Codes,
-    offsets: Vec<u32>,
-}
-
 #[inline(always)]
 fn hash_of<const W: usize>(code: &[u64; W]) -> u64 {
-    code.iter().fold(0, |hash, word| mix64((hash ^ word).wrapping_add(GOLDEN)))
+    code.iter()
+        .fold(0, |hash, word| mix64((hash ^ word).wrapping_add(GOLDEN)))
 }
 
 impl Collapsed {
-    pub(super) fn new(side: &JoinSide<'_>, threads: usize, cancel: &AtomicBool) -> Result<Self, Error> {
+    /// Collapses one side; gives also tables whose memory may be used again.
+    pub(super) fn new(
+        side: &JoinSide<'_>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<(Self, Vec<Table>), Error> {
         match side.fingerprints.num_words() {
             1 => Self::of_words::<1>(side, threads, cancel),
             2 => Self::of_words::<2>(side, threads, cancel),
@@ -116,7 +117,7 @@ impl Collapsed {
         side: &JoinSide<'_>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Vec<Table>), Error> {
         let len = side.fingerprints.len();
         let part_bits = len
             .div_ceil(PART_LEN)
@@ -124,9 +125,14 @@ impl Collapsed {
             .ilog2()
             .min(MAX_PART_BITS);
         let piece_len = (len / 8).clamp(1 << 13, 1 << 18);
-        let pieces = map_ranges(len, piece_len, threads, cancel, || (), |(), range| {
-            spread::<W>(side, range.start, range.end, part_bits)
-        })?;
+        let pieces = map_ranges(
+            len,
+            piece_len,
+            threads,
+            cancel,
+            || (),
+            |(), range| spread::<W>(side, range.start, range.end, part_bits),
+        )?;
         let make_state = Scratch::default;
         let parts = map_ranges(
             1 << part_bits,
@@ -155,17 +161,13 @@ impl Collapsed {
             .map(|index| side.row(index))
             .collect();
         empty_rows.sort_unstable();
-        Ok(Collapsed {
+        let codes = Collapsed {
             parts,
             first_ids,
             hints,
             empty_rows,
-        })
-    }
-
-    /// Number of distinct codes.
-    pub(super) fn len(&self) -> usize {
-        self.first_ids[self.parts.len()] as usize
+        };
+        Ok((codes, pieces))
     }
 
     /// All codes, in stretches.
@@ -205,7 +207,7 @@ impl Collapsed {
 }
 
 /// Spreads the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are left out.
-fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Spread {
+fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Table {
     let fingerprints = side.fingerprints;
     let live = u64::MAX >> (64 * W as u32 - fingerprints.bits);
     let code = |index: usize| {
@@ -237,7 +239,7 @@ fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bi
         }
         ids[slot] = side.row(index);
     }
-    Spread { codes, offsets }
+    Table::of(codes, offsets)
 }
 
 /// Scratch space of one thread.
@@ -250,13 +252,8 @@ struct Scratch {
 }
 
 /// Brings equal codes of one part of all pieces together.
-fn collapse<const W: usize>(pieces: &[Spread], part: usize, scratch: &mut Scratch) -> Part {
-    let runs = || {
-        pieces.iter().map(|piece| {
-            let (start, end) = (piece.offsets[part], piece.offsets[part + 1]);
-            piece.codes.view(start as usize, end as usize)
-        })
-    };
+fn collapse<const W: usize>(pieces: &[Table], part: usize, scratch: &mut Scratch) -> Part {
+    let runs = || pieces.iter().map(|piece| piece.bucket(part));
     let len = runs().map(|run| run.len).sum::<usize>();
     let num_slots = (2 * len).next_power_of_two().max(2);
     scratch.slots.clear();

@@ -14,6 +14,10 @@ const MAX_WIDTH: u32 = 24;
 const MAX_WIDTH_WITH_NEIGHBOURS: u32 = 21;
 /// Narrowest key that is worth a pass over the codes.
 const MIN_WIDTH: u32 = 3;
+/// Bits of a part, how much they must tell, and the radius up to which codes near in them are rarely near by chance.
+const PART_BITS: usize = 32;
+const MIN_PART_TOLD: f64 = 24.0;
+const MAX_PART_WITHIN: u32 = 6;
 /// Codes looked at to learn what a bit tells apart.
 const NUM_SAMPLED: usize = 1 << 10;
 
@@ -49,6 +53,20 @@ impl FreeBits {
                 .filter(|&(bit, _)| !key.contains(bit))
                 .collect(),
         }
+    }
+
+    /// The 32 most telling bits outside a key, where so many tell enough to spare comparing the others.
+    pub(super) fn part_mask(&self, key: &Key, within: u32) -> Option<[u64; 4]> {
+        let bits: Vec<(u32, f64)> = self
+            .bits
+            .iter()
+            .copied()
+            .filter(|&(bit, _)| !key.contains(bit))
+            .take(PART_BITS)
+            .collect();
+        let told: f64 = bits.iter().map(|bit| bit.1).sum();
+        (bits.len() == PART_BITS && told >= MIN_PART_TOLD && within <= MAX_PART_WITHIN)
+            .then(|| Key::of_bits(bits.iter().map(|bit| bit.0), 0).mask)
     }
 
     /// The same bits ordered by what they tell apart in a sample of these codes.
@@ -105,11 +123,21 @@ impl FreeBits {
         }
         let num_free = self.bits.len() as u32;
         let mut best = (join.scan_ns(), None);
+        if let Ok(f) = std::env::var("LWM") {
+            let v: Vec<u32> = f.split(',').map(|x| x.parse().unwrap()).collect();
+            if num_left > 100000 {
+                return self.deal(v[0], v[1], within);
+            }
+        }
         for num_keys in 1..=(within + 1).min(MAX_NUM_KEYS).min(num_free) {
             let (radius, num_wider) = ((within + 1) / num_keys, (within + 1) % num_keys);
             // `num_wider` keys have radius `radius`, the others one less.
             let max_radius = if num_wider > 0 { radius } else { radius - 1 };
-            let limit = if max_radius > 0 { MAX_WIDTH_WITH_NEIGHBOURS } else { MAX_WIDTH };
+            let limit = if max_radius > 0 {
+                MAX_WIDTH_WITH_NEIGHBOURS
+            } else {
+                MAX_WIDTH
+            };
             let widest = (num_free / num_keys).min(limit);
             for width in MIN_WIDTH.max(max_radius)..=widest {
                 if join.left.max(join.right) * 8.0 < f64::from(1_u32 << width) {
@@ -117,7 +145,11 @@ impl FreeBits {
                 }
                 let tells = told[(width * num_keys) as usize] / f64::from(num_keys);
                 let wider = join.key_ns(width, tells, max_radius);
-                let rest = if num_wider > 0 { join.key_ns(width, tells, radius - 1) } else { wider };
+                let rest = if num_wider > 0 {
+                    join.key_ns(width, tells, radius - 1)
+                } else {
+                    wider
+                };
                 let num_wider = if num_wider > 0 { num_wider } else { num_keys };
                 let cost = f64::from(num_wider) * wider + f64::from(num_keys - num_wider) * rest;
                 if cost < best.0 {
@@ -143,7 +175,11 @@ impl FreeBits {
             .map(|number| {
                 let share = (within + 1) / num_keys + u32::from(number < (within + 1) % num_keys);
                 let bits = (0..width).map(|i| {
-                    let index = if is_even { number * width + i } else { i * num_keys + number };
+                    let index = if is_even {
+                        number * width + i
+                    } else {
+                        i * num_keys + number
+                    };
                     chosen[index as usize].0
                 });
                 Key::of_bits(bits, share - 1)

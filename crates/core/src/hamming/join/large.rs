@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use super::codes::View;
-use super::compare::Progress;
+use super::compare::{Progress, Wanted};
 use super::keys::FreeBits;
 use super::node::{Flip, Joiner, PIECE_LEN, Search, Sides, Task, flips_within};
 use super::output::{Output, Stopped};
@@ -98,7 +98,9 @@ impl Join<'_, '_> {
             return self.join_few(source, task);
         }
         task.free = source.measured(&task.free);
-        let keys = task.free.keys(num_left, num_right, self.search.num_words, task.within);
+        let keys = task
+            .free
+            .keys(num_left, num_right, self.search.num_words, task.within);
         if keys.is_empty() {
             return self.compare_all(source, &task);
         }
@@ -148,7 +150,8 @@ impl Join<'_, '_> {
         index: usize,
     ) -> Result<(), Stopped> {
         let key = &keys[index];
-        let num_codes = len_of(&source.left).max(source.right.as_ref().map_or(0, |views| len_of(views)));
+        let num_codes =
+            len_of(&source.left).max(source.right.as_ref().map_or(0, |views| len_of(views)));
         let num_parts = num_codes * (8 * self.search.num_words + 4) / PART_BYTES;
         let upper_bits = num_parts.next_power_of_two().ilog2();
         let upper_bits = upper_bits.clamp(MIN_UPPER, MAX_UPPER).min(key.width());
@@ -165,6 +168,7 @@ impl Join<'_, '_> {
             index,
             upper,
             lower,
+            part_mask: task.free.part_mask(key, task.within),
         };
         if key.radius == 0 {
             run.exactly(left, right)
@@ -193,11 +197,24 @@ impl Join<'_, '_> {
                 start = end;
             }
         }
-        let tables = map_ranges(pieces.len(), 1, self.threads, self.cancel, || (), |(), range| {
-            let mut table = self.spare_table();
-            table.fill(self.search.isa, self.search.num_words, &pieces[range.start], digit);
-            table
-        })?;
+        let tables = map_ranges(
+            pieces.len(),
+            1,
+            self.threads,
+            self.cancel,
+            || (),
+            |(), range| {
+                let mut table = self.spare_table();
+                table.fill(
+                    self.search.isa,
+                    self.search.num_words,
+                    &pieces[range.start],
+                    digit,
+                    None,
+                );
+                table
+            },
+        )?;
         Ok(tables)
     }
 
@@ -209,7 +226,7 @@ impl Join<'_, '_> {
             shift: 0,
             width: 0,
         };
-        table.fill(self.search.isa, self.search.num_words, views, nothing);
+        table.fill(self.search.isa, self.search.num_words, views, nothing, None);
         table
     }
 
@@ -239,6 +256,7 @@ struct KeyRun<'k, 'j, 'o> {
     index: usize,
     upper: Digit,
     lower: Digit,
+    part_mask: Option<[u64; 4]>,
 }
 
 /// What a thread keeps from one part to the next.
@@ -255,7 +273,13 @@ impl KeyRun<'_, '_, '_> {
     fn gather(&self, pieces: &[Table], part: usize, table: &mut Table) {
         let runs: Vec<View<'_>> = pieces.iter().map(|piece| piece.bucket(part)).collect();
         let search = &self.join.search;
-        table.fill(search.isa, search.num_words, &runs, self.lower);
+        table.fill(
+            search.isa,
+            search.num_words,
+            &runs,
+            self.lower,
+            self.part_mask,
+        );
     }
 
     fn exactly(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
@@ -264,6 +288,10 @@ impl KeyRun<'_, '_, '_> {
         let how = Flip {
             flip: 0,
             is_self: right.is_none(),
+        };
+        let wanted = Wanted {
+            part_within: self.part_mask.map(|_| self.task.within),
+            ..join.search.wanted(&owners)
         };
         join.output.begin_phase();
         let work = |state: &mut State, part: usize| {
@@ -278,8 +306,15 @@ impl KeyRun<'_, '_, '_> {
             if let Some(right) = &right {
                 self.gather(right, part, right_table);
             }
-            let tables = (&*left_table, if how.is_self { &*left_table } else { &*right_table });
-            joiner.compare_buckets(join.search, tables, how, &owners, progress, &mut writer)?;
+            let tables = (
+                &*left_table,
+                if how.is_self {
+                    &*left_table
+                } else {
+                    &*right_table
+                },
+            );
+            joiner.compare_buckets(&wanted, tables, how, progress, &mut writer)?;
             let mut copied = Vec::new();
             for value in std::mem::take(&mut progress.large) {
                 let sides = how.sides(tables, value as usize);
@@ -353,7 +388,12 @@ impl KeyRun<'_, '_, '_> {
                         flip: flip as usize,
                         is_self: is_self && upper_flip == 0,
                     };
-                    joiner.compare_buckets(join.search, tables, how, &owners, progress, &mut writer)?;
+                    let num_errors = spent + flip.count_ones();
+                    let wanted = Wanted {
+                        part_within: self.part_mask.map(|_| self.task.within - num_errors),
+                        ..join.search.wanted(&owners)
+                    };
+                    joiner.compare_buckets(&wanted, tables, how, progress, &mut writer)?;
                     for value in std::mem::take(&mut progress.large) {
                         let sides = how.sides(tables, value as usize);
                         if sides.max_len() > MANY_CODES {
@@ -363,7 +403,6 @@ impl KeyRun<'_, '_, '_> {
                                 value: value as usize,
                             });
                         } else {
-                            let num_errors = spent + flip.count_ones();
                             let rest = self.task.behind(self.keys, self.index, num_errors);
                             joiner.join(join.search, sides, rest, &mut writer)?;
                         }
@@ -398,11 +437,18 @@ impl KeyRun<'_, '_, '_> {
     fn gathered(&self, pieces: Vec<Table>) -> Result<Vec<Table>, Stopped> {
         let join = self.join;
         let num_parts = 1 << self.upper.width;
-        let tables = map_ranges(num_parts, 1, join.threads, join.cancel, || (), |(), range| {
-            let mut table = join.spare_table();
-            self.gather(&pieces, range.start, &mut table);
-            table
-        })?;
+        let tables = map_ranges(
+            num_parts,
+            1,
+            join.threads,
+            join.cancel,
+            || (),
+            |(), range| {
+                let mut table = join.spare_table();
+                self.gather(&pieces, range.start, &mut table);
+                table
+            },
+        )?;
         join.spare_again(pieces);
         Ok(tables)
     }

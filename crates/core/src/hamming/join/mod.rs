@@ -13,6 +13,7 @@ mod large;
 mod node;
 mod output;
 mod partition;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
@@ -21,15 +22,16 @@ use std::sync::atomic::AtomicBool;
 
 pub use collapse::JoinSide;
 pub use output::PairBatch;
+pub use sorted::{SortedPairs, sort_pairs};
 
 use crate::error::Error;
-use crate::hamming::plan::{Key, SearchPlan};
 use crate::isa::Isa;
 use collapse::Collapsed;
 use keys::FreeBits;
 use large::{Join, Source};
 use node::{Search, Task};
 use output::{Output, Stopped};
+use partition::Table;
 
 /// How a join runs. Nothing here but `within` changes the pairs.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +63,7 @@ pub fn join_self(
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     check(&[side], options.within)?;
-    let codes = Collapsed::new(side, options.threads, options.cancel)?;
+    let (codes, spare) = Collapsed::new(side, options.threads, options.cancel)?;
     let output = Output::new(consumer, &codes, None, options.cancel);
     let equal = || {
         output.begin_phase();
@@ -77,7 +79,7 @@ pub fn join_self(
         left: codes.views(),
         right: None,
     };
-    run(&output, options, &source, side.fingerprints.bits)
+    run(&output, options, &source, side.fingerprints.bits, spare)
 }
 
 /// Gives every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
@@ -93,8 +95,9 @@ pub fn join_two(
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     check(&[left, right], options.within)?;
-    let left_codes = Collapsed::new(left, options.threads, options.cancel)?;
-    let right_codes = Collapsed::new(right, options.threads, options.cancel)?;
+    let (left_codes, mut spare) = Collapsed::new(left, options.threads, options.cancel)?;
+    let (right_codes, more) = Collapsed::new(right, options.threads, options.cancel)?;
+    spare.extend(more);
     let output = Output::new(consumer, &left_codes, Some(&right_codes), options.cancel);
     let empty = || {
         output.begin_phase();
@@ -107,7 +110,7 @@ pub fn join_two(
         left: left_codes.views(),
         right: Some(right_codes.views()),
     };
-    run(&output, options, &source, left.fingerprints.bits)
+    run(&output, options, &source, left.fingerprints.bits, spare)
 }
 
 fn run(
@@ -115,6 +118,7 @@ fn run(
     options: &JoinOptions<'_>,
     source: &Source<'_>,
     bits: u32,
+    spare: Vec<Table>,
 ) -> Result<(), Error> {
     let join = Join {
         search: Search {
@@ -125,7 +129,7 @@ fn run(
         threads: options.threads,
         cancel: options.cancel,
         output,
-        spare: Mutex::default(),
+        spare: Mutex::new(spare),
     };
     let task = Task {
         free: FreeBits::all(bits),

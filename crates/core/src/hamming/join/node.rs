@@ -128,14 +128,19 @@ impl Joiner {
     ) -> Result<(), Stopped> {
         for (index, key) in keys.iter().enumerate() {
             let digit = Digit::whole(key);
+            let part_mask = task.free.part_mask(key, task.within);
             let owners = task.owners_of(keys, index);
             let (is_self, left, right) = match sides {
                 Sides::Same(view) => (true, view, None),
                 Sides::Two(left, right) => (false, left, Some(right)),
             };
-            level.left.fill(search.isa, search.num_words, &[left], digit);
+            level
+                .left
+                .fill(search.isa, search.num_words, &[left], digit, part_mask);
             if let Some(right) = right {
-                level.right.fill(search.isa, search.num_words, &[right], digit);
+                level
+                    .right
+                    .fill(search.isa, search.num_words, &[right], digit, part_mask);
             }
             flips_within(key.width(), key.radius, &mut level.flips);
             let Level {
@@ -150,7 +155,11 @@ impl Joiner {
                     flip: flip as usize,
                     is_self,
                 };
-                self.compare_buckets(search, tables, how, &owners, progress, writer)?;
+                let wanted = Wanted {
+                    part_within: part_mask.map(|_| task.within - flip.count_ones()),
+                    ..search.wanted(&owners)
+                };
+                self.compare_buckets(&wanted, tables, how, progress, writer)?;
                 for value in std::mem::take(&mut progress.large) {
                     let rest = task.behind(keys, index, flip.count_ones());
                     self.join(search, how.sides(tables, value as usize), rest, writer)?;
@@ -163,14 +172,12 @@ impl Joiner {
     /// Compares the codes of all buckets that are not too large; those that are stay in `progress`.
     pub(super) fn compare_buckets(
         &mut self,
-        search: Search,
+        wanted: &Wanted<'_>,
         tables: (&Table, &Table),
         how: Flip,
-        owners: &[Key],
         progress: &mut Progress,
         writer: &mut Writer<'_, '_>,
     ) -> Result<(), Stopped> {
-        let wanted = search.wanted(owners);
         progress.next = 0;
         while progress.next < tables.0.num_buckets() {
             if how.is_self && how.flip == 0 {
@@ -243,6 +250,7 @@ impl Search {
             num_words: self.num_words,
             within: self.within,
             owners,
+            part_within: None,
         }
     }
 }

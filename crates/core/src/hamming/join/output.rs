@@ -79,7 +79,6 @@ struct Waiting {
     is_done: bool,
 }
 
-
 impl<'a> Output<'a> {
     pub(super) fn new(
         consumer: Consumer<'a>,

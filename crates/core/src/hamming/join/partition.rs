@@ -1,7 +1,7 @@
 //! How do codes with the same value of a key come to lie together?
 
 use super::codes::{Codes, Ids, View};
-use crate::hamming::kernels::{Kernel, run_kernel};
+use crate::hamming::kernels::{Kernel, PART_LANES, run_kernel};
 use crate::hamming::plan::Key;
 use crate::isa::Isa;
 
@@ -12,6 +12,8 @@ pub(super) struct Table {
     /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; one more entry than that needs.
     offsets: Vec<u32>,
     num_buckets: usize,
+    /// 32 bits of each code, where they were asked for, and padding.
+    pub(super) parts: Vec<u32>,
 }
 
 /// Which bits of a key make the value: `width` of them from bit `shift` of the gathered key on.
@@ -58,15 +60,49 @@ impl Digit {
 }
 
 impl Table {
-    /// Takes in the codes of `views`, in their order within each bucket.
-    pub(super) fn fill(&mut self, isa: Isa, num_words: usize, views: &[View<'_>], digit: Digit) {
+    /// Codes that lie by value already; bucket `v` is `offsets[v]..offsets[v + 1]`, and one entry follows the last end.
+    pub(super) fn of(codes: Codes, offsets: Vec<u32>) -> Self {
+        Table {
+            num_buckets: offsets.len() - 2,
+            codes,
+            offsets,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Takes in the codes of `views`, in their order within each bucket, and the bits under `part_mask` of each, where given.
+    pub(super) fn fill(
+        &mut self,
+        isa: Isa,
+        num_words: usize,
+        views: &[View<'_>],
+        digit: Digit,
+        part_mask: Option<[u64; 4]>,
+    ) {
         let len = views.iter().map(|view| view.len).sum();
         self.codes.reset(len, num_words);
         self.num_buckets = 1 << digit.width;
         self.offsets.clear();
         self.offsets.resize(self.num_buckets + 2, 0);
+        if part_mask.is_some() && self.parts.len() < len + PART_LANES {
+            self.parts = vec![0; len + PART_LANES];
+        }
+        let part = part_mask.map(|mask| Digit {
+            mask,
+            shift: 0,
+            width: 32,
+        });
         let (table, digit) = (self, &digit);
-        run_kernel!(isa, num_words, fill_table, (table: &mut Table, views: &[View<'_>], digit: &Digit));
+        match part {
+            None => {
+                run_kernel!(isa, num_words, fill_table, (table: &mut Table, views: &[View<'_>], digit: &Digit));
+            }
+            Some(part) => {
+                let part = &part;
+                run_kernel!(isa, num_words, fill_table_with_parts,
+                    (table: &mut Table, views: &[View<'_>], digit: &Digit, part: &Digit));
+            }
+        }
     }
 
     pub(super) fn num_buckets(&self) -> usize {
@@ -76,7 +112,10 @@ impl Table {
     /// Where the bucket of value `value` begins and ends.
     #[inline(always)]
     pub(super) fn bounds(&self, value: usize) -> (usize, usize) {
-        (self.offsets[value] as usize, self.offsets[value + 1] as usize)
+        (
+            self.offsets[value] as usize,
+            self.offsets[value + 1] as usize,
+        )
     }
 
     pub(super) fn bucket(&self, value: usize) -> View<'_> {
@@ -92,7 +131,37 @@ impl Table {
 /// # Safety
 /// The processor has the kernel's instruction set; the codes have `W` words.
 #[inline(always)]
-unsafe fn fill_table<K: Kernel, const W: usize>(table: &mut Table, views: &[View<'_>], digit: &Digit) {
+unsafe fn fill_table<K: Kernel, const W: usize>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe { fill_any::<K, W, false>(table, views, digit, digit) };
+}
+
+/// # Safety
+/// As [`fill_table`].
+#[inline(always)]
+unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+    part: &Digit,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe { fill_any::<K, W, true>(table, views, digit, part) };
+}
+
+/// # Safety
+/// As [`fill_table`].
+#[inline(always)]
+unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+    part: &Digit,
+) {
     // Counted two places on, so that after the sums place `v + 1` is where bucket `v` begins, and after the scatter where it ends.
     let offsets = &mut table.offsets[..];
     for view in views {
@@ -108,6 +177,7 @@ unsafe fn fill_table<K: Kernel, const W: usize>(table: &mut Table, views: &[View
         *offset = total;
     }
     let (data, stride, ids) = table.codes.planes_mut();
+    let parts = &mut table.parts[..];
     for view in views {
         for index in 0..view.len {
             let code = view.get::<W>(index);
@@ -117,6 +187,10 @@ unsafe fn fill_table<K: Kernel, const W: usize>(table: &mut Table, views: &[View
             offsets[value + 1] += 1;
             for (w, &word) in code.iter().enumerate() {
                 data[w * stride + slot] = word;
+            }
+            if WITH_PARTS {
+                // SAFETY: passed on from the caller.
+                parts[slot] = unsafe { part.value::<K, W>(&code) } as u32;
             }
             ids[slot] = match view.ids {
                 Ids::From(first) => first + index as u32,

@@ -105,10 +105,19 @@ fn one_set_lists_what_brute_force_lists() {
                 if bits != 64 && ![0, 1, 3, 4, 8, 16, 32, bits].contains(&within) {
                     continue;
                 }
-                let expected: Vec<_> = everything.iter().filter(|p| u32::from(p.2) <= within).copied().collect();
+                let expected: Vec<_> = everything
+                    .iter()
+                    .filter(|p| u32::from(p.2) <= within)
+                    .copied()
+                    .collect();
                 for isa in Isa::available() {
                     let found = self_pairs(&words, bits, &options(within, isa, 2));
-                    assert!(found == expected, "{bits} {kind} {within} {isa:?}: {} for {}", found.len(), expected.len());
+                    assert!(
+                        found == expected,
+                        "{bits} {kind} {within} {isa:?}: {} for {}",
+                        found.len(),
+                        expected.len()
+                    );
                 }
             }
         }
