@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::codes::{Codes, View};
 use super::partition::Table;
+use super::side::JoinSide;
 use crate::error::Error;
-use crate::hamming::distance::Fingerprints;
 use crate::hash::{GOLDEN, mix64};
 use crate::parallel::map_ranges;
 
@@ -19,59 +19,6 @@ const MAX_PART_BITS: u32 = 11;
 /// Numbers between two entries of the table that leads from a number to its part.
 const HINT_SHIFT: u32 = 10;
 
-/// One side of a join.
-#[derive(Debug, Clone, Copy)]
-pub struct JoinSide<'a> {
-    /// The fingerprints.
-    pub fingerprints: Fingerprints<'a>,
-    /// The row that each of them is; their positions where `None`.
-    pub rows: Option<&'a [u32]>,
-    /// Not 0 where the text was empty: such rows pair with such rows only. None is empty where `None`.
-    pub is_empty: Option<&'a [u8]>,
-}
-
-impl<'a> JoinSide<'a> {
-    /// Fingerprints that are rows 0, 1, ..., of texts that are not empty.
-    pub fn of(fingerprints: Fingerprints<'a>) -> Self {
-        JoinSide {
-            fingerprints,
-            rows: None,
-            is_empty: None,
-        }
-    }
-
-    pub(super) fn check(&self) -> Result<(), Error> {
-        self.fingerprints.check()?;
-        let len = self.fingerprints.len();
-        if len > 1 << 31 {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len} rows; at most 2147483648 are joined at once"),
-            ));
-        }
-        for (name, given) in [
-            ("rows", self.rows.map(<[u32]>::len)),
-            ("is_empty", self.is_empty.map(<[u8]>::len)),
-        ] {
-            if given.is_some_and(|given| given != len) {
-                return Err(Error::invalid(
-                    name,
-                    format!("{} of them for {len} fingerprints", given.unwrap_or(0)),
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn row(&self, index: usize) -> u32 {
-        self.rows.map_or(index as u32, |rows| rows[index])
-    }
-
-    fn is_empty_at(&self, index: usize) -> bool {
-        self.is_empty.is_some_and(|is_empty| is_empty[index] != 0)
-    }
-}
-
 /// Distinct codes, numbered from 0, and the rows of each.
 pub(super) struct Collapsed {
     parts: Vec<Part>,
@@ -79,8 +26,6 @@ pub(super) struct Collapsed {
     first_ids: Vec<u32>,
     /// Part of every 1024th number.
     hints: Vec<u32>,
-    /// Rows of empty texts, ascending.
-    pub(super) empty_rows: Vec<u32>,
 }
 
 /// Codes whose hashes begin alike.
@@ -93,27 +38,14 @@ struct Part {
 }
 
 #[inline(always)]
-fn hash_of<const W: usize>(code: &[u64; W]) -> u64 {
+pub(super) fn hash_of<const W: usize>(code: &[u64; W]) -> u64 {
     code.iter()
         .fold(0, |hash, word| mix64((hash ^ word).wrapping_add(GOLDEN)))
 }
 
 impl Collapsed {
-    /// Collapses one side; gives also tables whose memory may be used again.
-    pub(super) fn new(
-        side: &JoinSide<'_>,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<(Self, Vec<Table>), Error> {
-        match side.fingerprints.num_words() {
-            1 => Self::of_words::<1>(side, threads, cancel),
-            2 => Self::of_words::<2>(side, threads, cancel),
-            3 => Self::of_words::<3>(side, threads, cancel),
-            _ => Self::of_words::<4>(side, threads, cancel),
-        }
-    }
-
-    fn of_words<const W: usize>(
+    /// Collapses one side of codes of `W` words; gives also tables whose memory may be used again.
+    pub(super) fn new<const W: usize>(
         side: &JoinSide<'_>,
         threads: usize,
         cancel: &AtomicBool,
@@ -156,16 +88,10 @@ impl Collapsed {
             }
             hints.push(part as u32);
         }
-        let mut empty_rows: Vec<u32> = (0..side.is_empty.map_or(0, <[u8]>::len))
-            .filter(|&index| side.is_empty_at(index))
-            .map(|index| side.row(index))
-            .collect();
-        empty_rows.sort_unstable();
         let codes = Collapsed {
             parts,
             first_ids,
             hints,
-            empty_rows,
         };
         Ok((codes, pieces))
     }
@@ -208,14 +134,7 @@ impl Collapsed {
 
 /// Spreads the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are left out.
 fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Table {
-    let fingerprints = side.fingerprints;
-    let live = u64::MAX >> (64 * W as u32 - fingerprints.bits);
-    let code = |index: usize| {
-        let words = &fingerprints.words[index * W..][..W];
-        let mut code: [u64; W] = std::array::from_fn(|w| words[w]);
-        code[W - 1] &= live;
-        code
-    };
+    let code = |index: usize| side.code::<W>(index);
     let part_of = |code: &[u64; W]| (u128::from(hash_of(code)) << part_bits >> 64) as usize;
     let mut offsets = vec![0_u32; (1 << part_bits) + 2];
     for index in (start..end).filter(|&index| !side.is_empty_at(index)) {

@@ -13,6 +13,7 @@ mod large;
 mod node;
 mod output;
 mod partition;
+mod side;
 mod sorted;
 #[cfg(test)]
 mod tests;
@@ -20,18 +21,18 @@ mod tests;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-pub use collapse::JoinSide;
 pub use output::PairBatch;
+pub use side::JoinSide;
 pub use sorted::{SortedPairs, sort_pairs};
 
 use crate::error::Error;
 use crate::isa::Isa;
-use collapse::Collapsed;
 use keys::FreeBits;
 use large::{Join, Source};
 use node::{Search, Task};
 use output::{Output, Stopped};
 use partition::Table;
+use side::Laid;
 
 /// How a join runs. Nothing here but `within` changes the pairs.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +64,7 @@ pub fn join_self(
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     check(&[side], options.within)?;
-    let (codes, spare) = Collapsed::new(side, options.threads, options.cancel)?;
+    let (codes, spare) = Laid::new(side, options.threads, options.cancel)?;
     let output = Output::new(consumer, &codes, None, options.cancel);
     let equal = || {
         output.begin_phase();
@@ -95,8 +96,8 @@ pub fn join_two(
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     check(&[left, right], options.within)?;
-    let (left_codes, mut spare) = Collapsed::new(left, options.threads, options.cancel)?;
-    let (right_codes, more) = Collapsed::new(right, options.threads, options.cancel)?;
+    let (left_codes, mut spare) = Laid::new(left, options.threads, options.cancel)?;
+    let (right_codes, more) = Laid::new(right, options.threads, options.cancel)?;
     spare.extend(more);
     let output = Output::new(consumer, &left_codes, Some(&right_codes), options.cancel);
     let empty = || {

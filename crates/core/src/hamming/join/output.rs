@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::collapse::Collapsed;
 use super::compare::Hit;
+use super::side::Laid;
 
 /// Pairs in one batch, at most.
 pub(super) const BATCH_LEN: usize = 1 << 16;
@@ -60,8 +60,8 @@ pub(super) struct Output<'a> {
     cancel: &'a AtomicBool,
     /// Set where the consumer wants no more or a task has failed.
     stopped: AtomicBool,
-    left: &'a Collapsed,
-    right: Option<&'a Collapsed>,
+    left: &'a Laid<'a>,
+    right: Option<&'a Laid<'a>>,
 }
 
 struct Queue<'a> {
@@ -82,8 +82,8 @@ struct Waiting {
 impl<'a> Output<'a> {
     pub(super) fn new(
         consumer: Consumer<'a>,
-        left: &'a Collapsed,
-        right: Option<&'a Collapsed>,
+        left: &'a Laid<'a>,
+        right: Option<&'a Laid<'a>>,
         cancel: &'a AtomicBool,
     ) -> Self {
         Output {
@@ -198,12 +198,12 @@ impl Writer<'_, '_> {
     pub(super) fn drain(&mut self, hits: &mut Vec<Hit>) -> Result<(), Stopped> {
         let output = self.output;
         for hit in hits.drain(..) {
-            let left = output.left.rows_of(hit.a);
+            let left = output.left.rows_of(&hit.a);
             match output.right {
-                Some(right) => self.add_across(left, right.rows_of(hit.b), hit.distance)?,
+                Some(right) => self.add_across(left, right.rows_of(&hit.b), hit.distance)?,
                 None => {
                     for &a in left {
-                        for &b in output.left.rows_of(hit.b) {
+                        for &b in output.left.rows_of(&hit.b) {
                             self.add(a.min(b), a.max(b), hit.distance)?;
                         }
                     }
