@@ -14,7 +14,7 @@ const TILE_WORDS: usize = 2048;
 /// Hits after which a loop over buckets pauses, so that they can be passed on.
 const MANY_HITS: usize = 1 << 16;
 /// Largest number of pairs in two buckets that are compared at once; above, the caller is told of them.
-pub(super) const LARGE_PAIRS: usize = 512 * 512;
+pub(super) const LARGE_PAIRS: usize = 2048 * 2048;
 
 /// Two codes near each other, by the numbers they go by.
 #[derive(Debug, Clone, Copy)]

@@ -23,10 +23,13 @@ const NUM_SAMPLED: usize = 1 << 10;
 
 /// Nanoseconds for bringing one code of one word to its bucket.
 const PLACE_NS: f64 = 4.0;
-/// Nanoseconds for looking at a bucket.
+/// Nanoseconds for looking at a bucket, and at one of its neighbours.
 const BUCKET_NS: f64 = 2.0;
-/// Nanoseconds for comparing four codes of one word with eight.
-const STEP_NS: f64 = 2.9;
+const NEIGHBOUR_NS: f64 = 10.0;
+/// Nanoseconds for taking up four codes of a bucket.
+const GROUP_NS: f64 = 4.0;
+/// Nanoseconds for comparing four codes of one word with eight, or 32 bits of four with sixteen.
+const STEP_NS: f64 = 3.0;
 
 /// Bits on which codes may still be told apart, the most telling first.
 #[derive(Debug, Clone)]
@@ -116,6 +119,7 @@ impl FreeBits {
             right: num_right.unwrap_or(num_left) as f64,
             is_self: num_right.is_none(),
             num_words: num_words as f64,
+            by_parts: within <= MAX_PART_WITHIN,
         };
         let mut told = vec![0.0];
         for &(_, tells) in &self.bits {
@@ -194,12 +198,17 @@ struct JoinSize {
     right: f64,
     is_self: bool,
     num_words: f64,
+    /// Whether buckets are compared by parts of 32 bits first.
+    by_parts: bool,
 }
 
 impl JoinSize {
+    fn halved(&self) -> f64 {
+        if self.is_self { 0.5 } else { 1.0 }
+    }
+
     fn scan_ns(&self) -> f64 {
-        let halved = if self.is_self { 0.5 } else { 1.0 };
-        self.left * self.right * halved / 32.0 * STEP_NS * self.num_words
+        self.left * self.right * self.halved() / 32.0 * STEP_NS * self.num_words
     }
 
     /// Cost of a key of `width` bits, of which uniform codes would need `tells` to be told apart as well.
@@ -212,19 +221,32 @@ impl JoinSize {
             term *= f64::from(width - j) / f64::from(j + 1);
             probes += term;
         }
-        let halved = if self.is_self { 0.5 } else { 1.0 };
+        // In its own bucket a code meets half of the others.
+        let inside = if self.is_self { 0.5 } else { 1.0 };
+        let met = if self.is_self {
+            (probes - 1.0) * 0.5
+        } else {
+            probes - 1.0
+        };
         let placed = self.left + if self.is_self { 0.0 } else { self.right };
         // A table whose neighbours are searched is written once more.
         let passes = if radius > 0 { 3.0 } else { 2.0 };
-        let visits = num_buckets * probes * halved;
+        let visits = num_buckets * (BUCKET_NS + met * NEIGHBOUR_NS);
         let share = (probes / num_values).min(1.0);
-        let pairs = self.left * self.right * share * halved;
-        // Buckets are compared four codes by eight, the last four and eight half full.
-        let visited = halved * probes;
-        let ragged = visited * (self.left / 8.0 + self.right / 16.0)
-            + visited * num_values.min(self.left) / 4.0;
+        let pairs = self.left * self.right * share * self.halved();
+        let (lanes, words) = if self.by_parts {
+            (16.0, 1.0)
+        } else {
+            (8.0, self.num_words)
+        };
+        // Buckets are compared four codes by eight or sixteen, the last of each half full.
+        let groups = (inside * 2.0 * GROUP_NS + met * GROUP_NS)
+            * (self.left / 4.0 + num_values.min(self.left) / 2.0);
+        let steps = pairs / (4.0 * lanes)
+            + (inside + met) * (self.left / 8.0 + num_values.min(self.left) / 4.0);
         placed * passes * PLACE_NS * (0.5 + 0.5 * self.num_words)
-            + visits * BUCKET_NS
-            + (pairs / 32.0 + ragged) * STEP_NS * self.num_words
+            + visits
+            + groups
+            + steps * STEP_NS * words
     }
 }
