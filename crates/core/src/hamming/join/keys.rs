@@ -127,12 +127,6 @@ impl FreeBits {
         }
         let num_free = self.bits.len() as u32;
         let mut best = (join.scan_ns(), None);
-        if let Ok(f) = std::env::var("LWM") {
-            let v: Vec<u32> = f.split(',').map(|x| x.parse().unwrap()).collect();
-            if num_left > 100000 {
-                return self.deal(v[0], v[1], within);
-            }
-        }
         for num_keys in 1..=(within + 1).min(MAX_NUM_KEYS).min(num_free) {
             let (radius, num_wider) = ((within + 1) / num_keys, (within + 1) % num_keys);
             // `num_wider` keys have radius `radius`, the others one less.

@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn measured(&self, free: &FreeBits) -> FreeBits {
+    pub(super) fn measured(&self, free: &FreeBits) -> FreeBits {
         let both = [&self.left[..], self.right.as_deref().unwrap_or_default()].concat();
         free.measured(&both)
     }

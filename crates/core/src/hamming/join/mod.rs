@@ -13,6 +13,7 @@ mod large;
 mod node;
 mod output;
 mod partition;
+mod parts;
 mod side;
 mod sorted;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 pub use output::PairBatch;
+pub use parts::{PartOf, PartPair, join_parts, plan_parts};
 pub use side::JoinSide;
 pub use sorted::{SortedPairs, sort_pairs};
 
@@ -31,7 +33,6 @@ use keys::FreeBits;
 use large::{Join, Source};
 use node::{Search, Task};
 use output::{Output, Stopped};
-use partition::Table;
 use side::Laid;
 
 /// How a join runs. Nothing here but `within` changes the pairs.
@@ -63,24 +64,10 @@ pub fn join_self(
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
-    check(&[side], options.within)?;
-    let (codes, spare) = Laid::new(side, options.threads, options.cancel)?;
-    let output = Output::new(consumer, &codes, None, options.cancel);
-    let equal = || {
-        output.begin_phase();
-        let mut writer = output.writer(0);
-        writer.add_inside(&codes.empty_rows)?;
-        for rows in codes.shared() {
-            writer.add_inside(rows)?;
-        }
-        writer.finish()
-    };
-    ended(equal())?;
-    let source = Source {
-        left: codes.views(),
-        right: None,
-    };
-    run(&output, options, &source, side.fingerprints.bits, spare)
+    let bits = side.fingerprints.bits;
+    with_join(side, None, true, options, consumer, |join, source| {
+        join.join(source, whole_task(bits, options.within))
+    })
 }
 
 /// Gives every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
@@ -95,49 +82,65 @@ pub fn join_two(
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
-    check(&[left, right], options.within)?;
-    let (left_codes, mut spare) = Laid::new(left, options.threads, options.cancel)?;
-    let (right_codes, more) = Laid::new(right, options.threads, options.cancel)?;
-    spare.extend(more);
-    let output = Output::new(consumer, &left_codes, Some(&right_codes), options.cancel);
-    let empty = || {
-        output.begin_phase();
-        let mut writer = output.writer(0);
-        writer.add_across(&left_codes.empty_rows, &right_codes.empty_rows, 0)?;
-        writer.finish()
-    };
-    ended(empty())?;
-    let source = Source {
-        left: left_codes.views(),
-        right: Some(right_codes.views()),
-    };
-    run(&output, options, &source, left.fingerprints.bits, spare)
+    let bits = left.fingerprints.bits;
+    with_join(
+        left,
+        Some(right),
+        true,
+        options,
+        consumer,
+        |join, source| join.join(source, whole_task(bits, options.within)),
+    )
 }
 
-fn run(
-    output: &Output<'_>,
+fn whole_task(bits: u32, within: u32) -> Task {
+    Task {
+        free: FreeBits::all(bits),
+        within,
+        owners: Vec::new(),
+    }
+}
+
+/// Lays out the sides, gives the pairs of equal codes and of empty texts where `equal` asks for them, and leaves the others to `search`.
+fn with_join(
+    left: &JoinSide<'_>,
+    right: Option<&JoinSide<'_>>,
+    equal: bool,
     options: &JoinOptions<'_>,
-    source: &Source<'_>,
-    bits: u32,
-    spare: Vec<Table>,
+    consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
+    search: impl FnOnce(&Join<'_, '_>, &Source<'_>) -> Result<(), Stopped>,
 ) -> Result<(), Error> {
+    let sides: Vec<&JoinSide<'_>> = [left].into_iter().chain(right).collect();
+    check(&sides, options.within)?;
+    let (left_codes, mut spare) = Laid::new(left, options.threads, options.cancel)?;
+    let right_codes = match right {
+        None => None,
+        Some(right) => {
+            let (codes, more) = Laid::new(right, options.threads, options.cancel)?;
+            spare.extend(more);
+            Some(codes)
+        }
+    };
+    let output = Output::new(consumer, &left_codes, right_codes.as_ref(), options.cancel);
+    if equal {
+        ended(output.add_equal())?;
+    }
+    let source = Source {
+        left: left_codes.views(),
+        right: right_codes.as_ref().map(Laid::views),
+    };
     let join = Join {
         search: Search {
             isa: options.isa,
-            num_words: bits.div_ceil(64) as usize,
+            num_words: left.fingerprints.num_words(),
             within: options.within,
         },
         threads: options.threads,
         cancel: options.cancel,
-        output,
+        output: &output,
         spare: Mutex::new(spare),
     };
-    let task = Task {
-        free: FreeBits::all(bits),
-        within: options.within,
-        owners: Vec::new(),
-    };
-    ended(join.join(source, task))
+    ended(search(&join, &source))
 }
 
 fn ended(result: Result<(), Stopped>) -> Result<(), Error> {

@@ -106,6 +106,22 @@ impl<'a> Output<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds the pairs of empty texts and of codes that were collapsed.
+    pub(super) fn add_equal(&self) -> Result<(), Stopped> {
+        self.begin_phase();
+        let mut writer = self.writer(0);
+        match self.right {
+            Some(right) => writer.add_across(&self.left.empty_rows, &right.empty_rows, 0)?,
+            None => {
+                writer.add_inside(&self.left.empty_rows)?;
+                for rows in self.left.shared() {
+                    writer.add_inside(rows)?;
+                }
+            }
+        }
+        writer.finish()
+    }
+
     /// Begins a phase: its tasks are numbered from 0. The tasks of the phase before are done.
     pub(super) fn begin_phase(&self) {
         let mut queue = self.lock();

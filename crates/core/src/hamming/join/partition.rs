@@ -45,8 +45,21 @@ impl Digit {
         (digit(lower, upper), digit(0, lower))
     }
 
+    /// The bits themselves as a key.
+    pub(super) fn key(&self, radius: u32) -> Key {
+        let positions = (0..256).filter(|&bit| self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1);
+        Key::of_bits(
+            positions
+                .skip(self.shift as usize)
+                .take(self.width as usize),
+            radius,
+        )
+    }
+
+    /// # Safety
+    /// The processor has the kernel's instruction set.
     #[inline(always)]
-    unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
+    pub(super) unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
         // SAFETY: passed on from the caller, whose processor has the instruction set.
         let mut value = unsafe { K::gather(code[0], self.mask[0]) };
         let mut num_bits = self.mask[0].count_ones();
