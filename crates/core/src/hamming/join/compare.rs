@@ -13,8 +13,6 @@ const NUM_QUERIES: usize = 4;
 const TILE_WORDS: usize = 2048;
 /// Hits after which a loop over buckets pauses, so that they can be passed on.
 const MANY_HITS: usize = 1 << 16;
-/// Largest number of pairs in two buckets that are compared at once; above, the caller is told of them.
-pub(super) const LARGE_PAIRS: usize = 2048 * 2048;
 
 /// Two codes near each other, by the numbers they go by.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +32,8 @@ pub(super) struct Wanted<'a> {
     pub(super) owners: &'a [Key],
     /// Differing bits allowed in the parts of 32 bits that the tables keep; `None` where they keep none.
     pub(super) part_within: Option<u32>,
+    /// Pairs of two buckets above which the caller is told of them instead.
+    pub(super) large_pairs: usize,
 }
 
 /// A loop over buckets that can pause.
@@ -93,7 +93,7 @@ unsafe fn in_buckets<K: Kernel, const W: usize>(
     while value < table.num_buckets() && hits.len() < MANY_HITS {
         let (start, end) = table.bounds(value);
         let len = end - start;
-        if len * len > 2 * LARGE_PAIRS {
+        if len * len > 2 * wanted.large_pairs {
             progress.large.push(value as u32);
         } else if len > 1 {
             // SAFETY: passed on from the caller.
@@ -122,7 +122,7 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
         let (start, end) = left.bounds(value);
         if start < end && !(half && value > value ^ flip) {
             let (other_start, other_end) = right.bounds(value ^ flip);
-            if (end - start) * (other_end - other_start) > LARGE_PAIRS {
+            if (end - start) * (other_end - other_start) > wanted.large_pairs {
                 progress.large.push(value as u32);
             } else if other_start < other_end {
                 // SAFETY: passed on from the caller.

@@ -5,6 +5,7 @@
 //! all codes agree a bit is worth nothing, and shared words or templates make many such bits.
 
 use super::codes::View;
+use super::node::Search;
 use crate::hamming::plan::Key;
 
 /// Keys of one set of codes, at most.
@@ -109,16 +110,15 @@ impl FreeBits {
     /// `num_right` others; none where comparing all is cheaper.
     pub(super) fn keys(
         &self,
-        num_left: usize,
-        num_right: Option<usize>,
-        num_words: usize,
+        (num_left, num_right): (usize, Option<usize>),
+        search: &Search,
         within: u32,
     ) -> Vec<Key> {
         let join = JoinSize {
             left: num_left as f64,
             right: num_right.unwrap_or(num_left) as f64,
             is_self: num_right.is_none(),
-            num_words: num_words as f64,
+            num_words: search.num_words as f64,
             by_parts: within <= MAX_PART_WITHIN,
         };
         let mut told = vec![0.0];
@@ -126,7 +126,7 @@ impl FreeBits {
             told.push(told[told.len() - 1] + tells);
         }
         let num_free = self.bits.len() as u32;
-        let mut best = (join.scan_ns(), None);
+        let mut best = (join.scan_ns() * search.limits.scan_factor, None);
         for num_keys in 1..=(within + 1).min(MAX_NUM_KEYS).min(num_free) {
             let (radius, num_wider) = ((within + 1) / num_keys, (within + 1) % num_keys);
             // `num_wider` keys have radius `radius`, the others one less.

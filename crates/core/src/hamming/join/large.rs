@@ -17,10 +17,6 @@ use crate::error::Error;
 use crate::hamming::plan::Key;
 use crate::parallel::map_ranges;
 
-/// Codes up to which one thread is enough.
-const FEW_CODES: usize = 1 << 13;
-/// Codes of a bucket above which all threads share it.
-const MANY_CODES: usize = 1 << 17;
 /// Bytes of codes with one value of the upper bits, about: they fit the second cache with their scattered copy.
 const PART_BYTES: usize = 384 << 10;
 /// Upper bits of a key.
@@ -94,13 +90,13 @@ impl Join<'_, '_> {
         if num_left == 0 || num_right == Some(0) {
             return Ok(());
         }
-        if num_left.max(num_right.unwrap_or(0)) <= FEW_CODES {
+        if num_left.max(num_right.unwrap_or(0)) <= self.search.limits.few_codes {
             return self.join_few(source, task);
         }
         task.free = source.measured(&task.free);
         let keys = task
             .free
-            .keys(num_left, num_right, self.search.num_words, task.within);
+            .keys((num_left, num_right), &self.search, task.within);
         if keys.is_empty() {
             return self.compare_all(source, &task);
         }
@@ -318,7 +314,7 @@ impl KeyRun<'_, '_, '_> {
             let mut copied = Vec::new();
             for value in std::mem::take(&mut progress.large) {
                 let sides = how.sides(tables, value as usize);
-                if sides.max_len() > MANY_CODES {
+                if sides.max_len() > join.search.limits.many_codes {
                     let (left, right) = match sides {
                         Sides::Same(view) => (view, None),
                         Sides::Two(left, right) => (left, Some(right)),
@@ -396,7 +392,7 @@ impl KeyRun<'_, '_, '_> {
                     joiner.compare_buckets(&wanted, tables, how, progress, &mut writer)?;
                     for value in std::mem::take(&mut progress.large) {
                         let sides = how.sides(tables, value as usize);
-                        if sides.max_len() > MANY_CODES {
+                        if sides.max_len() > join.search.limits.many_codes {
                             deferred.push(Deferred {
                                 flip: how,
                                 parts: (part, partner),

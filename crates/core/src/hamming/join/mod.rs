@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::isa::Isa;
 use keys::FreeBits;
 use large::{Join, Source};
-use node::{Search, Task};
+use node::{Limits, Search, Task};
 use output::{Output, Stopped};
 use side::Laid;
 
@@ -65,9 +65,14 @@ pub fn join_self(
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
 ) -> Result<(), Error> {
     let bits = side.fingerprints.bits;
-    with_join(side, None, true, options, consumer, |join, source| {
-        join.join(source, whole_task(bits, options.within))
-    })
+    with_join(
+        side,
+        None,
+        (true, Limits::default()),
+        options,
+        consumer,
+        |join, source| join.join(source, whole_task(bits, options.within)),
+    )
 }
 
 /// Gives every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
@@ -86,7 +91,7 @@ pub fn join_two(
     with_join(
         left,
         Some(right),
-        true,
+        (true, Limits::default()),
         options,
         consumer,
         |join, source| join.join(source, whole_task(bits, options.within)),
@@ -105,18 +110,18 @@ fn whole_task(bits: u32, within: u32) -> Task {
 fn with_join(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
-    equal: bool,
+    (equal, limits): (bool, Limits),
     options: &JoinOptions<'_>,
     consumer: &mut (dyn FnMut(PairBatch) -> bool + Send),
     search: impl FnOnce(&Join<'_, '_>, &Source<'_>) -> Result<(), Stopped>,
 ) -> Result<(), Error> {
     let sides: Vec<&JoinSide<'_>> = [left].into_iter().chain(right).collect();
     check(&sides, options.within)?;
-    let (left_codes, mut spare) = Laid::new(left, options.threads, options.cancel)?;
+    let (left_codes, mut spare) = Laid::new(left, limits.many_equal, options)?;
     let right_codes = match right {
         None => None,
         Some(right) => {
-            let (codes, more) = Laid::new(right, options.threads, options.cancel)?;
+            let (codes, more) = Laid::new(right, limits.many_equal, options)?;
             spare.extend(more);
             Some(codes)
         }
@@ -130,17 +135,22 @@ fn with_join(
         right: right_codes.as_ref().map(Laid::views),
     };
     let join = Join {
-        search: Search {
-            isa: options.isa,
-            num_words: left.fingerprints.num_words(),
-            within: options.within,
-        },
+        search: search_of(options, left.fingerprints.num_words(), limits),
         threads: options.threads,
         cancel: options.cancel,
         output: &output,
         spare: Mutex::new(spare),
     };
     ended(search(&join, &source))
+}
+
+fn search_of(options: &JoinOptions<'_>, num_words: usize, limits: Limits) -> Search {
+    Search {
+        isa: options.isa,
+        num_words,
+        within: options.within,
+        limits,
+    }
 }
 
 fn ended(result: Result<(), Stopped>) -> Result<(), Error> {

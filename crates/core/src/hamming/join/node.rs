@@ -17,12 +17,40 @@ const OTHER_PIECE_LEN: usize = 8192;
 /// Codes from which the bits of a bucket are measured anew.
 const WORTH_MEASURING: usize = 4096;
 
+/// Sizes at which the way of searching changes. No pair depends on them; tests set them so that few codes take every way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Codes up to which one thread is enough.
+    pub(super) few_codes: usize,
+    /// Codes of a bucket above which all threads share it.
+    pub(super) many_codes: usize,
+    /// Pairs of two buckets that are compared at once, at most; above, the buckets are split. Inside one bucket it is half as many.
+    pub(super) large_pairs: usize,
+    /// Rows equal to a row, on the average, from which collapsing them pays.
+    pub(super) many_equal: f64,
+    /// What comparing every pair is thought to cost, beside what it does.
+    pub(super) scan_factor: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            few_codes: 1 << 13,
+            many_codes: 1 << 17,
+            large_pairs: 1 << 22,
+            many_equal: 2.0,
+            scan_factor: 1.0,
+        }
+    }
+}
+
 /// What all parts of a join share.
 #[derive(Clone, Copy)]
 pub(super) struct Search {
     pub(super) isa: Isa,
     pub(super) num_words: usize,
     pub(super) within: u32,
+    pub(super) limits: Limits,
 }
 
 /// Codes that are joined: a set with itself, or one with another.
@@ -67,7 +95,7 @@ impl Task {
     }
 
     /// The keys for these codes, and the task with its bits as measured there.
-    pub(super) fn keys_for(&mut self, sides: &Sides<'_>, num_words: usize) -> Vec<Key> {
+    pub(super) fn keys_for(&mut self, sides: &Sides<'_>, search: &Search) -> Vec<Key> {
         if sides.max_len() >= WORTH_MEASURING {
             self.free = match sides {
                 Sides::Same(view) => self.free.measured(&[*view]),
@@ -78,7 +106,7 @@ impl Task {
             Sides::Same(view) => (view.len, None),
             Sides::Two(left, right) => (left.len, Some(right.len)),
         };
-        self.free.keys(left, right, num_words, self.within)
+        self.free.keys((left, right), search, self.within)
     }
 }
 
@@ -107,7 +135,7 @@ impl Joiner {
         mut task: Task,
         writer: &mut Writer<'_, '_>,
     ) -> Result<(), Stopped> {
-        let keys = task.keys_for(&sides, search.num_words);
+        let keys = task.keys_for(&sides, &search);
         if keys.is_empty() {
             return self.compare_all(search, sides, &task.owners, writer);
         }
@@ -251,6 +279,7 @@ impl Search {
             within: self.within,
             owners,
             part_within: None,
+            large_pairs: self.limits.large_pairs,
         }
     }
 }

@@ -4,10 +4,10 @@
 //! rest of it. The keys are chosen once, so that a pair is owned by the same key in whatever part it is found.
 
 use super::keys::FreeBits;
-use super::node::Task;
+use super::node::{Limits, Task};
 use super::partition::Digit;
 use super::side::{JoinSide, Laid};
-use super::{JoinOptions, PairBatch, check, with_join};
+use super::{JoinOptions, PairBatch, check, search_of, with_join};
 use crate::error::Error;
 use crate::hamming::distance::Fingerprints;
 use crate::hamming::kernels::Plain;
@@ -28,9 +28,10 @@ pub fn plan_parts(
 ) -> Result<SearchPlan, Error> {
     let side = JoinSide::of(sample);
     check(&[&side], options.within)?;
-    let (laid, _) = Laid::new(&side, options.threads, options.cancel)?;
+    let (laid, _) = Laid::new(&side, Limits::default().many_equal, options)?;
     let free = FreeBits::all(sample.bits).measured(&laid.views());
-    let keys = free.keys(num_left, num_right, sample.num_words(), options.within);
+    let search = search_of(options, sample.num_words(), Limits::default());
+    let keys = free.keys((num_left, num_right), &search, options.within);
     SearchPlan::new(sample.bits, options.within, keys)
 }
 
@@ -96,12 +97,19 @@ pub fn join_parts(
     };
     // Equal fingerprints are found by every key, so the first one owns them.
     let equal = parts.key == 0 && parts.num_errors == 0;
-    with_join(left, right, equal, options, consumer, |join, source| {
-        let mut task = task;
-        task.free = source.measured(&task.free);
-        if rest.width() == 0 {
-            return join.join(source, task);
-        }
-        join.join_key(source, &task, &[rest], 0)
-    })
+    with_join(
+        left,
+        right,
+        (equal, Limits::default()),
+        options,
+        consumer,
+        |join, source| {
+            let mut task = task;
+            task.free = source.measured(&task.free);
+            if rest.width() == 0 {
+                return join.join(source, task);
+            }
+            join.join_key(source, &task, &[rest], 0)
+        },
+    )
 }

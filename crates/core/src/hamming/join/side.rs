@@ -1,8 +1,8 @@
 //! What is joined, and how is it laid out?
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
+use super::JoinOptions;
 use super::codes::{Codes, Ids, View};
 use super::collapse::{Collapsed, hash_of};
 use super::partition::Table;
@@ -13,8 +13,6 @@ use crate::parallel::map_ranges;
 
 /// Rows looked at to learn whether many are equal.
 const NUM_SAMPLED: usize = 1 << 14;
-/// Rows equal to a row, on the average, from which collapsing them pays.
-const MANY_EQUAL: f64 = 2.0;
 /// Rows that one task copies.
 const COPY_LEN: usize = 1 << 16;
 
@@ -100,29 +98,30 @@ impl<'a> Laid<'a> {
     /// Lays out one side; gives also tables whose memory may be used again.
     pub(super) fn new(
         side: &JoinSide<'a>,
-        threads: usize,
-        cancel: &AtomicBool,
+        many_equal: f64,
+        options: &JoinOptions<'_>,
     ) -> Result<(Self, Vec<Table>), Error> {
         match side.fingerprints.num_words() {
-            1 => Self::of_words::<1>(side, threads, cancel),
-            2 => Self::of_words::<2>(side, threads, cancel),
-            3 => Self::of_words::<3>(side, threads, cancel),
-            _ => Self::of_words::<4>(side, threads, cancel),
+            1 => Self::of_words::<1>(side, many_equal, options),
+            2 => Self::of_words::<2>(side, many_equal, options),
+            3 => Self::of_words::<3>(side, many_equal, options),
+            _ => Self::of_words::<4>(side, many_equal, options),
         }
     }
 
     fn of_words<const W: usize>(
         side: &JoinSide<'a>,
-        threads: usize,
-        cancel: &AtomicBool,
+        many_equal: f64,
+        options: &JoinOptions<'_>,
     ) -> Result<(Self, Vec<Table>), Error> {
+        let (threads, cancel) = (options.threads, options.cancel);
         let len = side.fingerprints.len();
         let mut empty_rows: Vec<u32> = (0..side.is_empty.map_or(0, <[u8]>::len))
             .filter(|&index| side.is_empty_at(index))
             .map(|index| side.row(index))
             .collect();
         empty_rows.sort_unstable();
-        let (codes, spare) = if has_many_equal::<W>(side) {
+        let (codes, spare) = if has_many_equal::<W>(side, many_equal) {
             let (collapsed, spare) = Collapsed::new::<W>(side, threads, cancel)?;
             (LaidCodes::Collapsed(collapsed), spare)
         } else if side.fingerprints.bits == 64 && empty_rows.is_empty() {
@@ -170,7 +169,7 @@ impl<'a> Laid<'a> {
 }
 
 /// Whether a row has several equal ones on the average, by a sample. Where it has not, equal codes cost no more than near ones.
-fn has_many_equal<const W: usize>(side: &JoinSide<'_>) -> bool {
+fn has_many_equal<const W: usize>(side: &JoinSide<'_>, many_equal: f64) -> bool {
     let len = side.fingerprints.len();
     let num_sampled = len.min(NUM_SAMPLED);
     let step = len / num_sampled.max(1);
@@ -185,7 +184,7 @@ fn has_many_equal<const W: usize>(side: &JoinSide<'_>) -> bool {
         .map(|group| group.len() * (group.len() - 1))
         .sum();
     // Of a row's equal ones the sample holds the share `num_sampled / len`.
-    equal as f64 * len as f64 >= MANY_EQUAL * (num_sampled * num_sampled) as f64 && equal > 0
+    equal as f64 * len as f64 >= many_equal * (num_sampled * num_sampled) as f64 && equal > 0
 }
 
 /// Codes of a part of the rows by word, without those of empty texts.
