@@ -12,6 +12,7 @@ mod groups;
 mod hamming;
 mod hamming_index;
 mod hamming_plan;
+mod hamming_join;
 mod jsonl;
 mod packed;
 mod parquet;
@@ -47,6 +48,8 @@ mod _native {
     use super::hamming_plan::{
         Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
     };
+    #[pymodule_export]
+    use super::hamming_join::{join_fingerprints, stream_joined_fingerprints};
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,

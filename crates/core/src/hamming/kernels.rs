@@ -6,6 +6,8 @@
 
 /// Fingerprints that one step compares.
 pub(super) const LANES: usize = 8;
+/// Parts of 32 bits that one step compares.
+pub(super) const PART_LANES: usize = 16;
 
 /// One instruction set's way to compare.
 pub(super) trait Kernel {
@@ -39,12 +41,68 @@ pub(super) trait Kernel {
         }
         any != 0
     }
+
+    /// Bit `i` is set if the 32 bits at `parts + i` differ from `query` in `within` bits or less; sixteen are compared.
+    ///
+    /// # Safety
+    /// `parts` and the fifteen numbers behind it are readable; the processor has the instruction set.
+    unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16;
+
+    /// Whether any of sixteen numbers differs from any query in `within` bits or less.
+    ///
+    /// # Safety
+    /// As [`Kernel::parts_within16`].
+    #[inline(always)]
+    unsafe fn any_part_within16<const Q: usize>(
+        parts: *const u32,
+        queries: &[u32; Q],
+        within: u32,
+    ) -> bool {
+        let mut any = 0;
+        for &query in queries {
+            // SAFETY: passed on from the caller.
+            any |= unsafe { Self::parts_within16(parts, query, within) };
+        }
+        any != 0
+    }
+
+    /// The bits of `word` under `mask`, side by side from bit 0 on.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 
 /// Portable.
 pub(super) struct Plain;
 
 impl Kernel for Plain {
+    #[inline(always)]
+    unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
+        let mut mask = 0;
+        for lane in 0..PART_LANES {
+            // SAFETY: readable by the contract of the trait.
+            let distance = unsafe { (*parts.add(lane) ^ query).count_ones() };
+            mask |= u16::from(distance <= within) << lane;
+        }
+        mask
+    }
+
+    #[inline(always)]
+    unsafe fn gather(word: u64, mask: u64) -> u64 {
+        // Run by run: most masks have one or two.
+        let (mut left, mut gathered, mut num_bits) = (mask, 0, 0);
+        while left != 0 {
+            let start = left.trailing_zeros();
+            let length = (left >> start).trailing_ones();
+            let run = u64::MAX >> (64 - length);
+            gathered |= (word >> start & run) << num_bits;
+            num_bits += length;
+            left &= !(run << start);
+        }
+        gathered
+    }
+
     #[inline(always)]
     unsafe fn within8<const W: usize>(
         codes: *const u64,
@@ -109,7 +167,73 @@ mod x86 {
         }
     }
 
+    impl Avx2 {
+        /// Distances of eight parts as 32-bit numbers.
+        ///
+        /// # Safety
+        /// As [`Kernel::parts_within16`], for eight parts.
+        #[inline(always)]
+        unsafe fn part_distances8(parts: *const u32, query: u32) -> __m256i {
+            // SAFETY: the caller's processor has AVX2 and the parts are readable.
+            unsafe {
+                let counts = _mm256_setr_epi8(
+                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
+                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
+                );
+                let low = _mm256_set1_epi8(0x0f);
+                let part = _mm256_loadu_si256(parts.cast());
+                let differing = _mm256_xor_si256(part, _mm256_set1_epi32(query as i32));
+                let lower = _mm256_and_si256(differing, low);
+                let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), low);
+                let bytes = _mm256_add_epi8(
+                    _mm256_shuffle_epi8(counts, lower),
+                    _mm256_shuffle_epi8(counts, upper),
+                );
+                let pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi8(1));
+                _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
+            }
+        }
+    }
+
     impl Kernel for Avx2 {
+        #[inline(always)]
+        unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let limit = _mm256_set1_epi32(within as i32);
+                let first = _mm256_cmpgt_epi32(Self::part_distances8(parts, query), limit);
+                let second = _mm256_cmpgt_epi32(Self::part_distances8(parts.add(8), query), limit);
+                let first = _mm256_movemask_ps(_mm256_castsi256_ps(first));
+                let second = _mm256_movemask_ps(_mm256_castsi256_ps(second));
+                !((first | second << 8) as u16)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn any_part_within16<const Q: usize>(
+            parts: *const u32,
+            queries: &[u32; Q],
+            within: u32,
+        ) -> bool {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut least = Self::part_distances8(parts, queries[0]);
+                for &query in queries {
+                    let first = Self::part_distances8(parts, query);
+                    let second = Self::part_distances8(parts.add(8), query);
+                    least = _mm256_min_epu32(least, _mm256_min_epu32(first, second));
+                }
+                let far = _mm256_cmpgt_epi32(least, _mm256_set1_epi32(within as i32));
+                _mm256_movemask_epi8(far) != -1
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn gather(word: u64, mask: u64) -> u64 {
+            // SAFETY: the caller's processor has BMI2.
+            unsafe { _pext_u64(word, mask) }
+        }
+
         #[inline(always)]
         unsafe fn within8<const W: usize>(
             codes: *const u64,
@@ -178,7 +302,54 @@ mod x86 {
         }
     }
 
+    impl Avx512 {
+        /// Distances of sixteen parts as 32-bit numbers.
+        ///
+        /// # Safety
+        /// As [`Kernel::parts_within16`].
+        #[inline(always)]
+        unsafe fn part_distances16(parts: *const u32, query: u32) -> __m512i {
+            // SAFETY: the caller's processor has the instructions and the parts are readable.
+            unsafe {
+                let part = _mm512_loadu_si512(parts.cast());
+                _mm512_popcnt_epi32(_mm512_xor_si512(part, _mm512_set1_epi32(query as i32)))
+            }
+        }
+    }
+
     impl Kernel for Avx512 {
+        #[inline(always)]
+        unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let limit = _mm512_set1_epi32(within as i32);
+                _mm512_cmple_epu32_mask(Self::part_distances16(parts, query), limit)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn any_part_within16<const Q: usize>(
+            parts: *const u32,
+            queries: &[u32; Q],
+            within: u32,
+        ) -> bool {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut least = Self::part_distances16(parts, queries[0]);
+                for &query in &queries[1..] {
+                    least = _mm512_min_epu32(least, Self::part_distances16(parts, query));
+                }
+                let limit = _mm512_set1_epi32(within as i32);
+                _mm512_cmple_epu32_mask(least, limit) != 0
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn gather(word: u64, mask: u64) -> u64 {
+            // SAFETY: the caller's processor has BMI2.
+            unsafe { _pext_u64(word, mask) }
+        }
+
         #[inline(always)]
         unsafe fn within8<const W: usize>(
             codes: *const u64,

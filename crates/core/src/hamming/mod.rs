@@ -7,6 +7,7 @@
 mod code_planes;
 mod distance;
 pub mod index;
+pub mod join;
 mod kernels;
 pub mod plan;
 mod probe;
