@@ -11,6 +11,7 @@ pub mod plan;
 mod probe;
 mod radius;
 mod scan;
+pub mod stream;
 mod tables;
 #[cfg(test)]
 mod tests;
