@@ -349,6 +349,46 @@ class HammingTables:
     ) -> tuple[Array, Array, Array]:
         """Return later, earlier, distance (uint32) of the pairs within the radius, the later one in ``lo:hi``."""
 
+class StreamTables:
+    """Queries laid out for fingerprints that stream past.
+
+    Parameters
+    ----------
+    queries, sample : uint64
+        ceil(bits / 64) words a fingerprint; the sample, of the stream, may be empty.
+    within : int
+        Radius in bits.
+    """
+
+    def __new__(
+        cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1
+    ) -> StreamTables: ...
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        """Width and radius of each key; none where every pair is compared."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held."""
+
+    def search(
+        self, fingerprints: Buffer, first_row: int, *, max_hits: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int]:
+        """Return rows (int64), queries, distances (uint32) of the hits, and how many fingerprints were searched."""
+
+    def search_file(
+        self,
+        path: str,
+        offset: int,
+        low: int,
+        high: int,
+        *,
+        max_hits: int,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, Array, int]:
+        """Return what :meth:`search` does for rows ``low:high`` of a flat file whose row 0 begins at byte `offset`."""
+
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""
 

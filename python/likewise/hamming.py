@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
+from likewise.hamming_stream import hamming_stream as hamming_stream
 from likewise.recipe_check import check_integer
 from likewise.sketch import Sketches
 from likewise.threads import num_threads

@@ -1,4 +1,4 @@
-//! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking.
+//! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking, searching flat files of fingerprints.
 //!
 //! Files are read by position, never mapped, so a file that is cut while it is read gives an error
 //! and not a crash. Nothing here knows Python.
@@ -7,6 +7,7 @@ pub mod column;
 pub mod copy;
 pub mod csv;
 pub mod error;
+pub mod fingerprints;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
@@ -18,6 +19,7 @@ pub use csv::rows::read_csv_rows;
 pub use csv::rules::{CsvHeader, CsvRules, read_csv_header};
 pub use csv::stream::CsvStream;
 pub use error::Error;
+pub use fingerprints::FingerprintFile;
 pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
 pub use jsonl::rows::read_rows;

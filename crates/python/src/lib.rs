@@ -10,6 +10,7 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_stream;
 mod jsonl;
 mod packed;
 mod sketch;
@@ -38,6 +39,8 @@ mod _native {
     use super::groups::{Leaders, components};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
+    #[pymodule_export]
+    use super::hamming_stream::StreamTables;
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,

@@ -24,13 +24,13 @@ use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use choose::choose_plan;
 use scan::scan_block;
-use search::search_block;
+use search::{Scratch, search_block};
 use table::KeyTable;
 
-/// Codes searched between two looks at the number of hits. Below 2^16, so that a hit packs into a word.
-const BLOCK_LEN: usize = 1024;
+/// Codes searched at once: so many that each stretch of a table is read for hundreds of them. At most 2^18, so that a look-up packs.
+const BLOCK_LEN: usize = 1 << 18;
 /// Codes in one piece of work of [`StreamTables::search`].
-const GRAIN: usize = 1 << 16;
+const GRAIN: usize = 1 << 18;
 
 /// A query and a code of the stream within the radius.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -237,6 +237,7 @@ impl StreamTables {
         let num_codes = words.len() / num_words;
         let mut found = StreamHits::default();
         let mut packed: Vec<u64> = Vec::new();
+        let mut scratch = Scratch::default();
         let mut block_len = BLOCK_LEN;
         while found.num_rows < num_codes && found.hits.len() <= max_hits {
             let start = found.num_rows;
@@ -252,7 +253,8 @@ impl StreamTables {
             if self.tables.is_empty() {
                 run_kernel!(isa, num_words, scan_block, (tables: &StreamTables, codes: &[u64], limit: usize, out: &mut Vec<u64>));
             } else {
-                run_kernel!(isa, num_words, search_block, (tables: &StreamTables, codes: &[u64], limit: usize, out: &mut Vec<u64>));
+                let scratch = &mut scratch;
+                run_kernel!(isa, num_words, search_block, (tables: &StreamTables, codes: &[u64], limit: usize, scratch: &mut Scratch, out: &mut Vec<u64>));
             }
             if packed.len() > limit {
                 // Too many to hold: what was found is dropped and fewer codes are asked.
@@ -271,17 +273,17 @@ impl StreamTables {
     }
 }
 
-/// A hit, ordered by (code, query): code counted from the start of the block (16 bits), query (32), distance (16).
+/// A hit, ordered by (code, query): code counted from the start of the block (18 bits), query (32), distance (9).
 #[inline(always)]
 fn pack_hit(code: u32, query: u32, distance: u32) -> u64 {
-    u64::from(code) << 48 | u64::from(query) << 16 | u64::from(distance)
+    u64::from(code) << 41 | u64::from(query) << 9 | u64::from(distance)
 }
 
 fn unpack_hit(first_row: u64, hit: u64) -> StreamHit {
     StreamHit {
-        row: first_row + (hit >> 48),
-        query: (hit >> 16) as u32,
-        distance: hit as u32 & 0xffff,
+        row: first_row + (hit >> 41),
+        query: (hit >> 9) as u32,
+        distance: hit as u32 & 0x1ff,
     }
 }
 

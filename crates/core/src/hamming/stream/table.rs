@@ -115,6 +115,11 @@ impl KeyTable {
         self.directory.bucket(value)
     }
 
+    /// Logarithm of the number of buckets.
+    pub(super) fn num_bucket_bits(&self) -> u32 {
+        self.directory.bits
+    }
+
     pub(super) fn num_bytes(&self) -> usize {
         let checks = match &self.checks {
             Checks::Narrow(values) => 4 * values.len(),
