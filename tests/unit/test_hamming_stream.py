@@ -91,7 +91,7 @@ def test_empty_texts_match_empty_texts(tmp_path):
     assert matches == [(0, 1, 0), (0, 3, 0), (1, 0, 0), (1, 4, 0), (2, 1, 0), (2, 3, 0)]
     out = tmp_path / "out.parquet"
     assert hamming_stream(queries, tmp_path / "s.parquet", 2, out=out, query_ids=["a", "b", "a"]) == 6
-    assert pq.read_table(out).column("query_id").to_pylist() == ["a", "a", "b", "a", "a", "b"]
+    assert pq.read_table(out).column("query_id").to_pylist() == ["b", "a", "a", "a", "a", "b"]
 
 
 class Stopped(Exception):
@@ -208,13 +208,13 @@ def test_killed_at_any_time_it_ends_the_same(tmp_path):
     num_pairs = hamming_stream(queries, tmp_path / "codes.bin", 6, out=tmp_path / "whole.parquet")
     num_kills = 0
     while True:
-        process = subprocess.Popen([sys.executable, "-c", _KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout.readline() == "begun\n"
-        time.sleep(float(rng.uniform(0.05, 0.6)))
-        os.kill(process.pid, signal.SIGKILL)
-        last = process.stdout.read()
-        process.wait()
-        process.stdout.close()
+        command = [sys.executable, "-c", _KILLED, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            first = process.stdout.readline()
+            time.sleep(float(rng.uniform(0.05, 0.6)))
+            os.kill(process.pid, signal.SIGKILL)
+            last = process.stdout.read()
+        assert first == "begun\n"
         if "done" in last or (tmp_path / "out.parquet").exists():
             break
         num_kills += 1
