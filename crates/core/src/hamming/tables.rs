@@ -326,7 +326,7 @@ fn check(fingerprints: &Fingerprints<'_>, order: &[u32], within: u32) -> Result<
 }
 
 /// The fingerprints in order of position, bits beyond the width cleared.
-fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
+pub(super) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
     let num_words = fingerprints.num_words();
     let mut codes = CodePlanes::new(order.len(), num_words);
     for word in 0..num_words {

@@ -4,7 +4,7 @@
 //! since real fingerprints are skewed.
 
 use super::key_value::KeyValue;
-use super::table::{neighbours, value_of};
+use super::table::neighbours;
 use crate::error::Error;
 use crate::hamming::code_planes::CodePlanes;
 use crate::hamming::distance::Fingerprints;
@@ -212,7 +212,7 @@ fn num_candidates(
     let key = KeyValue::new(key);
     let mut asked = Counts::new(num_codes * masks.len());
     for index in 0..num_codes {
-        let value = value_of(&key, &codes, index);
+        let value = key.of_row(&codes, index);
         for mask in masks {
             asked.add(value ^ mask);
         }
@@ -220,7 +220,7 @@ fn num_candidates(
     let step = queries.len().div_ceil(NUM_SAMPLED_QUERIES);
     let num_met: u64 = (0..queries.len())
         .step_by(step)
-        .map(|row| u64::from(asked.get(value_of(&key, queries, row))))
+        .map(|row| u64::from(asked.get(key.of_row(queries, row))))
         .sum();
     num_met as f64 * step as f64 / num_codes as f64
 }

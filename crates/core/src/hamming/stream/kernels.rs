@@ -7,7 +7,7 @@ use crate::hamming::kernels::{Kernel, LANES, Plain};
 pub(super) const STEP: usize = 32;
 
 /// One instruction set's way to compare the check words of a bucket.
-pub(super) trait CheckKernel: Kernel {
+pub(in crate::hamming) trait CheckKernel: Kernel {
     /// Bit `i` is set if `checks[i]` differs from `check` in at most `within` bits.
     ///
     /// # Safety

@@ -1,6 +1,8 @@
 //! What is the value of a key in a code?
 
 use super::kernels::CheckKernel;
+use crate::hamming::code_planes::CodePlanes;
+use crate::hamming::kernels::Plain;
 use crate::hamming::plan::Key;
 
 /// Bits of one word that belong to a key, and where they go in its value.
@@ -13,7 +15,7 @@ struct Part {
 
 /// Takes the bits of a key out of a code: those of word 0 lowest, in order of position.
 #[derive(Debug)]
-pub(super) struct KeyValue {
+pub(in crate::hamming) struct KeyValue {
     parts: Vec<Part>,
     mask: [u64; 4],
     radius: u32,
@@ -21,7 +23,7 @@ pub(super) struct KeyValue {
 
 impl KeyValue {
     /// The key is at most 64 bits wide.
-    pub(super) fn new(key: &Key) -> Self {
+    pub(in crate::hamming) fn new(key: &Key) -> Self {
         let mut shift = 0;
         let mut parts = Vec::new();
         for (word, &mask) in key.mask.iter().enumerate() {
@@ -42,13 +44,29 @@ impl KeyValue {
     /// # Safety
     /// The processor has the kernel's instruction set.
     #[inline(always)]
-    pub(super) unsafe fn of<K: CheckKernel, const W: usize>(&self, code: &[u64; W]) -> u64 {
+    pub(in crate::hamming) unsafe fn of<K: CheckKernel, const W: usize>(
+        &self,
+        code: &[u64; W],
+    ) -> u64 {
         let mut value = 0;
         for part in &self.parts {
             // SAFETY: passed on from the caller.
             value |= unsafe { K::extract(code[part.word % W], part.mask) } << part.shift;
         }
         value
+    }
+
+    /// Value of the key in one of several codes.
+    pub(in crate::hamming) fn of_row(&self, codes: &CodePlanes, row: usize) -> u64 {
+        let code: [u64; 4] = std::array::from_fn(|word| {
+            if word < codes.num_words() {
+                codes.plane(word)[row]
+            } else {
+                0
+            }
+        });
+        // SAFETY: the plain kernel needs no instruction set.
+        unsafe { self.of::<Plain, 4>(&code) }
     }
 
     /// Whether codes that differ in these bits agree in the key up to its radius.

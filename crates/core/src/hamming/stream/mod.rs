@@ -23,6 +23,8 @@ use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use choose::choose_plan;
+pub(super) use kernels::CheckKernel as BitKernel;
+pub(super) use key_value::KeyValue;
 use scan::scan_block;
 use search::{Scratch, search_block};
 use table::KeyTable;

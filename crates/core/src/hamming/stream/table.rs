@@ -3,7 +3,6 @@
 use super::kernels::STEP;
 use super::key_value::KeyValue;
 use crate::hamming::code_planes::CodePlanes;
-use crate::hamming::kernels::Plain;
 use crate::hamming::plan::Key;
 use crate::hash::GOLDEN;
 
@@ -76,7 +75,7 @@ impl KeyTable {
         let directory = Directory::new(key.width(), queries.len());
         let value = KeyValue::new(key);
         let buckets: Vec<u32> = (0..queries.len())
-            .map(|row| directory.bucket(value_of(&value, queries, row)) as u32)
+            .map(|row| directory.bucket(value.of_row(queries, row)) as u32)
             .collect();
         let mut offsets = vec![0_u32; directory.len() + 1];
         for &bucket in &buckets {
@@ -143,19 +142,6 @@ pub(super) fn fold_narrow(folded: u64) -> u32 {
 
 fn fold_row(queries: &CodePlanes, row: usize) -> u64 {
     (0..queries.num_words()).fold(0, |folded, word| folded ^ queries.plane(word)[row])
-}
-
-/// Value of a key in a query, whatever its width.
-pub(super) fn value_of(key: &KeyValue, queries: &CodePlanes, row: usize) -> u64 {
-    let code: [u64; 4] = std::array::from_fn(|word| {
-        if word < queries.num_words() {
-            queries.plane(word)[row]
-        } else {
-            0
-        }
-    });
-    // SAFETY: the plain kernel needs no instruction set.
-    unsafe { key.of::<Plain, 4>(&code) }
 }
 
 /// All values of `width` bits with at most `radius` ones, in order of their number.
