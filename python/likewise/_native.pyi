@@ -344,10 +344,72 @@ class HammingTables:
     def __new__(
         cls, fingerprints: Buffer, bits: int, order: Buffer, *, within: int, threads: int = 1
     ) -> HammingTables: ...
+    @property
+    def predicted_seconds(self) -> float:
+        """Estimated seconds of one core for finding all pairs."""
+
     def candidates(
         self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array]:
         """Return later, earlier, distance (uint32) of the pairs within the radius, the later one in ``lo:hi``."""
+
+class BitBandBuckets:
+    """Fingerprints in order of priority, in the buckets of bands of sampled bits.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    order : uint32
+        Row of each position.
+    within : int
+        Radius in bits.
+    bands, rows : int
+        Bands, and bits in each.
+    seed : int
+        What the positions of the bits follow from.
+    """
+
+    def __new__(
+        cls,
+        fingerprints: Buffer,
+        bits: int,
+        order: Buffer,
+        *,
+        within: int,
+        bands: int,
+        rows: int,
+        seed: int = 0,
+    ) -> BitBandBuckets: ...
+    def pairs(
+        self, lo: int, hi: int, *, max_pairs: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int] | None:
+        """Return later, earlier, distance (uint32) of the pairs within the radius that share a bucket, the later one in ``lo:hi``.
+
+        And how often a position of the range met a full last level. None where there are more than `max_pairs`.
+        """
+
+def bit_band_pairs(
+    fingerprints: Buffer,
+    bits: int,
+    order: Buffer,
+    *,
+    within: int,
+    recall: float,
+    seed: int = 0,
+    threads: int = 1,
+    isa: str | None = None,
+) -> tuple[Array, Array, Array, tuple[int, int, float]]:
+    """Return left, right, distance (uint32) of the pairs of `order` within the radius, each found with this probability.
+
+    And the bands: number, bits in each, P(found) at the radius.
+    """
+
+def plan_bit_bands(bits: int, within: int, recall: float) -> tuple[int, int, float]:
+    """Return the bands of a recipe, the bits in each, and P(found) of a pair at a distance of exactly `within`."""
+
+def bit_band_recall(bits: int, distance: int, bands: int, rows: int) -> float:
+    """Return P(found) of a pair at this distance."""
 
 class StreamTables:
     """Queries laid out for fingerprints that stream past.

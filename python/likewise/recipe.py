@@ -49,11 +49,13 @@ class Recipe:
     measure : {"jaccard", "containment", "cosine", "hamming"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone.
     recall : float, optional
-        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1. In a
+        distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; chosen by :meth:`resolve` where None.
+        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
+        bits in each. Chosen by :meth:`resolve` where None.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -167,6 +169,8 @@ class Recipe:
         seed: int = 0,
         measure: str | None = None,
         recall: float | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
         short_threshold: float | None = None,
         keep: str | None = None,
         group: str = "leaders",
@@ -176,6 +180,9 @@ class Recipe:
         Without `threshold` the distance alone decides (``measure="hamming"``), within 3 where nothing is said. With
         `threshold` each candidate is measured, by weighted cosine unless `measure` says otherwise, and the radius
         follows from threshold and recall unless `within` is given.
+
+        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
+        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
 
         Returns
         -------
@@ -202,6 +209,8 @@ class Recipe:
             within=3 if within is None and alone else within,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
+            bands=bands,
+            rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
@@ -255,7 +264,13 @@ class Recipe:
             assert resolved.rows is not None
             return _native.s_curve(self.candidate_threshold, resolved.bands, resolved.rows)
         if self.is_distance_only:
-            return 1.0
+            if self.recall is None:
+                return 1.0
+            assert self.bits is not None
+            assert self.within is not None
+            assert resolved.bands is not None
+            assert resolved.rows is not None
+            return _native.bit_band_recall(self.bits, self.within, resolved.bands, resolved.rows)
         if self.measure != "cosine":
             return None
         assert self.bits is not None
@@ -279,7 +294,11 @@ class Recipe:
             bands, rows, _ = _native.plan_bands(self.num_slots, self.candidate_threshold, self.recall)
             return dataclasses.replace(self, bands=bands, rows=rows)
         if self.within is not None:
-            return self
+            if not self.is_distance_only or self.recall is None or self.bands is not None:
+                return self
+            assert self.bits is not None
+            bands, rows, _ = _native.plan_bit_bands(self.bits, self.within, self.recall)
+            return dataclasses.replace(self, bands=bands, rows=rows)
         assert self.bits is not None
         assert self.threshold is not None
         assert self.recall is not None

@@ -3,6 +3,7 @@
 mod array;
 mod arrow;
 mod bands;
+mod bit_bands;
 mod column;
 mod csv;
 mod door;
@@ -31,6 +32,8 @@ mod _native {
     use super::array::Array;
     #[pymodule_export]
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
+    #[pymodule_export]
+    use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
     #[pymodule_export]
     use super::csv::{CsvReader, csv_header, read_csv_texts};
     #[pymodule_export]

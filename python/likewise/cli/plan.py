@@ -55,7 +55,11 @@ def _draw(found: "Plan") -> None:
             f"SimHash: {recipe.bits} bits, all pairs within {recipe.within}; {found.bytes_a_document} bytes a document"
         )
         axis = "cosine"
-    if recipe.threshold is None:
+    if recipe.threshold is None and recipe.bands is not None:
+        console.print(
+            f"{recipe.bands} bands of {recipe.rows} sampled bits: P(found) at distance {recipe.within}: {found.recall:.4f}"
+        )
+    elif recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")
     elif found.recall is None:
         console.print(f"no model states the recall for measure {recipe.measure}; the curve shows what the search finds")

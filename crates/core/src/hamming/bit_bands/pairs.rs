@@ -27,7 +27,7 @@ const SORT_NS: f64 = 10.0;
 const PAIR_NS: f64 = 0.07;
 
 /// Pairs found, by (left, right), each once.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BitBandPairs {
     /// Smaller row.
     pub left: Vec<u32>,
@@ -36,7 +36,7 @@ pub struct BitBandPairs {
     /// Differing bits.
     pub distance: Vec<u32>,
     /// Bands, bits a band, P(found) at the radius.
-    pub plan: Option<BitBandPlan>,
+    pub plan: BitBandPlan,
 }
 
 /// Pairs of `order` at distance `within` or less, each found with a probability of `recall` or more over the seeds.
@@ -130,7 +130,7 @@ pub fn bit_band_pairs(
         left: found.iter().map(|pair| pair.0).collect(),
         right: found.iter().map(|pair| pair.1).collect(),
         distance: found.iter().map(|pair| pair.2).collect(),
-        plan: Some(plan),
+        plan,
     })
 }
 

@@ -157,7 +157,7 @@ fn all_pairs_are_those_that_agree_in_a_band() {
                 let found =
                     bit_band_pairs(fingerprints, &order, within, 0.7, 5, isa, threads, &STOP)
                         .unwrap();
-                let plan = found.plan.unwrap();
+                let plan = found.plan;
                 let bands = BitBands::new(bits, plan.rows, plan.bands, 5);
                 let mut expected = Vec::new();
                 for (i, &a) in order.iter().enumerate() {
