@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
@@ -32,6 +32,7 @@ def test_the_plan_is_the_oracles(bits, within, recall):
     assert recipe.recipe_id != likewise.Recipe.simhash(bits=bits, within=within).recipe_id
 
 
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     num=st.integers(0, 300),
