@@ -385,7 +385,7 @@ class BitBandBuckets:
     def pairs(
         self, lo: int, hi: int, *, max_pairs: int, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array, int] | None:
-        """Return later, earlier, distance (uint32) of the pairs within the radius that share a bucket, the later one in ``lo:hi``.
+        """Return later, earlier, distance (uint32) of pairs within the radius that share a bucket, later in ``lo:hi``.
 
         And how often a position of the range met a full last level. None where there are more than `max_pairs`.
         """
@@ -401,7 +401,7 @@ def bit_band_pairs(
     threads: int = 1,
     isa: str | None = None,
 ) -> tuple[Array, Array, Array, tuple[int, int, float]]:
-    """Return left, right, distance (uint32) of the pairs of `order` within the radius, each found with this probability.
+    """Return left, right, distance (uint32) of pairs of `order` within the radius, each found with this probability.
 
     And the bands: number, bits in each, P(found) at the radius.
     """
@@ -423,9 +423,7 @@ class StreamTables:
         Radius in bits.
     """
 
-    def __new__(
-        cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1
-    ) -> StreamTables: ...
+    def __new__(cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1) -> StreamTables: ...
     @property
     def keys(self) -> list[tuple[int, int]]:
         """Width and radius of each key; none where every pair is compared."""

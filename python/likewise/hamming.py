@@ -87,7 +87,8 @@ def hamming_pairs(
     Notes
     -----
     Exact: blocks by the generalised pigeonhole principle, or where they do not pay a blocked scan of all pairs (10^6
-    fingerprints of 128 bits: about a minute on two cores). Bands: bit sampling (Indyk, Motwani 1998), buckets not capped.
+    fingerprints of 128 bits: about a minute on two cores). Bands: bit sampling (Indyk, Motwani 1998), buckets not
+    capped.
 
     Examples
     --------

@@ -75,13 +75,13 @@ def hamming_stream(
     queries : Sketches, or array of shape (q,) or (q, words), uint64
         The small side; it and its tables are held in memory (about 50 bytes a query of 64 bits within 3).
     path : str or Path
-        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64, or ``.parquet`` with a column ``sketch``
-        (as :meth:`Sketches.write` makes it). It is read sequentially and never held.
+        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64, or ``.parquet`` with a column
+        ``sketch`` (as :meth:`Sketches.write` makes it). It is read sequentially and never held.
     within : int
         Radius in bits, 0 to the width.
     out : str or Path, optional
-        A Parquet file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``, in order
-        of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes on.
+        A Parquet file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``, in
+        order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes on.
     bits : int, optional
         Width of the fingerprints, where queries are an array and it is less than its words hold.
     query_ids : sequence of str, optional
@@ -113,8 +113,8 @@ def hamming_stream(
 
     Notes
     -----
-    Exact. Tables stand on the small side (Manku et al. 2007, section 3.3, turned about): keys are chosen by cost from the
-    queries and a sample of the file; where none pays, every pair is compared.
+    Exact. Tables stand on the small side (Manku et al. 2007, section 3.3, turned about): keys are chosen by cost from
+    the queries and a sample of the file; where none pays, every pair is compared.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def _write(
 
     held: list[Found] = []
     num_held, row, stepped = 0, output.num_done, time.perf_counter()
-    for row, part in found:  # noqa: B007 - its last value is used
+    for row, part in found:
         held.append(part)
         num_held += len(part[0])
         if num_held > _PAIRS_A_STEP or time.perf_counter() - stepped > _SECONDS_A_STEP:

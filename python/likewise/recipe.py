@@ -12,6 +12,7 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe_check import FIELDS_OF_METHOD, check_fields, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe_recall import recall_within as recall_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +46,8 @@ class Recipe:
     measure : {"jaccard", "containment", "cosine", "hamming"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone.
     recall : float, optional
-        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1. In a
-        distance-only run, of finding a pair at distance `within`; exact where None.
+        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        In a distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
@@ -396,22 +397,3 @@ class Recipe:
         """Return the fields in which two recipes make other sketches, each with both values."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in SKETCH_FIELDS)
         return {name: (mine, theirs) for name, mine, theirs in pairs if mine != theirs}
-
-
-def recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
-
-    Notes
-    -----
-    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if not 0.0 < middle < 1.0:
-            break
-        radius, recall = _native.radius_for(bits, threshold, middle)
-        if radius == within:
-            return recall
-        low, high = (middle, high) if radius < within else (low, middle)
-    return 1.0 if low > 0.5 else 0.0

@@ -84,7 +84,7 @@ def bit_band_recall(bits, distance, bands, rows):
 
 
 def plan_bit_bands(bits, within, recall):
-    """(bands, rows): the most rows, up to 20, for which up to 4096 bands reach the recall, and the fewest such bands."""
+    """(bands, rows): the most rows up to 20 for which up to 4096 bands reach the recall, and the fewest such bands."""
     for rows in range(20, 0, -1):
         low, high = 0, 4096
         if bit_band_recall(bits, within, high, rows) < Fraction(recall):

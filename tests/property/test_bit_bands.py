@@ -1,5 +1,6 @@
-"""Bands of sampled bits: the plan, what is compared, and how often a pair is found, each against the oracle or the model."""
+"""Bands of sampled bits: the plan, what is compared, how often a pair is found, against the oracle and the model."""
 
+import itertools
 import math
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_buckets_are_those_of_the_model(seed, num, bits, kind, plan):
     for isa in instruction_sets():
         for cuts in ([0, num], [0, num // 3, num // 2, num]):
             found, capped = [], 0
-            for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+            for low, high in itertools.pairwise(cuts):
                 later, earlier, distance, num_capped = buckets.pairs(low, high, max_pairs=10**9, threads=2, isa=isa)
                 found += zip(*(np.asarray(x).tolist() for x in (later, earlier, distance)), strict=True)
                 capped += num_capped

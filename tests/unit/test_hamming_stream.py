@@ -1,4 +1,4 @@
-"""Queries against a file that is read once: exact for every kind of file, resumable, and true to what it was begun with."""
+"""Queries against a file that is read once: exact for every kind of file, resumable, true to its beginning."""
 
 import itertools
 import os
@@ -177,10 +177,11 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
     sketches = likewise.sketch(["a b c"], likewise.Recipe.simhash(shingle=2))
     with pytest.raises(RecipeMismatch, match="shingle"):
         hamming_stream(sketches, tmp_path / "codes.parquet", 3)
+    wide = stream.copy()
+    wide[5] = 2**40
+    path = store(wide, "flat", tmp_path, 64)
     with pytest.raises(InvalidParameter, match="row 5"):
-        wide = stream.copy()
-        wide[5] = 2**40
-        hamming_stream(stream, store(wide, "flat", tmp_path, 64), 3, bits=32)
+        hamming_stream(stream, path, 3, bits=32)
     monkeypatch.setattr(module, "_MOST_PAIRS", 5)
     with pytest.raises(InvalidParameter, match="Parquet"):
         hamming_stream(stream, path, 3, bits=64)

@@ -75,8 +75,8 @@ _OPTIONS = {
         "--recall",
         type=float,
         metavar="P",
-        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by bands "
-        "of sampled bits.  [default: 0.95; distance alone: all]",
+        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
+        "bands of sampled bits.  [default: 0.95; distance alone: all]",
     ),
     "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
     "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),

@@ -50,7 +50,8 @@ def _draw(found: "Plan") -> None:
     console.print(f"{found.bytes_a_document} bytes a document")
     if recipe.threshold is None and recipe.bands is not None:
         console.print(
-            f"{recipe.bands} bands of {recipe.rows} sampled bits: P(found) at distance {recipe.within}: {found.recall:.4f}"
+            f"{recipe.bands} bands of {recipe.rows} sampled bits; "
+            f"P(found) at distance {recipe.within}: {found.recall:.4f}"
         )
     elif recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")

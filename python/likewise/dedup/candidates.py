@@ -22,7 +22,7 @@ _RANGE = 4096
 _PAIRS_AT_ONCE = 32768
 # Pairs that a range should list at most: 48 MB with their distances.
 _PAIRS_A_RANGE = 1 << 22
-# Bands of fingerprints: later positions of the first pass, how far the next ones reach, pairs that a pass may hold (400 MB).
+# Bands of bits: later positions of the first pass, how far the next ones reach, pairs that a pass may hold (400 MB).
 _FIRST_PASS = 65536
 _PASS_GROWTH = 8
 _PAIRS_A_PASS = 1 << 25
@@ -173,10 +173,8 @@ class BitBandSearch:
         self.num_capped += num_capped
 
 
-def open_search(
-    documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress
-) -> Any:  # noqa: ANN401 - of one of three kinds
-    """Return the search of a resolved recipe: :class:`BandSearch`, :class:`DistanceSearch` or :class:`BitBandSearch`."""
+def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of three kinds
+    """Return the search of a resolved recipe; a distance search that will take long is announced."""
     if recipe.method == "minhash":
         return BandSearch(documents, collapsed, recipe, threads)
     if recipe.bands is not None:

@@ -17,8 +17,8 @@ _METADATA_KEY = b"likewise.stream"
 class ResumableParquet:
     """Rows that become a Parquet file once all are there.
 
-    Beside the file stands a directory ``.NAME.unfinished``: a part for each step, and ``progress.json``, which names the
-    parts and how far they reach. A part counts from the moment when the progress names it.
+    Beside the file stands a directory ``.NAME.unfinished``: a part for each step, and ``progress.json``, which names
+    the parts and how far they reach. A part counts from the moment when the progress names it.
 
     Parameters
     ----------
