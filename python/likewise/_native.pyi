@@ -368,6 +368,10 @@ class HammingTables:
     def __new__(
         cls, fingerprints: Buffer, bits: int, order: Buffer, *, within: int, threads: int = 1
     ) -> HammingTables: ...
+    @property
+    def predicted_seconds(self) -> float:
+        """Estimated seconds of one core for finding all pairs."""
+
     def candidates(
         self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array]:
@@ -441,6 +445,102 @@ class HammingSet:
     @staticmethod
     def open(path: str, *, verify: bool = False) -> tuple[HammingSet, str, bytes | None]:
         """Open a file: the set, the text and the ids that were given to :meth:`save`."""
+
+class BitBandBuckets:
+    """Fingerprints in order of priority, in the buckets of bands of sampled bits.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    order : uint32
+        Row of each position.
+    within : int
+        Radius in bits.
+    bands, rows : int
+        Bands, and bits in each.
+    seed : int
+        What the positions of the bits follow from.
+    """
+
+    def __new__(
+        cls,
+        fingerprints: Buffer,
+        bits: int,
+        order: Buffer,
+        *,
+        within: int,
+        bands: int,
+        rows: int,
+        seed: int = 0,
+    ) -> BitBandBuckets: ...
+    def pairs(
+        self, lo: int, hi: int, *, max_pairs: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int] | None:
+        """Return later, earlier, distance (uint32) of pairs within the radius that share a bucket, later in ``lo:hi``.
+
+        And how often a position of the range met a full last level. None where there are more than `max_pairs`.
+        """
+
+def bit_band_pairs(
+    fingerprints: Buffer,
+    bits: int,
+    order: Buffer,
+    *,
+    within: int,
+    recall: float,
+    seed: int = 0,
+    threads: int = 1,
+    isa: str | None = None,
+) -> tuple[Array, Array, Array, tuple[int, int, float]]:
+    """Return left, right, distance (uint32) of pairs of `order` within the radius, each found with this probability.
+
+    And the bands: number, bits in each, P(found) at the radius.
+    """
+
+def plan_bit_bands(bits: int, within: int, recall: float) -> tuple[int, int, float]:
+    """Return the bands of a recipe, the bits in each, and P(found) of a pair at a distance of exactly `within`."""
+
+def bit_band_recall(bits: int, distance: int, bands: int, rows: int) -> float:
+    """Return P(found) of a pair at this distance."""
+
+class StreamTables:
+    """Queries laid out for fingerprints that stream past.
+
+    Parameters
+    ----------
+    queries, sample : uint64
+        ceil(bits / 64) words a fingerprint; the sample, of the stream, may be empty.
+    within : int
+        Radius in bits.
+    """
+
+    def __new__(cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1) -> StreamTables: ...
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        """Width and radius of each key; none where every pair is compared."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held."""
+
+    def search(
+        self, fingerprints: Buffer, first_row: int, *, max_hits: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int]:
+        """Return rows (int64), queries, distances (uint32) of the hits, and how many fingerprints were searched."""
+
+    def search_file(
+        self,
+        path: str,
+        offset: int,
+        low: int,
+        high: int,
+        *,
+        max_hits: int,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, Array, int]:
+        """Return what :meth:`search` does for rows ``low:high`` of a flat file whose row 0 begins at byte `offset`."""
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""

@@ -60,6 +60,12 @@ impl HammingTables {
         Ok(HammingTables { tables })
     }
 
+    /// Estimated seconds of one core for finding all pairs.
+    #[getter]
+    fn predicted_seconds(&self) -> f64 {
+        self.tables.predicted_seconds()
+    }
+
     /// Pairs within the radius whose later position lies in `lo..hi`: `(later, earlier, distance)`.
     #[pyo3(signature = (lo, hi, states=None, *, threads=1, isa=None))]
     fn candidates(

@@ -95,10 +95,14 @@ _OPTIONS = {
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
     "recall": click.option(
-        "--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"
+        "--recall",
+        type=float,
+        metavar="P",
+        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
+        "bands of sampled bits.  [default: 0.95; distance alone: all]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
+    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
     "short_threshold": click.option(
         "--short-threshold",
         type=float,

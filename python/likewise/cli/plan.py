@@ -95,7 +95,12 @@ def _draw(found: "Plan") -> None:
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
     console.print(f"{found.bytes_a_document} bytes a document")
-    if recipe.threshold is None:
+    if recipe.threshold is None and recipe.bands is not None:
+        console.print(
+            f"{recipe.bands} bands of {recipe.rows} sampled bits; "
+            f"P(found) at distance {recipe.within}: {found.recall:.4f}"
+        )
+    elif recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")
     elif found.recall is None:
         console.print(f"no model states the recall for measure {recipe.measure}; the curve shows what the search finds")
