@@ -12,8 +12,8 @@ mod features;
 mod groups;
 mod hamming;
 mod hamming_index;
-mod hamming_plan;
 mod hamming_join;
+mod hamming_plan;
 mod hamming_stream;
 mod jsonl;
 mod packed;
@@ -49,11 +49,11 @@ mod _native {
     #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
+    use super::hamming_join::{join_fingerprints, stream_joined_fingerprints};
+    #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
     };
-    #[pymodule_export]
-    use super::hamming_join::{join_fingerprints, stream_joined_fingerprints};
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
     #[pymodule_export]

@@ -188,6 +188,7 @@ impl BitBandBuckets {
                 .collect(),
             later: pairs.iter().map(|pair| (pair >> 32) as u32).collect(),
             earlier: pairs.iter().map(|pair| *pair as u32).collect(),
+            end: range.end,
         };
         Ok(Some((found, shared.num_capped.into_inner())))
     }
