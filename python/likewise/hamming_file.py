@@ -1,4 +1,7 @@
-"""The file of a Hamming index: tables as they lie in memory, ids as Arrow, the recipe as JSON. FORMAT.md says every byte."""
+"""The file of a Hamming index: tables as they lie in memory, ids as Arrow, the recipe as JSON.
+
+FORMAT.md says every byte.
+"""
 
 import json
 from pathlib import Path
@@ -42,7 +45,12 @@ def write_hamming_file(
 def read_hamming_file(
     path: Path, *, verify: bool
 ) -> tuple[_native.HammingSet, Recipe | None, NDArray[np.int64], int, bool, Any]:
-    """Open what :func:`write_hamming_file` wrote: the set, recipe, rows of empty texts, number of rows, whether rows are kept, ids.
+    """Open what :func:`write_hamming_file` wrote.
+
+    Returns
+    -------
+    tuple
+        The set, recipe, rows of empty texts, number of rows, whether rows are kept, ids.
 
     Raises
     ------

@@ -1,16 +1,16 @@
 """The Hamming index: fingerprints that come and go, and all within k bits of any, exactly."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.hamming_file import read_hamming_file, write_hamming_file
 from likewise.fingerprints import Fingerprints, take_fingerprints
+from likewise.hamming_file import read_hamming_file, write_hamming_file
+from likewise.hamming_matches import Matches, keys_of, mask_number, with_empty
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.row_ids import RowIds
@@ -19,34 +19,17 @@ from likewise.threads import num_threads
 _MAX_ROWS = (1 << 32) - 2
 
 
-class Matches(NamedTuple):
-    """What a batch of queries found: the matches of query i are ``offsets[i]:offsets[i + 1]``.
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (q + 1,), int64
-        Where the matches of each query begin.
-    rows : ndarray of shape (m,)
-        Rows, int64, ascending within a query; ids where the index has ids; of an index without rows the fingerprints themselves.
-    distances : ndarray of shape (m,), uint16
-        Bits that differ.
-    """
-
-    offsets: NDArray[np.int64]
-    rows: NDArray[Any]
-    distances: NDArray[np.uint16]
-
-
 class HammingIndex:
     """Fingerprints, and for any fingerprint all of them within a radius: exact, in microseconds, at a few bytes each.
 
     Parameters
     ----------
     fingerprints : Sketches, Arrow data, or array of shape (n,) or (n, words), uint64, optional
-        What it holds at first. Of :class:`~likewise.Sketches` the recipe is kept, and empty texts match empty texts only.
+        What it holds at first. Of :class:`~likewise.Sketches` the recipe is kept, and empty texts match empty texts
+        only.
     ids : sequence of str or int, or Arrow data, optional
-        An id for each; rows, the numbers of insertion from 0, where None. ``False``: not even rows are kept; queries give the
-        fingerprints found, each once, and nothing can be added or removed.
+        An id for each; rows, the numbers of insertion from 0, where None. ``False``: not even rows are kept; queries
+        give the fingerprints found, each once, and nothing can be added or removed.
     within : int
         Greatest radius of a query.
     memory : float, optional
@@ -54,7 +37,8 @@ class HammingIndex:
     bits : int, optional
         Width of a fingerprint, a multiple of 32 from 32 to 256; 64 a word where None.
     plan : PlannedSearch, or sequence of (mask, radius), optional
-        Keys of the tables; the cheapest plan for the fingerprints at hand where None. A set that is not complete within `within` is refused.
+        Keys of the tables; the cheapest plan for the fingerprints at hand where None. Keys that are not complete
+        within `within` are refused; no key at all is the scan.
     threads : int, optional
         Threads of each call; all processors where None.
 
@@ -67,8 +51,8 @@ class HammingIndex:
 
     Notes
     -----
-    Tables under a directory, by the plan of :mod:`likewise.plan`; new fingerprints wait in a tail that is scanned and are merged into larger
-    tables (Bentley, Saxe, 1980). Any number of threads may search and change one index.
+    Tables under a directory, by the plan of :mod:`likewise.plan`; new fingerprints wait in a tail that is scanned and
+    are merged into larger tables (Bentley, Saxe, 1980). Any number of threads may search and change one index.
 
     Examples
     --------
@@ -106,7 +90,7 @@ class HammingIndex:
             within=within,
             rows=taken.rows,
             with_rows=self._with_rows,
-            keys=None if plan is None else _keys_of(plan),
+            keys=None if plan is None else keys_of(plan),
             memory_bytes=None if memory is None else float(memory),
             threads=self._threads,
         )
@@ -140,7 +124,7 @@ class HammingIndex:
         """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, the largest bucket."""
         facts: dict[str, Any] = dict(self._native.facts())
         num_distinct = sum(facts["segment_distinct"])
-        facts["keys"] = [(_mask_number(mask), radius) for mask, radius in self._native.keys]
+        facts["keys"] = [(mask_number(mask), radius) for mask, radius in self._native.keys]
         facts["bytes_per_fingerprint"] = facts["table_bytes"] / num_distinct if num_distinct else 0.0
         facts["row_bytes_per_fingerprint"] = facts["row_bytes"] / num_distinct if num_distinct else 0.0
         facts["num_empty"] = len(self._empty_rows)
@@ -203,7 +187,7 @@ class HammingIndex:
         """
         taken = self._taken(fingerprints)
         found = self._search(taken.words, within, self._threads)
-        return found if not taken.empty_rows.size else self._with_empty(taken, found)
+        return found if not taken.empty_rows.size else with_empty(found, taken, self._ids.of_rows(self._empty_rows))
 
     def nearest(
         self,
@@ -228,7 +212,8 @@ class HammingIndex:
 
         Notes
         -----
-        The radius grows until enough are found; beyond that of the index everything is compared. Empty texts are not near anything.
+        The radius grows until enough are found; beyond that of the index everything is compared. Empty texts are not
+        near anything.
         """
         num = check_integer("num", num, 1, _MAX_ROWS)
         _, rows, codes, distances = self._native.nearest(self._one(fingerprint), num)
@@ -411,36 +396,3 @@ class HammingIndex:
             return self._ids.of_rows(np.asarray(rows))
         found = np.asarray(codes)
         return found if self._bits <= 64 else found.reshape(-1, -(-self._bits // 64))
-
-    def _with_empty(self, taken: Fingerprints, found: Matches) -> Matches:
-        """Matches of all queries: those of empty texts, which are the empty texts, put between the others."""
-        empty_rows = self._ids.of_rows(self._empty_rows)
-        counts = np.zeros(taken.num_rows, np.int64)
-        counts[taken.empty_rows] = len(empty_rows)
-        is_text = np.ones(taken.num_rows, bool)
-        is_text[taken.empty_rows] = False
-        counts[is_text] = np.diff(found.offsets)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        of_text = np.repeat(is_text, counts)
-        rows = np.empty((len(of_text), *found.rows.shape[1:]), np.result_type(found.rows, empty_rows))
-        rows[of_text] = found.rows
-        rows[~of_text] = np.tile(empty_rows, len(taken.empty_rows))
-        distances = np.zeros(len(of_text), np.uint16)
-        distances[of_text] = found.distances
-        return Matches(offsets, rows, distances)
-
-
-def _keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a planned search or keys
-    keys: Iterable[Any] = getattr(plan, "keys", plan)
-    pairs: Sequence[tuple[int, int]] = [
-        (key.mask, key.radius) if hasattr(key, "mask") else (key[0], key[1]) for key in keys
-    ]
-    for mask, _ in pairs:
-        if not 0 <= mask < 1 << 256:
-            raise InvalidParameter("plan", f"the mask {mask} does not fit 256 bits")
-    word = (1 << 64) - 1
-    return [([mask >> shift & word for shift in (0, 64, 128, 192)], radius) for mask, radius in pairs]
-
-
-def _mask_number(mask: Sequence[int]) -> int:
-    return sum(word << 64 * i for i, word in enumerate(mask))

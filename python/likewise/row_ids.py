@@ -1,4 +1,4 @@
-"""Which id does a row have, and which rows an id?"""
+"""Ids of rows, and rows of ids."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter
 
 
 class RowIds:
@@ -52,7 +52,9 @@ class RowIds:
             if self._num_rows == 0 and ids is not None and self._parts is None:
                 self._parts = []
             if (ids is None) != (self._parts is None):
-                wanted = "the index has ids; give one for each" if ids is None else "the index goes by rows, without ids"
+                wanted = (
+                    "the index has ids; give one for each" if ids is None else "the index goes by rows, without ids"
+                )
                 raise InvalidParameter("ids", wanted)
             part = None if ids is None else _taken(ids, num_rows)
             if part is not None and self._parts and part.type != self._parts[0].type:
@@ -84,6 +86,8 @@ class RowIds:
         if parts is None:
             return rows.astype(np.int64)
         ends = np.cumsum([len(part) for part in parts])
+        if rows.size and (not len(ends) or rows.max() >= ends[-1]):
+            raise InvalidInput("the tables are damaged: they name rows that there are none of")
         part_of_row = np.searchsorted(ends, rows, side="right")
         found: NDArray[Any] = np.empty(len(rows), object)
         for number in np.unique(part_of_row):
@@ -93,7 +97,7 @@ class RowIds:
         return found
 
     def rows_of(self, ids: Any) -> NDArray[np.uint32]:  # noqa: ANN401 - rows or ids
-        """Return the rows that have one of these ids (the rows themselves where there are no ids), ascending, each once."""
+        """Return the rows of these ids (the rows themselves where there are no ids), ascending, each once."""
         if self._parts is None:
             rows = np.unique(np.asarray(ids, np.int64))
             return rows[(rows >= 0) & (rows < self._num_rows)].astype(np.uint32)
@@ -109,7 +113,7 @@ class RowIds:
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """The same ids in few parts, each of which is moved a logarithmic number of times."""
+    """Return the same ids in few parts; each id is moved a logarithmic number of times."""
     import pyarrow as pa
 
     while len(parts) > 1 and len(parts[-2]) < 4 * len(parts[-1]):

@@ -12,7 +12,7 @@ codes = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 3, 7, 2**63, 2**64 - 
 
 
 class Changes(RuleBasedStateMachine):
-    """Adds, removals, searches; large batches, so that tails are merged; files, so that what was merged is read again."""
+    """Adds, removals, searches; batches large enough for merges; files in between."""
 
     @initialize(start=st.lists(codes, max_size=30), within=st.sampled_from([0, 2, 3, 6]), scans=st.booleans())
     def begin(self, start, within, scans):
@@ -32,7 +32,9 @@ class Changes(RuleBasedStateMachine):
     def add(self, batch):
         self.take(np.array(batch, np.uint64))
 
-    @rule(seed=st.integers(0, 50), num=st.sampled_from([900, 4097]), mask=st.sampled_from([2**64 - 1, 0x3F0000000000001F]))
+    @rule(
+        seed=st.integers(0, 50), num=st.sampled_from([900, 4097]), mask=st.sampled_from([2**64 - 1, 0x3F0000000000001F])
+    )
     def add_many(self, seed, num, mask):
         if len(self.model) < 12_000:
             random = np.random.default_rng(seed)

@@ -117,8 +117,11 @@ impl Job<'_> {
         self.source.fingerprints.num_words()
     }
 
-    fn cell_shift(&self) -> u32 {
-        self.permutation.top_bits() - self.cell_bits
+    /// Cell of a permuted code.
+    #[inline(always)]
+    fn cell_of(&self, top: u64) -> u64 {
+        // Two shifts, since one by 64 is none.
+        top >> (self.permutation.top_bits() - self.cell_bits - 1) >> 1
     }
 
     fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>, Error> {
@@ -256,11 +259,10 @@ unsafe fn count<K: TableKernel, const W: usize>(
     counts: &mut Vec<u32>,
 ) {
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
-    let shift = job.cell_shift();
     for code in &codes[range] {
         // SAFETY: passed on from the caller.
         let permuted = unsafe { K::permute(&job.permutation, code) };
-        counts[(permuted[0] >> shift) as usize] += 1;
+        counts[job.cell_of(permuted[0]) as usize] += 1;
     }
 }
 
@@ -275,7 +277,6 @@ unsafe fn collect<K: TableKernel, const W: usize>(
     found: &mut Vec<u64>,
 ) {
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
-    let shift = job.cell_shift();
     let width = W + usize::from(job.with_rows);
     let (from, num_cells) = (slice.cells.start as u64, slice.cells.len() as u64);
     let mut at = 0;
@@ -290,7 +291,7 @@ unsafe fn collect<K: TableKernel, const W: usize>(
                 None => position as u64,
             };
         }
-        let is_inside = (permuted[0] >> shift).wrapping_sub(from) < num_cells;
+        let is_inside = job.cell_of(permuted[0]).wrapping_sub(from) < num_cells;
         at += width * usize::from(is_inside);
     }
 }

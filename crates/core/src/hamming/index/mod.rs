@@ -16,11 +16,14 @@ mod packed;
 mod parts;
 mod permutation;
 mod planes;
+mod refine;
+mod removed;
 mod resolve;
 mod rows;
 mod search;
 mod segment;
 mod set;
+mod set_search;
 mod sort;
 mod table;
 #[cfg(test)]

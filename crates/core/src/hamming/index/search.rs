@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
 use super::flips::Flip;
 use super::kernel::{Comparison, TableKernel};
-use super::packed;
 use super::table::Table;
 use crate::prefetch::prefetch_read;
 
@@ -20,9 +19,8 @@ const MAX_BUCKETS: usize = 512;
 const ENTRIES_AHEAD: usize = 192;
 /// Cache lines of one bucket asked for; those behind come in order, as the processor foresees.
 const BUCKET_AHEAD: usize = 20;
-/// Entries from which a bucket is compared by parts, and those of a part.
+/// Entries from which a bucket is compared by parts.
 const LARGE_BUCKET: u32 = 2048;
-const SMALL_PART: usize = 512;
 /// Words of a cache line.
 const CACHE_LINE_WORDS: usize = 8;
 
@@ -80,11 +78,11 @@ pub(super) struct OtherHit {
 
 /// A bucket to be compared with a query.
 #[derive(Clone, Copy, Default)]
-struct Probe {
+pub(super) struct Probe {
     prefix: u64,
-    query: u32,
+    pub(super) query: u32,
     /// Bits of the query's prefix that differ from the bucket's.
-    errors: u32,
+    pub(super) errors: u32,
     start: u32,
     len: u32,
 }
@@ -127,17 +125,17 @@ pub(super) unsafe fn search_range<K: TableKernel, const W: usize>(
 }
 
 /// One table being searched for all queries of a range.
-struct Pass<'a, 'h, const W: usize> {
-    request: &'a Request<'a>,
-    table: &'a Table,
+pub(super) struct Pass<'a, 'h, const W: usize> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) table: &'a Table,
     index: usize,
     radius: u32,
-    queries: &'a [[u64; W]],
+    pub(super) queries: &'a [[u64; W]],
     probes: [Probe; MAX_BUCKETS],
     num_probes: usize,
     /// Cache lines asked for since probes were compared.
     num_asked: usize,
-    hits: &'h mut Hits,
+    pub(super) hits: &'h mut Hits,
 }
 
 // Safety of all: the processor has the kernel's instruction set.
@@ -284,7 +282,12 @@ impl<const W: usize> Pass<'_, '_, W> {
 
     /// Compares neighbouring entries of a bucket.
     #[inline(always)]
-    unsafe fn compare_entries<K: TableKernel>(&mut self, probe: &Probe, start: usize, end: usize) {
+    pub(super) unsafe fn compare_entries<K: TableKernel>(
+        &mut self,
+        probe: &Probe,
+        start: usize,
+        end: usize,
+    ) {
         let table = self.table;
         let width = table.residual_bits as usize;
         let first_bit = start * width;
@@ -306,54 +309,6 @@ impl<const W: usize> Pass<'_, '_, W> {
                 self.take_entries(probe, start + done, near);
             }
             done += 8;
-        }
-    }
-
-    /// Compares the entries of a large bucket by parts. Entries are sorted, so those between two that begin with the same bits do so too:
-    /// where these bits alone differ from the query's in too many places, none is compared; else the part is cut at the next bit.
-    #[inline(always)]
-    unsafe fn refine<K: TableKernel>(&mut self, probe: &Probe, start: usize, end: usize) {
-        let table = self.table;
-        let query = self.queries[probe.query as usize][0];
-        let residuals = table.residuals.as_slice();
-        let mask = u64::MAX >> (64 - table.prefix_shift());
-        let residual = |rank: usize| packed::get(residuals, table.residual_bits, rank) & mask;
-        let left = self.request.within - probe.errors;
-        let mut waiting = vec![(start, end)];
-        while let Some((low, high)) = waiting.pop() {
-            if high - low < SMALL_PART {
-                // SAFETY: passed on from the caller; the part is of the bucket.
-                unsafe { self.compare_entries::<K>(probe, low, high) };
-                continue;
-            }
-            let (first, last) = (residual(low), residual(high - 1));
-            let num_open = 64 - (first ^ last).leading_zeros();
-            let shared = !(u64::MAX.checked_shr(64 - num_open).unwrap_or(0));
-            if ((first ^ query) & mask & shared).count_ones() > left {
-                continue;
-            }
-            if num_open == 0 {
-                // Codes of several words that agree in the first.
-                // SAFETY: as above.
-                unsafe { self.compare_entries::<K>(probe, low, high) };
-                continue;
-            }
-            let bit = num_open - 1;
-            let (mut below, mut above) = (low, high);
-            while below < above {
-                let middle = below.midpoint(above);
-                match residual(middle) >> bit & 1 {
-                    0 => below = middle + 1,
-                    _ => above = middle,
-                }
-            }
-            if low < below && below < high {
-                waiting.push((low, below));
-                waiting.push((below, high));
-            } else {
-                // Only a damaged table is out of order.
-                self.hits.is_damaged = true;
-            }
         }
     }
 

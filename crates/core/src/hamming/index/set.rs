@@ -4,17 +4,14 @@
 //! them and a fingerprint is moved a logarithmic number of times (Bentley, Saxe: Decomposable searching problems, 1980). A removal sets a bit;
 //! merging drops what it marks. Whoever searches holds what was there when the search began; whoever changes the set never waits for searches.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::super::distance::Fingerprints;
 use super::super::plan::SearchPlan;
-use super::matches::{Found, Matches, concatenate};
-use super::planes::{NearCode, Planes, check_rows};
+use super::planes::{Planes, check_rows};
+use super::removed::{Removed, are_dense, purge};
 use super::segment::{Building, Segment};
 use crate::error::Error;
-use crate::isa::Isa;
-use crate::parallel::map_ranges;
 
 /// Fingerprints that wait to become a segment: half a microsecond of each query at most.
 const TAIL: usize = 4096;
@@ -22,8 +19,6 @@ const TAIL: usize = 4096;
 const SCANNED: usize = 1 << 16;
 /// A segment takes in the one before it unless that is more than so many times larger.
 const RATIO: usize = 4;
-/// Queries that a thread takes at once.
-const GRAIN: usize = 1024;
 /// Bytes that sorting may take when segments are merged.
 const MERGE_BYTES: usize = 1 << 30;
 
@@ -46,50 +41,6 @@ pub(super) struct State {
     pub(super) next_row: u64,
     /// Rows in segments and tail, removed ones included.
     pub(super) num_rows: usize,
-}
-
-/// Rows below `next_row` that are not to be found: never inserted, or removed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Removed {
-    pub(super) bits: Vec<u64>,
-    /// Those of them that are still in a segment or the tail.
-    pub(super) num_present: usize,
-}
-
-impl Removed {
-    pub(super) fn contains(&self, row: u32) -> bool {
-        self.bits
-            .get(row as usize / 64)
-            .is_some_and(|word| word >> (row % 64) & 1 == 1)
-    }
-
-    /// Whether the row was not marked yet.
-    fn insert(&mut self, row: u32) -> bool {
-        let word = row as usize / 64;
-        if self.bits.len() <= word {
-            self.bits.resize(word + 1, 0);
-        }
-        let is_new = self.bits[word] >> (row % 64) & 1 == 0;
-        self.bits[word] |= 1 << (row % 64);
-        is_new
-    }
-
-    /// Marks the rows from `next_row` on that ascending rows leave out.
-    fn skip(&mut self, next_row: u64, rows: &[u32]) {
-        let mut expected = next_row as u32;
-        for &row in rows {
-            for skipped in expected..row {
-                self.insert(skipped);
-            }
-            expected = row + 1;
-        }
-    }
-}
-
-/// Whether ascending rows leave out none from `next_row` on.
-fn are_dense(next_row: u64, rows: &[u32]) -> bool {
-    rows.last()
-        .is_none_or(|&last| u64::from(last) + 1 == next_row + rows.len() as u64)
 }
 
 /// Sizes of a set.
@@ -415,68 +366,6 @@ impl HammingSet {
         });
         Ok(num_removed)
     }
-
-    /// All rows at distance `within` or less of each query, in ascending order of row; of a set without rows, all fingerprints.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`]; [`Error::Cancelled`].
-    pub fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
-        queries.check()?;
-        self.check_query(&queries, within)?;
-        let state = self.state();
-        if let [segment] = state.segments.as_slice()
-            && state.tail.is_empty()
-            && state.removed.num_present == 0
-        {
-            return segment.search(queries, within, isa, threads, cancel);
-        }
-        let num_words = queries.num_words();
-        let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(16, GRAIN);
-        let parts = map_ranges(
-            queries.len(),
-            grain,
-            threads,
-            cancel,
-            || (),
-            |(), range| {
-                let part = Fingerprints {
-                    words: &queries.words[range.start * num_words..range.end * num_words],
-                    bits: queries.bits,
-                };
-                state.search_part(part, within, isa, cancel)
-            },
-        )?;
-        concatenate(parts)
-    }
-
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
-        let (bits, most) = (self.plan.bits(), self.plan.within());
-        if queries.bits != bits {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("have {} bits; those searched have {bits}", queries.bits),
-            ));
-        }
-        let most = if self.plan.keys().is_empty() {
-            bits
-        } else {
-            most
-        };
-        if within > most {
-            return Err(Error::invalid(
-                "within",
-                format!("{within} is above {most}, the radius this was built for"),
-            ));
-        }
-        Ok(())
-    }
 }
 
 impl State {
@@ -490,55 +379,4 @@ impl State {
     fn tail_len(&self) -> usize {
         self.tail.iter().map(|planes| planes.len()).sum()
     }
-
-    fn search_part(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        cancel: &AtomicBool,
-    ) -> Result<Found, Error> {
-        let mut near = Vec::new();
-        let mut num_candidates = 0;
-        for segment in &self.segments {
-            let matches = segment.search(queries, within, isa, 1, cancel)?;
-            num_candidates += matches.num_candidates;
-            for (query, bounds) in (0..).zip(matches.offsets.windows(2)) {
-                for i in bounds[0] as usize..bounds[1] as usize {
-                    near.push(NearCode {
-                        query,
-                        row: matches.rows[i],
-                        distance: u32::from(matches.distances[i]),
-                    });
-                }
-            }
-        }
-        for planes in &self.tail {
-            planes.search(queries.words, within, isa, &mut near);
-            num_candidates += (planes.len() * queries.len()) as u64;
-        }
-        if self.removed.num_present > 0 {
-            near.retain(|code| !self.removed.contains(code.row));
-        }
-        Ok(Found::of_near(queries.len(), &near, num_candidates))
-    }
-}
-
-/// Drops removed rows and their codes; gives how many.
-fn purge(codes: &mut Vec<u64>, rows: &mut Vec<u32>, removed: &Removed, num_words: usize) -> usize {
-    if removed.num_present == 0 {
-        return 0;
-    }
-    let mut kept = 0;
-    for i in 0..rows.len() {
-        if !removed.contains(rows[i]) {
-            rows[kept] = rows[i];
-            codes.copy_within(i * num_words..(i + 1) * num_words, kept * num_words);
-            kept += 1;
-        }
-    }
-    let num_purged = rows.len() - kept;
-    rows.truncate(kept);
-    codes.truncate(kept * num_words);
-    num_purged
 }
