@@ -19,7 +19,7 @@ const MIN_WIDTH: u32 = 3;
 const PART_BITS: usize = 32;
 const MIN_PART_TOLD: f64 = 24.0;
 const MAX_PART_WITHIN: u32 = 6;
-/// Codes looked at to learn what a bit tells apart.
+/// Codes looked at to learn what a bit tells apart, at most and at most one of four.
 const NUM_SAMPLED: usize = 1 << 10;
 
 /// Nanoseconds for bringing one code of one word to its bucket.
@@ -76,7 +76,7 @@ impl FreeBits {
     /// The same bits ordered by what they tell apart in a sample of these codes.
     pub(super) fn measured(&self, views: &[View<'_>]) -> Self {
         let len: usize = views.iter().map(|view| view.len).sum();
-        let step = len.div_ceil(NUM_SAMPLED).max(1);
+        let step = len.div_ceil(NUM_SAMPLED).max(4);
         let mut counts = vec![0_u32; self.bits.len()];
         let (mut num_sampled, mut skipped) = (0, 0);
         for view in views {

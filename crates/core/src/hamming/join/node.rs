@@ -14,8 +14,6 @@ use crate::isa::Isa;
 /// Codes of a side that are compared without a pause: bounds the hits of one call.
 pub(super) const PIECE_LEN: usize = 256;
 const OTHER_PIECE_LEN: usize = 8192;
-/// Codes from which the bits of a bucket are measured anew.
-const WORTH_MEASURING: usize = 4096;
 
 /// Sizes at which the way of searching changes. No pair depends on them; tests set them so that few codes take every way.
 #[derive(Debug, Clone, Copy)]
@@ -96,12 +94,12 @@ impl Task {
 
     /// The keys for these codes, and the task with its bits as measured there.
     pub(super) fn keys_for(&mut self, sides: &Sides<'_>, search: &Search) -> Vec<Key> {
-        if sides.max_len() >= WORTH_MEASURING {
-            self.free = match sides {
-                Sides::Same(view) => self.free.measured(&[*view]),
-                Sides::Two(left, right) => self.free.measured(&[*left, *right]),
-            };
-        }
+        // Always anew: codes that agree in one key may agree in many bits that told others apart, and splitting by such bits would
+        // repeat the same work for each key.
+        self.free = match sides {
+            Sides::Same(view) => self.free.measured(&[*view]),
+            Sides::Two(left, right) => self.free.measured(&[*left, *right]),
+        };
         let (left, right) = match sides {
             Sides::Same(view) => (view.len, None),
             Sides::Two(left, right) => (left.len, Some(right.len)),

@@ -154,8 +154,11 @@ fn one_set_lists_what_brute_force_lists() {
                 let near = |pair: &&(u32, u32, u16)| u32::from(pair.2) <= within;
                 let expected: Vec<_> = everything.iter().filter(near).copied().collect();
                 for isa in Isa::available() {
+                    if isa != Isa::best() && ![0, 3, 7, 16].contains(&within) {
+                        continue;
+                    }
                     // Wide radii are compared pair by pair; split by keys they would take forever.
-                    let ways = if within > bits / 5 { 1 } else { 4 };
+                    let ways = if within > bits / 8 { 1 } else { 4 };
                     for limits in all_limits().into_iter().take(ways) {
                         let options = options(within, isa, 2);
                         let found = sorted(joined(&side(&words, bits), None, limits, &options));
