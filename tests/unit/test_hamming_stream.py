@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
         hamming_stream(np.zeros((2, 2), np.uint64), store(stream, "npy", tmp_path, 64), 3)
     with pytest.raises(InvalidInput, match="words"):
         hamming_stream(np.zeros((2, 2), np.uint64), store(stream, "parquet", tmp_path, 64), 3)
-    sketches = likewise.sketch(["a b c"], likewise.Recipe.simhash(shingle=2))
+    sketches = likewise.sketch(["a b c"], likewise.Recipe.simhash(bits=64, shingle=7))
     with pytest.raises(RecipeMismatch, match="shingle"):
         hamming_stream(sketches, tmp_path / "codes.parquet", 3)
     wide = stream.copy()

@@ -80,9 +80,9 @@ fn recall_is_that_of_counting_every_pattern() {
         let (mut found, mut all) = ([0.0; 4], 0.0);
         for pattern in (0_u32..1 << 12).filter(|pattern| pattern.count_ones() == d) {
             all += 1.0;
-            for num_bands in 0..4 {
+            for (num_bands, found) in found.iter_mut().enumerate() {
                 let clean = (0..num_bands).any(|band| pattern >> (4 * band) & 15 == 0);
-                found[num_bands] += f64::from(u8::from(clean));
+                *found += f64::from(u8::from(clean));
             }
         }
         for (num_bands, found) in found.into_iter().enumerate() {
@@ -236,9 +236,9 @@ fn levels_look_at_what_dictionaries_do() {
             &BitBands::new(bits, rows, num_bands, 11),
         );
         for isa in Isa::available() {
-            for ranges in [vec![0..num], vec![0..10, 10..400, 400..num]] {
+            for cuts in [&[0, num][..], &[0, 10, 400, num]] {
                 let mut listed = Vec::new();
-                for range in ranges {
+                for range in cuts.windows(2).map(|cut| cut[0]..cut[1]) {
                     let (pairs, num_capped) = buckets
                         .pairs(range.clone(), usize::MAX, isa, 2, &STOP)
                         .unwrap()
