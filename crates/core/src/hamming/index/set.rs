@@ -25,7 +25,7 @@ const MERGE_BYTES: usize = 1 << 30;
 /// Fingerprints by row, found by distance, inserted and removed at any time by any thread.
 #[derive(Debug)]
 pub struct HammingSet {
-    plan: SearchPlan,
+    pub(super) plan: SearchPlan,
     state: RwLock<State>,
     /// Held by whoever changes the set.
     change: Mutex<()>,
