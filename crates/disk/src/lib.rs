@@ -12,6 +12,7 @@ pub mod hamming_file;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
+pub mod parquet;
 pub mod position;
 
 pub use column::TextColumn;

@@ -40,7 +40,7 @@ fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
 
 /// The costs that are built in: random reads as (bytes, latency, overlapped), and the other steps by name.
 #[pyfunction]
-pub fn default_costs(py: Python<'_>) -> PyResult<(Vec<(f64, f64, f64)>, Bound<'_, PyDict>)> {
+pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
     let costs = Costs::default();
     let steps = PyDict::new(py);
     for (name, value) in costs.steps() {
@@ -232,13 +232,13 @@ impl Exercise {
     }
 
     /// Random reads, each waiting for the one before.
-    fn wait(&self, py: Python<'_>, num_reads: usize) -> Result<u64, Failure> {
-        run_short(py, |_| Ok(self.exercise.wait(num_reads)))
+    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
     }
 
     /// Random reads asked for some dozens ahead.
-    fn ask(&self, py: Python<'_>, num_reads: usize) -> Result<u64, Failure> {
-        run_short(py, |_| Ok(self.exercise.ask(num_reads)))
+    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
     }
 
     /// One query compared with every word.

@@ -14,6 +14,7 @@ mod hamming_index;
 mod hamming_plan;
 mod jsonl;
 mod packed;
+mod parquet;
 mod sketch;
 mod texts;
 mod verify;
@@ -52,6 +53,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::packed::{PackedFile, pack_lines};
+    #[pymodule_export]
+    use super::parquet::ParquetJoin;
     #[pymodule_export]
     use super::sketch::{
         SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,

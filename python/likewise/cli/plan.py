@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import count, parse_size, plan_options, take_recipe
+from likewise.cli.options import count, parse_size, plan_options, recipe_line, take_recipe
 from likewise.cli.terminal import has_colour
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ literature.
 
 \b
 Examples:
+  likewise plan
   likewise plan --threshold 0.8
   likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
   likewise plan --method simhash --bits 128 --threshold 0.9
@@ -34,7 +35,7 @@ Examples:
 
 @click.command("plan", help=_HELP)
 @plan_options
-@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints (--bits, --within).")
+@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints, of --bits 64 and --within 3.")
 @click.option(
     "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
 )
@@ -91,17 +92,9 @@ def _draw(found: "Plan") -> None:
 
     recipe = found.recipe
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
-    if recipe.method == "minhash":
-        console.print(
-            f"MinHash: {recipe.num_slots} slots of {recipe.slot_bits} bits in {recipe.bands} bands of {recipe.rows}; "
-            f"{found.bytes_a_document} bytes a document"
-        )
-        axis = "Jaccard"
-    else:
-        console.print(
-            f"SimHash: {recipe.bits} bits, all pairs within {recipe.within}; {found.bytes_a_document} bytes a document"
-        )
-        axis = "cosine"
+    axis = "Jaccard" if recipe.method == "minhash" else "cosine"
+    console.print(recipe_line(recipe.to_dict()))
+    console.print(f"{found.bytes_a_document} bytes a document")
     if recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")
     elif found.recall is None:

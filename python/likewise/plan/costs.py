@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 
 _FORMAT = "likewise costs 1"
 # Working sets: the caches, and memory far beyond them. Sizes of the built-in costs, so that the two can be compared.
-_SIZES = (32 << 10, 256 << 10, 2 << 20, 32 << 20, 256 << 20)
+_SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
 _REPEATS = 3
 
 
@@ -25,8 +26,12 @@ class Costs:
     memory : tuple of (float, float, float)
         Random reads by size of the working set: bytes, nanoseconds of a read that the next one waits for, nanoseconds
         of one among many that were asked for ahead. Sizes ascend.
-    query_ns, bucket_ns, compare_ns : float
-        A query; a value near the query's; one word of a fingerprint compared in a bucket.
+    query_ns : float
+        What a query alone costs more than one of many.
+    table_ns, wide_ns : float
+        Asking one table, and what that costs more for fingerprints of several words.
+    bucket_ns, compare_ns : float
+        Finding the bucket of a value near the query's; one word of a fingerprint compared in it, beside reading it.
     scan_ns, stream_ns : float
         One word of a fingerprint compared with one of many queries, and with a single one.
     sort_ns : float
@@ -35,6 +40,8 @@ class Costs:
 
     memory: tuple[tuple[float, float, float], ...]
     query_ns: float
+    table_ns: float
+    wide_ns: float
     bucket_ns: float
     compare_ns: float
     scan_ns: float
@@ -62,14 +69,15 @@ class Costs:
             exercise = _native.Exercise(size)
             num_words = exercise.num_bytes // 8
             # Warm: pages, caches, clock.
-            exercise.ask(num_words // 8)
-            waited = _least_ns(exercise.wait, 20_000) / 20_000
-            asked = _least_ns(exercise.ask, 100_000) / 100_000
+            exercise.ask(num_words // 8, _REPEATS)
+            waited = _least_ns(partial(exercise.wait, 20_000)) / 20_000
+            asked = _least_ns(partial(exercise.ask, 100_000)) / 100_000
             memory.append((float(exercise.num_bytes), waited, asked))
             if size == _SIZES[0]:
-                scan_ns = _least_ns(lambda exercise=exercise: exercise.scan(4096, 3)) / 4096 / num_words
+                # The seed serves for the radius, which changes no time.
+                scan_ns = _least_ns(partial(exercise.scan, 4096)) / 4096 / num_words
             if size == _SIZES[-1]:
-                stream_ns = _least_ns(lambda exercise=exercise: exercise.stream(3)) / num_words
+                stream_ns = _least_ns(exercise.stream) / num_words
         # The built-in growth beyond the measured sizes, in proportion.
         known = {num_bytes: (latency_ns, overlapped_ns) for num_bytes, latency_ns, overlapped_ns in default.memory}
         _, waited, asked = memory[-1]
@@ -81,6 +89,8 @@ class Costs:
         return cls(
             memory=tuple(memory),
             query_ns=default.query_ns * speed,
+            table_ns=default.table_ns * speed,
+            wide_ns=default.wide_ns * speed,
             bucket_ns=default.bucket_ns * speed,
             compare_ns=default.compare_ns * speed,
             scan_ns=scan_ns,
@@ -150,11 +160,11 @@ class Costs:
         return list(self.memory), steps
 
 
-def _least_ns(work: Callable[..., object], *arguments: int) -> float:
-    """Return the nanoseconds of the fastest of some runs: what disturbs a run only adds."""
+def _least_ns(work: Callable[[int], object]) -> float:
+    """Return the nanoseconds of the fastest of some runs, each with its own seed: what disturbs a run only adds."""
     least = float("inf")
-    for _ in range(_REPEATS):
+    for seed in range(_REPEATS):
         start = time.perf_counter_ns()
-        work(*arguments)
+        work(seed)
         least = min(least, time.perf_counter_ns() - start)
     return float(least)

@@ -20,11 +20,15 @@ pub struct MemoryCost {
 pub struct Costs {
     /// Random reads by size of the working set, ascending.
     pub memory: Vec<MemoryCost>,
-    /// Fixed cost of a query.
+    /// What a query alone costs more than one of many.
     pub query_ns: f64,
-    /// Naming one neighbouring value of a key and setting up its bucket.
+    /// Asking one table: the permuted code of the query.
+    pub table_ns: f64,
+    /// What that costs more for codes of several words.
+    pub wide_ns: f64,
+    /// Finding the bucket of one value near the query's, and going through it.
     pub bucket_ns: f64,
-    /// Unpacking and comparing one word of one code in a bucket.
+    /// Comparing one word of one code in a bucket, beside reading it.
     pub compare_ns: f64,
     /// Comparing one word of one code with one of many queries in a blocked scan.
     pub scan_ns: f64,
@@ -35,16 +39,17 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// A server core of 2023 with AVX-512 and 2 MiB of own cache.
+    /// A virtual server core with AVX-512, 1 MiB of own and 32 MiB of shared cache.
     fn default() -> Self {
         let memory = [
-            (15, 1.2, 0.6),
-            (18, 5.0, 1.0),
-            (21, 10.0, 1.8),
-            (25, 45.0, 5.0),
-            (28, 100.0, 12.0),
-            (32, 140.0, 20.0),
-            (36, 180.0, 30.0),
+            (15, 3.0, 1.5),
+            (18, 6.0, 1.6),
+            (21, 13.0, 1.6),
+            (23, 30.0, 1.8),
+            (25, 118.0, 6.5),
+            (28, 177.0, 10.0),
+            (32, 220.0, 13.0),
+            (36, 260.0, 16.0),
         ];
         Costs {
             memory: memory
@@ -55,21 +60,25 @@ impl Default for Costs {
                     overlapped_ns,
                 })
                 .collect(),
-            query_ns: 30.0,
-            bucket_ns: 4.0,
-            compare_ns: 0.7,
-            scan_ns: 0.1,
-            stream_ns: 0.6,
-            sort_ns: 3.0,
+            query_ns: 300.0,
+            table_ns: 30.0,
+            wide_ns: 200.0,
+            bucket_ns: 14.0,
+            compare_ns: 0.1,
+            scan_ns: 0.07,
+            stream_ns: 0.32,
+            sort_ns: 12.0,
         }
     }
 }
 
 impl Costs {
     /// The steps other than reads, by name.
-    pub fn steps(&self) -> [(&'static str, f64); 6] {
+    pub fn steps(&self) -> [(&'static str, f64); 8] {
         [
             ("query_ns", self.query_ns),
+            ("table_ns", self.table_ns),
+            ("wide_ns", self.wide_ns),
             ("bucket_ns", self.bucket_ns),
             ("compare_ns", self.compare_ns),
             ("scan_ns", self.scan_ns),
@@ -82,6 +91,8 @@ impl Costs {
     pub fn step_mut(&mut self, name: &str) -> Option<&mut f64> {
         match name {
             "query_ns" => Some(&mut self.query_ns),
+            "table_ns" => Some(&mut self.table_ns),
+            "wide_ns" => Some(&mut self.wide_ns),
             "bucket_ns" => Some(&mut self.bucket_ns),
             "compare_ns" => Some(&mut self.compare_ns),
             "scan_ns" => Some(&mut self.scan_ns),

@@ -1,6 +1,6 @@
 //! Work of a known amount, for a caller with a clock to learn what a step costs.
 
-use crate::hash::mix64;
+use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
 use crate::prefetch::prefetch_read;
 
@@ -26,7 +26,7 @@ impl Exercise {
     pub fn new(num_bytes: usize) -> Self {
         let len = 1_usize << (num_bytes / 8).max(LANES).ilog2();
         Exercise {
-            words: (0..(len + LANES) as u64).map(mix64).collect(),
+            words: (0..(len + LANES) as u64).map(|i| mix64(i + 1)).collect(),
             len,
         }
     }
@@ -37,23 +37,27 @@ impl Exercise {
     }
 
     /// Reads at random places, each named by the one before; gives a number made of all.
-    pub fn wait(&self, num_reads: usize) -> u64 {
-        let mut state = num_reads as u64;
+    ///
+    /// Another seed leads to other places: what was just read is cached.
+    pub fn wait(&self, num_reads: usize, seed: u64) -> u64 {
+        let mut state = mix64(seed ^ GOLDEN);
         for _ in 0..num_reads {
             // One multiplication between the reads, a few cycles.
-            let place = (state.wrapping_mul(crate::hash::GOLDEN) >> 32) as usize & (self.len - 1);
+            let place = (state.wrapping_mul(GOLDEN) >> 32) as usize & (self.len - 1);
             state = state.rotate_left(5) ^ self.words[place];
         }
         state
     }
 
-    /// Reads at random places that are asked for some dozens ahead.
-    pub fn ask(&self, num_reads: usize) -> u64 {
+    /// Reads at random places, others for another seed, that are asked for some dozens ahead.
+    pub fn ask(&self, num_reads: usize, seed: u64) -> u64 {
+        let first = mix64(seed);
         let mut sum = 0_u64;
         let mut places = [0_usize; NUM_PENDING];
         for group in 0..num_reads.div_ceil(NUM_PENDING) {
             for (i, place) in places.iter_mut().enumerate() {
-                *place = mix64((group * NUM_PENDING + i) as u64) as usize & (self.len - 1);
+                let number = first.wrapping_add((group * NUM_PENDING + i) as u64);
+                *place = mix64(number) as usize & (self.len - 1);
                 prefetch_read(&self.words, *place);
             }
             for &place in &places {
@@ -135,7 +139,7 @@ mod tests {
         let exercise = Exercise::new(100_000);
         assert_eq!(exercise.num_bytes(), 65_536);
         let query = 0x5555_5555_5555_5555;
-        let expected = (0..8192_u64)
+        let expected = (1..=8192_u64)
             .filter(|&i| (mix64(i) ^ query).count_ones() <= 25)
             .count() as u64;
         assert!(expected > 100);
@@ -145,7 +149,7 @@ mod tests {
             assert_eq!(exercise.scan(8, 64, isa), 2 * 8192 / 8);
             assert_eq!(exercise.scan(5, 0, isa), 0);
         }
-        assert_ne!(exercise.wait(10), exercise.wait(11));
-        assert_ne!(exercise.ask(64), exercise.ask(128));
+        assert_ne!(exercise.wait(10, 0), exercise.wait(10, 1));
+        assert_ne!(exercise.ask(64, 0), exercise.ask(64, 1));
     }
 }

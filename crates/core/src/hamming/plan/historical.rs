@@ -30,7 +30,10 @@ pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) ->
             found.push(chosen_blocks(division, bits, num_blocks, chosen, 0));
         }
     }
-    if is_nestable(bits, within) && f64::from(within + 1).powi(2) <= MAX_LISTED && within > 0 {
+    if is_nestable(bits, within)
+        && f64::from((within + 1) * (within + 1)) <= MAX_LISTED
+        && within > 0
+    {
         found.push(nested_blocks(division, bits, within));
     }
     found

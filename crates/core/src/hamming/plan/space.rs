@@ -16,6 +16,8 @@ const MAX_TABLES: u32 = 32;
 const MAX_BLOCKS: u32 = 16;
 /// How far the radii of blocks may lie from their mean, where the blocks are few, and where they are many.
 const SPREAD: [u32; 2] = [3, 1];
+/// Gain for which a bit is moved from one block to another, as a share of the whole.
+const WORTH_A_BIT: f64 = 0.005;
 /// Blocks up to which they are few.
 const FEW_BLOCKS: u32 = 4;
 
@@ -126,7 +128,10 @@ impl<'a> WidthSearch<'a> {
         let tables = radii.len();
         let mut widths = even_widths(self.collection.bits, radii.len() as u32);
         loop {
-            let mut best = (-1e-9, None);
+            let total: f64 = (0..tables)
+                .map(|i| self.cost(widths[i], radii[i], tables))
+                .sum();
+            let mut best = (-WORTH_A_BIT * total, None);
             for from in 0..radii.len() {
                 for to in 0..radii.len() {
                     if from == to || widths[from] <= 1 {
@@ -136,7 +141,7 @@ impl<'a> WidthSearch<'a> {
                         - self.cost(widths[from], radii[from], tables)
                         + self.cost(widths[to] + 1, radii[to], tables)
                         - self.cost(widths[to], radii[to], tables);
-                    if gain < best.0 * 1.000_001 {
+                    if gain < best.0 {
                         best = (gain, Some((from, to)));
                     }
                 }

@@ -4,7 +4,7 @@ use super::blocks::Division;
 use super::costs::Costs;
 use super::families::{Design, Family};
 use super::historical::historical_designs;
-use super::layout::{Collection, KeyCost, ball, key_cost, power_of_two};
+use super::layout::{Collection, EXPOSED, KeyCost, ball, key_cost, power_of_two};
 use super::space::designs;
 use super::{Key, SearchPlan};
 use crate::error::Error;
@@ -221,8 +221,9 @@ fn price(request: &SurveyRequest, design: Design) -> PricedPlan {
             cost.num_candidates = num_stored / power_of_two(collection.bits);
             cost.num_compared = 1.0 + cost.num_candidates;
             let (latency_ns, overlapped_ns) = costs.read_ns(cost.num_bytes);
-            cost.batch_ns = overlapped_ns + costs.compare_ns;
-            cost.single_ns = latency_ns + costs.compare_ns;
+            let asked_ns = costs.table_ns + costs.bucket_ns;
+            cost.batch_ns = asked_ns + EXPOSED * latency_ns;
+            cost.single_ns = costs.query_ns + asked_ns + latency_ns;
             cost.build_ns = num_stored * (overlapped_ns + costs.bucket_ns);
         }
         _ => {
@@ -244,7 +245,6 @@ fn price(request: &SurveyRequest, design: Design) -> PricedPlan {
             }
             cost.num_bytes += collection.id_bytes();
             cost.single_ns += costs.query_ns;
-            cost.batch_ns += costs.query_ns;
         }
     }
     PricedPlan {

@@ -162,3 +162,82 @@ fn what_makes_no_sense_is_refused() {
         assert!(survey(&request(n, 64, within)).is_ok(), "{n} {within}");
     }
 }
+
+/// Fingerprints, bits, (width, radius) of each key, and microseconds of a query of many, measured on the machine of the built-in costs.
+type Measured = (f64, u32, &'static [(u32, u32)], f64);
+
+#[test]
+fn predictions_lie_within_a_factor_of_two_of_measured_times() {
+    let measured: [Measured; 17] = [
+        (1e5, 64, &[(16, 0); 4], 0.139),
+        (1e5, 64, &[(22, 1), (21, 0), (21, 0)], 0.469),
+        (1e5, 64, &[(64, 3)], 14.3),
+        (1e6, 64, &[(16, 0); 4], 0.378),
+        (1e6, 64, &[(32, 1); 2], 1.36),
+        (1e6, 64, &[(26, 0); 10], 0.93),
+        (1e6, 64, &[(22, 2), (21, 1), (21, 1)], 5.76),
+        (1e7, 64, &[(16, 0); 4], 1.24),
+        (1e7, 64, &[(22, 1), (21, 0), (21, 0)], 1.53),
+        (1e7, 64, &[(32, 1); 2], 2.33),
+        (1e7, 64, &[(17, 1), (17, 1), (17, 1), (13, 0)], 10.2),
+        (1e7, 64, &[(22, 3), (21, 3), (21, 2)], 204.0),
+        (1e7, 128, &[(32, 0); 4], 1.14),
+        (1e7, 128, &[(32, 2), (32, 2), (32, 2), (32, 1)], 37.0),
+        (
+            1e6,
+            256,
+            &[
+                (32, 1),
+                (32, 1),
+                (32, 1),
+                (32, 0),
+                (32, 0),
+                (32, 0),
+                (32, 0),
+                (32, 0),
+            ],
+            3.86,
+        ),
+        (1e8, 64, &[(22, 1), (21, 0), (21, 0)], 3.04),
+        (1e8, 64, &[(32, 1); 2], 3.01),
+    ];
+    for (n, bits, keys, microseconds) in measured {
+        let collection = Collection::with_rows(n as u64, bits);
+        let costs = Costs::default();
+        let batch_ns: f64 = keys
+            .iter()
+            .map(|&(width, radius)| {
+                let mismatch = vec![0.5; width as usize];
+                key_cost(&collection, &mismatch, radius, keys.len(), &costs).batch_ns
+            })
+            .sum();
+        let ratio = batch_ns / 1e3 / microseconds;
+        assert!((0.5..2.0).contains(&ratio), "{n} {bits} {keys:?}: {ratio}");
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_tables() {
+    // Bytes a fingerprint of tables that were built, without ids.
+    for (n, bits, keys, measured) in [
+        (1e5, 64, vec![16; 4], 34.489),
+        (1e6, 64, vec![22, 21, 21], 17.698),
+        (1e7, 64, vec![32, 32], 10.839),
+        (1e7, 128, vec![32; 4], 53.678),
+        (1e8, 64, vec![32, 32], 10.342),
+    ] {
+        let collection = Collection::with_rows(n as u64, bits);
+        let found: f64 = keys
+            .iter()
+            .map(|&width| {
+                let mismatch = vec![0.5; width];
+                key_cost(&collection, &mismatch, 0, keys.len(), &Costs::default()).num_bytes
+            })
+            .sum();
+        assert!(
+            (found / n / measured - 1.0).abs() < 0.002,
+            "{n} {bits}: {}",
+            found / n
+        );
+    }
+}
