@@ -133,8 +133,8 @@ impl Job<'_> {
             || (),
             |(), range| {
                 let mut counts = vec![0_u32; 1 << self.cell_bits];
-                let (job, counts_of, range) = (self, &mut counts, range);
-                run_kernel!(means.isa, self.num_words(), count, (job: &Job<'_>, range: Range<usize>, counts_of: &mut Vec<u32>));
+                let (job, counts_of, range) = (self, counts.as_mut_slice(), range);
+                run_kernel!(means.isa, self.num_words(), count, (job: &Job<'_>, range: Range<usize>, counts_of: &mut [u32]));
                 counts
             },
         )?;
@@ -183,8 +183,8 @@ impl Job<'_> {
         let num_words = self.num_words();
         let width = num_words + usize::from(self.with_rows);
         let mut flat = vec![0_u64; (slice.num_codes + 1) * width];
-        let (job, found) = (self, &mut flat);
-        run_kernel!(isa, num_words, collect, (job: &Job<'_>, slice: &Slice, found: &mut Vec<u64>));
+        let (job, found) = (self, flat.as_mut_slice());
+        run_kernel!(isa, num_words, collect, (job: &Job<'_>, slice: &Slice, found: &mut [u64]));
         flat.truncate(slice.num_codes * width);
         match width {
             1 => self.sort_and_pack::<1>(slice, flat),
@@ -256,7 +256,7 @@ impl Job<'_> {
 unsafe fn count<K: TableKernel, const W: usize>(
     job: &Job<'_>,
     range: Range<usize>,
-    counts: &mut Vec<u32>,
+    counts: &mut [u32],
 ) {
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
     for code in &codes[range] {
@@ -271,11 +271,7 @@ unsafe fn count<K: TableKernel, const W: usize>(
 /// # Safety
 /// As [`count`].
 #[inline(always)]
-unsafe fn collect<K: TableKernel, const W: usize>(
-    job: &Job<'_>,
-    slice: &Slice,
-    found: &mut Vec<u64>,
-) {
+unsafe fn collect<K: TableKernel, const W: usize>(job: &Job<'_>, slice: &Slice, found: &mut [u64]) {
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
     let width = W + usize::from(job.with_rows);
     let (from, num_cells) = (slice.cells.start as u64, slice.cells.len() as u64);

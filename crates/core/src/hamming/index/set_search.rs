@@ -55,14 +55,14 @@ impl HammingSet {
     }
 
     fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
-        let (bits, most) = (self.plan.bits(), self.plan.within());
+        let (bits, most) = (self.plan().bits(), self.plan().within());
         if queries.bits != bits {
             return Err(Error::invalid(
                 "fingerprints",
                 format!("have {} bits; those searched have {bits}", queries.bits),
             ));
         }
-        let most = if self.plan.keys().is_empty() {
+        let most = if self.plan().keys().is_empty() {
             bits
         } else {
             most
