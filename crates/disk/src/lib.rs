@@ -7,6 +7,7 @@ pub mod column;
 pub mod copy;
 pub mod csv;
 pub mod error;
+pub mod hamming_join;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
