@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         LikewiseError,
         RecipeMismatch,
     )
-    from likewise.hamming import hamming_distance, hamming_pairs
+    from likewise.hamming import hamming_distance, hamming_join, hamming_pairs
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
 
@@ -44,6 +44,7 @@ _HOMES = {
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
     "hamming_distance": "likewise.hamming",
+    "hamming_join": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
     "pairs": "likewise.dedup",
     "sketch": "likewise.sketch",
@@ -63,6 +64,7 @@ __all__ = [
     "dedup",
     "dedup_files",
     "hamming_distance",
+    "hamming_join",
     "hamming_pairs",
     "pairs",
     "sketch",

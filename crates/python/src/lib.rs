@@ -40,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]
-    use super::hamming_join::{join_fingerprints, stream_joined_fingerprints};
+    use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
