@@ -9,8 +9,9 @@ documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ __all__ = [
     "default_costs",
     "distances",
     "features",
+    "join_fingerprints",
     "jsonl_pieces",
     "min_equal_slots",
     "minhash_features",
@@ -63,6 +65,8 @@ __all__ = [
     "simhash_features",
     "sketch_minhash",
     "sketch_simhash",
+    "stream_joined_files",
+    "stream_joined_fingerprints",
     "survey_plans",
     "textbook_plans",
     "tokens",
@@ -75,7 +79,7 @@ __version__: str
 
 @final
 class Array:
-    """A read-only, one-dimensional array (uint8, uint32, uint64, int64 or float64). ``numpy.asarray`` gives a view."""
+    """A read-only 1-D array (uint8, uint16, uint32, uint64, int64 or float64). ``numpy.asarray`` gives a view."""
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -541,6 +545,48 @@ class StreamTables:
         isa: str | None = None,
     ) -> tuple[Array, Array, Array, int]:
         """Return what :meth:`search` does for rows ``low:high`` of a flat file whose row 0 begins at byte `offset`."""
+
+def join_fingerprints(
+    left: tuple[Buffer, Buffer | None],
+    right: tuple[Buffer, Buffer | None] | None,
+    bits: int,
+    *,
+    within: int,
+    max_pairs: int,
+    threads: int = 1,
+    isa: str | None = None,
+) -> tuple[Array, Array]:
+    """Return rows (int64: left, right, left, ...) and distances (uint16) of all pairs within the radius, sorted.
+
+    A side is its fingerprints (uint64) and a byte for each that is not 0 where the text was empty. More than
+    `max_pairs` are an InvalidParameter named ``memory``.
+    """
+
+def stream_joined_fingerprints(
+    left: tuple[Buffer, Buffer | None],
+    right: tuple[Buffer, Buffer | None] | None,
+    bits: int,
+    *,
+    within: int,
+    consumer: Callable[[Array, Array, Array], object],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
+
+def stream_joined_files(
+    left: tuple[Path, int, int, Buffer],
+    right: tuple[Path, int, int, Buffer] | None,
+    bits: int,
+    *,
+    within: int,
+    memory_bytes: int,
+    folder: Path,
+    consumer: Callable[[Array, Array, Array], object],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """As `stream_joined_fingerprints` for flat files: path, first byte, fingerprints, rows of empty texts (uint32)."""
 
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.fingerprints import Fingerprints, take_fingerprints
+from likewise.fingerprints import FingerprintRows, take_rows
 from likewise.hamming_file import read_hamming_file, write_hamming_file
 from likewise.hamming_matches import Matches, keys_of, mask_number, with_empty
 from likewise.recipe import Recipe
@@ -74,7 +74,7 @@ class HammingIndex:
         plan: Any = None,  # noqa: ANN401 - a planned search or keys
         threads: int | None = None,
     ) -> None:
-        taken = take_fingerprints(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
+        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
         self._threads = num_threads(threads)
         self._recipe = taken.recipe
         self._bits = taken.bits
@@ -371,13 +371,13 @@ class HammingIndex:
                 return np.array([number], np.uint64)
             num_words = -(-self._bits // 64)
             return np.frombuffer(number.to_bytes(8 * num_words, "little"), np.uint64)
-        taken = take_fingerprints(np.atleast_2d(np.asarray(fingerprint)), self._bits)
+        taken = take_rows(np.atleast_2d(np.asarray(fingerprint)), self._bits)
         if taken.num_rows != 1:
             raise InvalidParameter("fingerprint", f"expected one, found {taken.num_rows}")
         return taken.words
 
-    def _taken(self, fingerprints: Any) -> Fingerprints:  # noqa: ANN401 - Sketches, Arrow data or array-like
-        taken = take_fingerprints(fingerprints, self._bits)
+    def _taken(self, fingerprints: Any) -> FingerprintRows:  # noqa: ANN401 - Sketches, Arrow data or array-like
+        taken = take_rows(fingerprints, self._bits)
         if self._recipe is not None and taken.recipe is not None:
             differing = self._recipe.sketch_differences(taken.recipe)
             if differing:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidParameter
-from likewise.fingerprints import Fingerprints
+from likewise.fingerprints import FingerprintRows
 
 
 class Matches(NamedTuple):
@@ -29,7 +29,7 @@ class Matches(NamedTuple):
     distances: NDArray[np.uint16]
 
 
-def with_empty(found: Matches, taken: Fingerprints, empty_rows: NDArray[Any]) -> Matches:
+def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any]) -> Matches:
     """Return the matches of all queries: those of empty texts, `empty_rows`, put between the others that were found."""
     counts = np.zeros(taken.num_rows, np.int64)
     counts[taken.empty_rows] = len(empty_rows)

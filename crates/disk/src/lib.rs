@@ -10,6 +10,7 @@ pub mod csv;
 pub mod error;
 pub mod fingerprints;
 pub mod hamming_file;
+pub mod hamming_join;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;

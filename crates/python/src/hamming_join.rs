@@ -1,15 +1,20 @@
 //! All pairs of fingerprints near each other, of one set or of two.
 
+use std::fs::File;
+use std::path::PathBuf;
+
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::join::{
     JoinOptions, JoinSide, PairBatch, join_self, join_two, sort_pairs,
 };
+use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
 use crate::door::{check_same_length, parse_isa, run};
 use crate::errors::Failure;
 use crate::hamming::take_fingerprints;
+use crate::sketch::check_bits;
 
 /// One side of a join as Python gave it: fingerprints, and a byte for each that says whether its text was empty.
 struct Side {
@@ -155,10 +160,77 @@ pub fn stream_joined_fingerprints(
 }
 
 /// Calls `consumer` with the arrays of a batch.
-pub fn give_batch(consumer: &Py<PyAny>, batch: PairBatch) -> PyResult<()> {
+fn give_batch(consumer: &Py<PyAny>, batch: PairBatch) -> PyResult<()> {
     Python::attach(|py| {
         let arrays: (Array, Array, Array) =
             (batch.left.into(), batch.right.into(), batch.distance.into());
         consumer.call1(py, arrays).map(|_| ())
+    })
+}
+
+/// A flat file of fingerprints: path, first byte, how many, and the rows of empty texts.
+type GivenFile<'py> = (PathBuf, u64, usize, Bound<'py, PyAny>);
+
+fn open_flat(
+    (path, offset, len, empty_rows): &GivenFile<'_>,
+    num_words: usize,
+) -> Result<FlatFingerprints, Failure> {
+    let empty_rows = Input::<u32>::take("empty_rows", empty_rows)?;
+    let file = File::open(path).map_err(|error| Failure::system(error, path))?;
+    FlatFingerprints::new(file, *offset, *len, num_words, empty_rows.values().to_vec())
+        .map_err(|error| Failure::disk(error, path))
+}
+
+/// As [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; `folder` takes files that are deleted again.
+#[pyfunction]
+#[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call of Python's, by keyword"
+)]
+pub fn stream_joined_files(
+    py: Python<'_>,
+    left: GivenFile<'_>,
+    right: Option<GivenFile<'_>>,
+    bits: u32,
+    within: u32,
+    memory_bytes: usize,
+    folder: PathBuf,
+    consumer: Py<PyAny>,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<(), Failure> {
+    let isa = parse_isa(isa)?;
+    let num_words = check_bits(bits)?;
+    let path = left.0.clone();
+    let left = open_flat(&left, num_words)?;
+    let right = right.map(|file| open_flat(&file, num_words)).transpose()?;
+    run(py, usize::MAX, |cancel| {
+        let options = JoinOptions {
+            within,
+            isa,
+            threads,
+            cancel,
+        };
+        let mut error = None;
+        let mut give = |batch| match give_batch(&consumer, batch) {
+            Ok(()) => true,
+            Err(raised) => {
+                error = Some(raised);
+                false
+            }
+        };
+        let join = LargeJoin {
+            left: &left,
+            right: right.as_ref(),
+            bits,
+            memory_bytes,
+            folder: &folder,
+        };
+        let result = join.run(&options, &mut give);
+        match error {
+            Some(error) => Err(Failure::Python(error)),
+            None => result.map_err(|error| Failure::disk(error, &path)),
+        }
     })
 }

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
-    use super::hamming_join::{join_fingerprints, stream_joined_fingerprints};
+    use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
     #[pymodule_export]
     use super::hamming_plan::{
         Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
