@@ -1,4 +1,4 @@
-"""Joins of fingerprints list what NumPy finds by comparing every pair, whatever they are given and wherever they write."""
+"""Joins of fingerprints list what NumPy finds by comparing all pairs, whatever they are given and wherever they write."""
 
 import json
 
