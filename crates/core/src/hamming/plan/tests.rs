@@ -98,6 +98,34 @@ fn random_sets_are_judged_as_enumeration_judges_them() {
 }
 
 #[test]
+fn many_small_overlapping_keys_are_judged_as_enumeration_judges_them() {
+    // Hitting all of a dozen triples or quadruples takes several errors: a search that goes back many times.
+    let mut random = Random::new(5);
+    let (mut complete, mut incomplete) = (0, 0);
+    for _ in 0..600 {
+        let bits = 12;
+        let keys: Vec<Key> = (0..8 + random.below(10))
+            .map(|_| {
+                let width = 3 + random.below(3) as u32;
+                let mask = random_errors(&mut random, bits, width);
+                let radius = u32::from(random.below(4) == 0);
+                Key { mask, radius }
+            })
+            .collect();
+        let within = 3 + random.below(3) as u32;
+        let found = escape(within, &keys).unwrap().is_some();
+        assert_eq!(
+            found,
+            escapes_by_enumeration(bits, within, &keys),
+            "{within} {keys:?}"
+        );
+        complete += u32::from(!found);
+        incomplete += u32::from(found);
+    }
+    assert!(complete > 50 && incomplete > 50, "{complete} {incomplete}");
+}
+
+#[test]
 fn disjoint_keys_follow_the_pigeonhole_sum() {
     for within in 0..=12 {
         for radii in [
