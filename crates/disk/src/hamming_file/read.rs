@@ -159,7 +159,7 @@ impl Reader<'_> {
     fn words(&self, section: Section) -> Result<Words, Error> {
         let words = usize::try_from(section.offset)
             .ok()
-            .filter(|_| section.num_bytes % 8 == 0)
+            .filter(|_| section.num_bytes.is_multiple_of(8))
             .and_then(|at| Words::shared(self.bytes, at, (section.num_bytes / 8) as usize));
         words.ok_or_else(|| damaged("a section reaches beyond the end"))
     }
