@@ -171,21 +171,43 @@ def pairs(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fig
             seconds.append(time.perf_counter() - start)
             if enough(searcher, seconds):
                 break
-        rng = np.random.default_rng(5)
-        planted = codes.planted(min(row.n, 10**6), within)
-        # Half of the sample are planted originals, since a row drawn at random has mostly no pair at all.
-        num = num_checked(row)
-        drawn = np.concatenate([rng.integers(0, row.n, num // 2), planted[: num - num // 2, 0]])
-        sample = np.unique(drawn)
-        true = truth(codes, stored, stored[sample], within, "pairs")
-        made[within] = {
-            "seconds": statistics.median(seconds),
-            "all_seconds": seconds,
-            "num_pairs": len(found),
-            **hamming_truth.score_pairs(true, sample, np.asarray(found)).to_dict(),
-            "num_planted": len(planted),
-            "recall_at_radius": float(_found_share(planted, found)),
-        }
+        made[within] = {"seconds": statistics.median(seconds), "all_seconds": seconds, "num_pairs": len(found)}
+        made[within] |= _judged_pairs(row, codes, stored, np.asarray(found), within)
+        say(row, searcher, within, made[within])
+    return made
+
+
+def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray, within: int) -> Figures:
+    rng = np.random.default_rng(5)
+    planted = codes.planted(min(row.n, 10**6), within)
+    # Half of the sample are planted originals, since a row drawn at random has mostly no pair at all.
+    num = num_checked(row)
+    sample = np.unique(np.concatenate([rng.integers(0, row.n, num // 2), planted[: num - num // 2, 0]]))
+    true = truth(codes, stored, np.ascontiguousarray(stored[sample]), within, "pairs")
+    return {
+        **hamming_truth.score_pairs(true, sample, found).to_dict(),
+        "num_planted": len(planted),
+        "recall_at_radius": float(_found_share(planted, found)),
+    }
+
+
+def written(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
+    """Seconds for all pairs of a flat file into a Parquet file, within a bound of memory, and its pairs judged."""
+    import pyarrow.parquet as pq
+
+    stored, out = codes.mapped(row.n), codes.work / f"{row.id}.parquet"
+    made: dict[int, Figures] = {}
+    for within in row.within:
+        seconds = []
+        for _ in range(row.repeats):
+            out.unlink(missing_ok=True)
+            searcher, start = make(), time.perf_counter()
+            num_pairs = searcher.write_pairs(stored, out, within, row.threads, row.memory_bytes)
+            seconds.append(time.perf_counter() - start)
+        table = pq.read_table(out)
+        found = np.stack([np.asarray(table.column(place)).astype(np.int64) for place in (0, 1)], axis=1)
+        made[within] = {"seconds": statistics.median(seconds), "all_seconds": seconds, "num_pairs": num_pairs}
+        made[within] |= _judged_pairs(row, codes, stored, found, within)
         say(row, searcher, within, made[within])
     return made
 

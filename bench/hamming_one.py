@@ -23,6 +23,7 @@ MEASURES = {
     "queries": hamming_measures.queries,
     "build": hamming_measures.build,
     "pairs": hamming_measures.pairs,
+    "written": hamming_measures.written,
     "stream": hamming_measures.stream,
     "mapped": hamming_mapped.mapped,
     "frontier": hamming_frontier.frontier,

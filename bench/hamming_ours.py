@@ -59,6 +59,11 @@ class Likewise(Searcher):
         options = {} if self.recall is None else {"recall": self.recall}
         return likewise.hamming_pairs(columns(codes), within=within, threads=threads, **options)[0]
 
+    def write_pairs(self, codes: np.ndarray, out: Path, within: int, threads: int, memory_bytes: int) -> int:
+        """All pairs of a mapped file into a Parquet file, within so much memory; their number."""
+        found = likewise.hamming_pairs(columns(codes), within=within, out=out, memory=memory_bytes, threads=threads)
+        return found.num_pairs
+
     def stream(self, queries: np.ndarray, path: Path, bits: int, within: int, threads: int) -> Found:
         """One pass over a flat file."""
         from likewise import hamming

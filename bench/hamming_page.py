@@ -208,7 +208,8 @@ def markdown(result: Row) -> str:
         "",
     ]
     parts = [
-        goals(result), query_tables(result), work_table(result, ("build", "pairs"), "Building, and all pairs"),
+        goals(result), query_tables(result),
+        work_table(result, ("build", "pairs", "written"), "Building, and all pairs"),
         work_table(result, ("queries", "stream", "mapped"), "Large sets"), predictions(result),
         hamming_plot.lines(result), exactness(), settings(result),
     ]  # fmt: skip

@@ -31,7 +31,7 @@ class Row:
     """One line of work; `measure` names the function of hamming_measures.py that does it."""
 
     id: str
-    measure: str  # queries, build, pairs, stream, mapped, frontier
+    measure: str  # queries, build, pairs, written, stream, mapped, frontier
     title: str
     data: str
     n: int
@@ -43,6 +43,7 @@ class Row:
     repeats: int = 5
     num_queries: int | None = None  # as many as fill a second where None
     bytes_a_fingerprint: float | None = None  # memory that our planner is given
+    memory_bytes: int | None = None  # bound of the whole call
     with_rows: bool = True  # else the index gives back fingerprints, and keeps no rows
     recall: float | None = None  # asked for; None is exact
     limit_s: float = 280
@@ -104,6 +105,13 @@ def rows() -> list[Row]:
                     tools=(OURS, *PAIR_RIVALS), goals={3: (Goal("seconds", "<=", seconds),)},
                 )
             )  # fmt: skip
+    made.append(
+        Row(
+            "written-1e8-uniform", "written", "all pairs of a flat file of 1e8 to Parquet, memory=2e9, 2 cores",
+            "uniform", 10**8, memory_bytes=2 * 10**9, repeats=1, limit_s=580,
+            goals={3: (Goal("peak_anonymous_bytes", "<=", 2e9),)},
+        )
+    )  # fmt: skip
     for data in KINDS:
         made += [
             Row(
