@@ -65,7 +65,7 @@ def main(out: Path) -> None:
     if num_files < ENOUGH_FILES:
         print(f"(Fewer than {ENOUGH_FILES:,}: this Python comes with little text; the run is the same, only smaller.)")
     run = out / "run"
-    likewise("dedup", str(documents), "-o", str(run), "--threshold", "0.8", "--overwrite")
+    likewise("dedup", str(documents), "-o", str(run), "--overwrite")
 
     removed = pq.read_table(run / "removed.parquet", columns=["doc_id", "kept_id", "similarity"]).to_pylist()
     # Exact copies have nothing to show: take the near-duplicates, from the most to the least alike.

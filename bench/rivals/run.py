@@ -26,13 +26,14 @@ from rivals import corpora, process, registry, table
 from rivals.protocol import APART, read_rows, version
 
 OURS = "likewise"
-# The default recipes, and SimHash over the features that the rivals use: single words, each occurrence.
+# Threes of tokens, and SimHash over the features that the rivals use: single words, each occurrence.
+SIMHASH = ["--method", "simhash", "--within", "3", "--bits", "64", "--tokens", "auto"]
 OUR_RECIPES = {
-    ("likewise", "minhash"): ["--method", "minhash", "--threshold", "0.8"],
-    ("likewise", "simhash"): ["--method", "simhash", "--within", "3"],
-    ("likewise, single words", "simhash"): [
-        "--method", "simhash", "--within", "3", "--shingle", "1", "--weights", "count",
+    ("likewise", "minhash"): [
+        "--method", "minhash", "--threshold", "0.8", "--tokens", "auto", "--shingle", "3", "--weights", "none",
     ],
+    ("likewise", "simhash"): [*SIMHASH, "--shingle", "3", "--weights", "log-count"],
+    ("likewise, single words", "simhash"): [*SIMHASH, "--shingle", "1", "--weights", "count"],
 }  # fmt: skip
 OUR_SKETCHES = {"MinHash-128 of 5-grams": "minhash", "SimHash-64 of words": "simhash"}
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -120,7 +120,7 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
 def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
     if recipe.method == "simhash":
         return sketch(texts, recipe, threads=1)
-    return sketch(texts, Recipe.from_options("simhash", **common), threads=1)
+    return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1)
 
 
 def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:

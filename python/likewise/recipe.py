@@ -9,12 +9,8 @@ from typing import Any, Self
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe_check import (
-    FIELDS_OF_METHOD,
-    check_fields,
-    default_keep,
-    default_measure,
-)
+from likewise.recipe_check import FIELDS_OF_METHOD, check_fields, default_keep, default_measure
+from likewise.recipe_defaults import default_bits, default_tokens, features_of
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 
 
@@ -106,11 +102,11 @@ class Recipe:
     @classmethod
     def minhash(
         cls,
-        threshold: float = 0.8,
+        threshold: float | None = None,
         *,
         tokens: str = "auto",
-        shingle: int = 3,
-        weights: str = "none",
+        shingle: int | None = None,
+        weights: str | None = None,
         seed: int = 0,
         num_slots: int = 128,
         slot_bits: int = 16,
@@ -124,7 +120,9 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
-        Parameters are those of :class:`Recipe`. Where `keep` is None it is ``longest`` for containment, else ``first``.
+        Parameters are those of :class:`Recipe`. Where nothing is said: words (or single characters) in threes, weights
+        none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
+        measure the threshold is 0.8. Where `keep` is None it is ``longest`` for containment, else ``first``.
 
         Returns
         -------
@@ -133,19 +131,20 @@ class Recipe:
 
         Examples
         --------
-        >>> Recipe.minhash(0.9, tokens="char", shingle=5).measure
-        'jaccard'
+        >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
+        (0.55, 0.8)
         """
+        features = features_of("minhash", tokens, shingle, weights)
         return cls(
             method="minhash",
             tokens=tokens,
-            shingle=shingle,
-            weights=weights,
+            shingle=features.shingle,
+            weights=features.weights,
             seed=seed,
             num_slots=num_slots,
             slot_bits=slot_bits,
             scheme=scheme,
-            threshold=threshold,
+            threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
             recall=recall,
             bands=bands,
@@ -160,10 +159,10 @@ class Recipe:
         *,
         within: int | None = None,
         threshold: float | None = None,
-        bits: int = 64,
-        tokens: str = "auto",
-        shingle: int = 3,
-        weights: str = "log-count",
+        bits: int | None = None,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | None = None,
         seed: int = 0,
         measure: str | None = None,
         recall: float | None = None,
@@ -173,9 +172,14 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
-        Without `threshold` the distance alone decides (``measure="hamming"``), within 3 where nothing is said. With
-        `threshold` each candidate is measured, by weighted cosine unless `measure` says otherwise, and the radius
-        follows from threshold and recall unless `within` is given.
+        Without `threshold` the distance alone decides (``measure="hamming"``): where nothing is said within 20 of 128
+        bits, over five characters. With `threshold`, or ``measure="cosine"`` for the default of 0.8, each candidate is
+        measured, by weighted cosine unless `measure` says otherwise; the features are then pairs of words (or of single
+        characters) and the radius follows from threshold and recall unless `within` is given.
+
+        Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
+        from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
+        "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
 
         Returns
         -------
@@ -184,22 +188,29 @@ class Recipe:
 
         Examples
         --------
-        >>> Recipe.simhash().within
-        3
+        >>> Recipe.simhash().bits, Recipe.simhash().within
+        (128, 20)
+        >>> Recipe.simhash(within=3).bits
+        64
         >>> Recipe.simhash(threshold=0.9).measure
         'cosine'
         """
         measure = default_measure(threshold) if measure is None else measure
         alone = measure == "hamming"
+        tokens = default_tokens(measure, within, shingle) if tokens is None else tokens
+        features = features_of("simhash", tokens, shingle, weights)
+        bits = default_bits(within) if bits is None else bits
+        if threshold is None and measure == "cosine":
+            threshold = features.threshold(measure)
         return cls(
             method="simhash",
             tokens=tokens,
-            shingle=shingle,
-            weights=weights,
+            shingle=features.shingle,
+            weights=features.weights,
             seed=seed,
             bits=bits,
             threshold=threshold,
-            within=3 if within is None and alone else within,
+            within=features.within(bits) if within is None and alone else within,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,

@@ -242,6 +242,20 @@ def test_plan():
     ran = likewise_command("plan", "--threshold", "0.8", "--recall", "0.99")
     assert ran.status == 0, ran.err
     assert "21" in ran.out.decode()
+    # Threshold, bands and features follow from what is not said; each says what it came to.
+    ran = likewise_command("plan")
+    assert "32 bands of 4; auto tokens, shingle 3, weights none\n" in ran.out.decode()
+    assert "P(found) at jaccard 0.55" in ran.out.decode()
+    ran = likewise_command("plan", "--method", "simhash", "--tokens", "word")
+    assert "128 bits, all pairs within 24; word tokens, shingle 2, weights log-count\n" in ran.out.decode()
+
+
+def test_the_summary_says_what_was_resolved(tmp_path):
+    ran = likewise_command("dedup", "-", "-o", tmp_path / "out", "--method", "simhash", stdin=jsonl(TEXTS))
+    assert "Hamming distance <= 20 of 128 bits" in ran.err
+    assert "\nSimHash: 128 bits, all pairs within 20; char tokens, shingle 5, weights log-count\n" in ran.err
+    recipe = json.loads((tmp_path / "out" / "summary.json").read_text())["recipe"]
+    assert recipe == likewise.Recipe.simhash().to_dict()
 
 
 def test_compare_escapes_control_characters(tmp_path):

@@ -22,7 +22,7 @@ def spelled(text):
 
 def test_ids_are_hashes_of_what_is_not_at_its_first_default():
     assert likewise.Recipe.minhash(0.8).recipe_id == spelled(SPELLED)
-    assert likewise.Recipe.simhash(within=7, tokens="char").sketch_id == spelled(SPELLED_SKETCH)
+    assert likewise.Recipe.simhash(within=7, tokens="char", shingle=3).sketch_id == spelled(SPELLED_SKETCH)
 
 
 @pytest.mark.parametrize(

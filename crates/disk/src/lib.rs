@@ -11,6 +11,7 @@ pub mod hamming_join;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
+pub mod parquet;
 pub mod position;
 
 pub use column::TextColumn;

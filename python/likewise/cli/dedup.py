@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, take_recipe, take_run
+from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -24,7 +24,7 @@ Examples:
   likewise dedup articles.jsonl -o out
   likewise dedup a.parquet b.parquet -o out --threshold 0.9 --keep longest
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
-  likewise dedup notes.jsonl -o out --method simhash --within 3
+  likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
 """
@@ -92,6 +92,7 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         f"{summary['num_documents']:,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed"
         f" ({summary['num_empty']:,} empty, {summary['num_short']:,} short)",
         f"{found}{searched}",
+        recipe_line(summary["recipe"]),
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")

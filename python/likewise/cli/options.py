@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,10 +24,14 @@ _OPTIONS = {
     "tokens": click.option(
         "--tokens",
         type=click.Choice(["auto", "word", "char"]),
-        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto]",
+        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto; "
+        "simhash by distance alone: char, but where --within up to 10 or --shingle is named]",
     ),
     "shingle": click.option(
-        "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 3]"
+        "--shingle",
+        type=int,
+        metavar="N",
+        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 9; simhash: 2, of char 5]",
     ),
     "weights": click.option(
         "--weights",
@@ -35,7 +39,12 @@ _OPTIONS = {
         help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
     ),
     "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
-    "bits": click.option("--bits", type=int, metavar="N", help="SimHash: width, 32 to 256.  [default: 64]"),
+    "bits": click.option(
+        "--bits",
+        type=int,
+        metavar="N",
+        help="SimHash: width, 32 to 256.  [default: 128; 64 if --within is 10 or less]",
+    ),
     "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
     "slot_bits": click.option(
         "--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"
@@ -47,10 +56,15 @@ _OPTIONS = {
         "--threshold",
         type=float,
         metavar="T",
-        help="Least similarity of a match, above 0 up to 1.  [default: 0.8; simhash: distance alone]",
+        help="Least similarity of a match, above 0 up to 1.  [default: 0.55, of char 0.7; simhash: distance "
+        "alone, with --measure cosine 0.8, of char 0.85; with another shingle, weights or measure: 0.8]",
     ),
     "within": click.option(
-        "--within", type=int, metavar="K", help="SimHash: greatest Hamming distance.  [default: 3, or by threshold]"
+        "--within",
+        type=int,
+        metavar="K",
+        help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
+        "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
     ),
     "measure": click.option(
         "--measure",
@@ -154,7 +168,21 @@ _DECISION = ("keep", "group")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
-_PLAN = ("method", "bits", "num_slots", "slot_bits", "threshold", "within", "measure", "recall", "bands", "rows")
+_PLAN = (
+    "method",
+    "tokens",
+    "shingle",
+    "weights",
+    "bits",
+    "num_slots",
+    "slot_bits",
+    "threshold",
+    "within",
+    "measure",
+    "recall",
+    "bands",
+    "rows",
+)
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
@@ -242,6 +270,16 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
         max_unpack_ratio=options.pop("max_unpack_ratio"),
     )
+
+
+def recipe_line(recipe: Mapping[str, Any]) -> str:
+    """Return in one line what a resolved recipe, given as its fields, searches and over which features."""
+    if recipe["method"] == "minhash":
+        search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits in {recipe['bands']} bands of "
+        search += str(recipe["rows"])
+    else:
+        search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
+    return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"
 
 
 def parse_size(name: str, text: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import plan_options, take_recipe
+from likewise.cli.options import plan_options, recipe_line, take_recipe
 from likewise.cli.terminal import has_colour
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _HELP = """Say which bands or radius a recipe resolves into, and which pairs the
 
 \b
 Examples:
+  likewise plan
   likewise plan --threshold 0.8
   likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
   likewise plan --method simhash --bits 128 --threshold 0.9
@@ -44,17 +45,9 @@ def _draw(found: "Plan") -> None:
 
     recipe = found.recipe
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
-    if recipe.method == "minhash":
-        console.print(
-            f"MinHash: {recipe.num_slots} slots of {recipe.slot_bits} bits in {recipe.bands} bands of {recipe.rows}; "
-            f"{found.bytes_a_document} bytes a document"
-        )
-        axis = "Jaccard"
-    else:
-        console.print(
-            f"SimHash: {recipe.bits} bits, all pairs within {recipe.within}; {found.bytes_a_document} bytes a document"
-        )
-        axis = "cosine"
+    axis = "Jaccard" if recipe.method == "minhash" else "cosine"
+    console.print(recipe_line(recipe.to_dict()))
+    console.print(f"{found.bytes_a_document} bytes a document")
     if recipe.threshold is None:
         console.print(f"exact: every pair within {recipe.within} bits is found")
     elif found.recall is None:

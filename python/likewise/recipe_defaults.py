@@ -1,0 +1,102 @@
+"""What a recipe takes where its user says nothing: one set of values a method and kind of token.
+
+They were chosen together on four labelled sets (docs/benchmarks/quality.md), so that the threshold and the radius hold
+for their own shingle and weights. With other features nothing is known, and the strict values serve.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from likewise.recipe_check import TOKENS, check_choice, check_integer
+
+# Removes copies only, whatever the features: a similarity of 0.8; 3 of 64 bits, the radius of the literature.
+_STRICT_THRESHOLD = 0.8
+_STRICT_WITHIN_64_BITS = 3
+_BITS = 128
+# Unrelated texts lie some 30 of 64 bits apart, a standard deviation being 4: within 10, over characters, a million such
+# pairs hold a hit by chance, which is too many to be a default; and a wider radius needs more bits in any case.
+_LEAST_BITS_OF_CHOICE = 96
+_WIDEST_OF_64_BITS = 10
+
+
+@dataclass(frozen=True)
+class FeatureChoice:
+    """The shingle and weights of a recipe, and what threshold and radius go with them.
+
+    Parameters
+    ----------
+    shingle : int
+        Consecutive tokens in a feature.
+    weights : str
+        Weight of a feature by its occurrences.
+    measure : str
+        What `similarity` is measured by.
+    similarity : float
+        The threshold where none is named.
+    within_32_bits : int
+        The radius where none is named, for each 32 bits of a fingerprint; 0 where none was chosen.
+    """
+
+    shingle: int
+    weights: str
+    measure: str
+    similarity: float
+    within_32_bits: int = 0
+
+    def threshold(self, measure: str) -> float:
+        """Return the threshold by this measure."""
+        return self.similarity if measure == self.measure else _STRICT_THRESHOLD
+
+    def within(self, bits: int) -> int:
+        """Return the radius of a distance-only run at this width."""
+        bits = check_integer("bits", bits, 32, 256, 32)
+        is_chosen = self.within_32_bits > 0 and bits >= _LEAST_BITS_OF_CHOICE
+        return bits // 32 * self.within_32_bits if is_chosen else bits * _STRICT_WITHIN_64_BITS // 64
+
+
+_OF_WORDS = {
+    "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
+    "simhash": FeatureChoice(2, "log-count", "cosine", 0.8, 6),
+}
+_CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
+    "auto": _OF_WORDS,
+    "word": _OF_WORDS,
+    "char": {
+        "minhash": FeatureChoice(9, "none", "jaccard", 0.7),
+        "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
+    },
+}
+
+
+def features_of(method: str, tokens: str, shingle: int | None, weights: str | None) -> FeatureChoice:
+    """Return the features of a recipe: those chosen for this kind of token, but where the user names others.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such kind of token.
+    """
+    chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
+    named = (chosen.shingle if shingle is None else shingle, chosen.weights if weights is None else weights)
+    if named == (chosen.shingle, chosen.weights):
+        return chosen
+    return FeatureChoice(*named, chosen.measure, _STRICT_THRESHOLD)
+
+
+def default_tokens(measure: str, within: int | None, shingle: int | None) -> str:
+    """Return the tokens of a SimHash recipe that names none: characters where it names nothing at all.
+
+    Distances alone tell best over characters: a text has many more of them than words, so that few are under the 64
+    features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; so do
+    small radii; and who names a shingle means words.
+    """
+    return "char" if measure == "hamming" and shingle is None and not _is_textbook(within) else "auto"
+
+
+def default_bits(within: int | None) -> int:
+    """Return the width of a fingerprint that names none: 64 where a radius is named that they bear, else 128."""
+    return 64 if _is_textbook(within) else _BITS
+
+
+def _is_textbook(within: int | None) -> bool:
+    return within is not None and check_integer("within", within, 0, 256) <= _WIDEST_OF_64_BITS

@@ -1,0 +1,38 @@
+"""The defaults, untouched, on the four sets that they were chosen on, against exact Jaccard and naive SimHash."""
+
+import numpy as np
+import pytest
+
+import likewise
+from tests.quality.test_recipes import SETS, found_by, naive, scored
+
+# What a user gets who names a method, or a measure, and nothing else; and how good it must be at its best setting.
+UNTOUCHED = {
+    "minhash": (likewise.Recipe.minhash(), lambda exact, fingerprints: exact - 0.01),
+    "distance": (likewise.Recipe.simhash(), lambda exact, fingerprints: fingerprints - 0.01),
+    "verified": (likewise.Recipe.simhash(measure="cosine"), lambda exact, fingerprints: (exact + fingerprints) / 2),
+}
+MOST_LOST_UNTOUCHED = 0.05
+# Between the mean distance of unrelated texts and the radius; single words within 16 of 128 bits come to 4.2 and less.
+LEAST_DEVIATIONS = 4.5
+
+
+@pytest.mark.parametrize("kind", UNTOUCHED)
+@pytest.mark.parametrize("name", SETS)
+def test_defaults_lose_little_against_the_best_setting_of_each_set(labelled, tmp_path, name, kind):
+    ids, texts, folder = labelled(name)
+    recipe, bar = UNTOUCHED[kind]
+    assert scored(tmp_path, ids, folder, found_by(texts, recipe)) >= bar(*naive(folder)) - MOST_LOST_UNTOUCHED
+
+
+@pytest.mark.parametrize("name", ["en-cpp-errors", "zh-docs-tidb"])
+def test_long_unrelated_texts_are_far_beyond_the_default_radius(labelled, name):
+    _, texts, _ = labelled(name)
+    # Excerpts of different pages joined: they share the language and the subject, as in a large collection.
+    excerpts = [text[:1000] for text in texts]
+    joined = ["\n".join(excerpts[i::80]) for i in range(80)]
+    recipe = likewise.Recipe.simhash()
+    array = likewise.sketch(joined, recipe).array
+    a, b = np.triu_indices(len(joined), 1)
+    distance = likewise.hamming_distance(array[a], array[b])
+    assert (distance.mean() - recipe.within) / distance.std() > LEAST_DEVIATIONS
