@@ -32,6 +32,9 @@ const BYTES_BESIDE: usize = 20;
 /// Takes batches; `false` ends the join.
 pub type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
 
+/// Joins two pieces, or one with itself.
+type JoinPieces<'a> = &'a mut dyn FnMut(&JoinSide<'_>, Option<&JoinSide<'_>>) -> Result<(), Error>;
+
 /// A join that is larger than memory.
 #[derive(Debug)]
 pub struct LargeJoin<'a> {
@@ -226,7 +229,7 @@ impl LargeJoin<'_> {
         left: &Part<'_>,
         right: Option<&Part<'_>>,
         options: &JoinOptions<'_>,
-        join: &mut dyn FnMut(&JoinSide<'_>, Option<&JoinSide<'_>>) -> Result<(), Error>,
+        join: JoinPieces<'_>,
     ) -> Result<(), Error> {
         if left.len() == 0 || right.is_some_and(|right| right.len() == 0) {
             return Ok(());

@@ -52,18 +52,18 @@ impl Wanted<'_> {
         run_kernel!(isa, num_words, in_buckets, (wanted: &Wanted<'_>, table: &Table, progress: &mut Progress, hits: &mut Vec<Hit>));
     }
 
-    /// All pairs of bucket `v` of `left` with bucket `v ^ flip` of `right`, until the hits are many or the buckets are done. With
+    /// All pairs of bucket `v` of `left` with bucket `v ^ flip` of `right`, `how` being `(flip, half)`, until the hits are many or the buckets are done. With
     /// `half`, those alone whose `v` is the lesser.
     pub(super) fn across_buckets(
         &self,
         (left, right): (&Table, &Table),
-        (flip, half): (usize, bool),
+        how: (usize, bool),
         progress: &mut Progress,
         hits: &mut Vec<Hit>,
     ) {
         let (isa, num_words, wanted) = (self.isa, self.num_words, self);
         run_kernel!(isa, num_words, across_buckets,
-            (wanted: &Wanted<'_>, left: &Table, right: &Table, flip: usize, half: bool, progress: &mut Progress, hits: &mut Vec<Hit>));
+            (wanted: &Wanted<'_>, left: &Table, right: &Table, how: (usize, bool), progress: &mut Progress, hits: &mut Vec<Hit>));
     }
 
     /// All pairs inside a view. The hits are bounded by its length only.
@@ -111,8 +111,7 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
     left: &Table,
     right: &Table,
-    flip: usize,
-    half: bool,
+    (flip, half): (usize, bool),
     progress: &mut Progress,
     hits: &mut Vec<Hit>,
 ) {
