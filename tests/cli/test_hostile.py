@@ -18,6 +18,7 @@ import likewise
 from likewise.dedup import FileRun, stream_dedup
 from likewise.io import alignment, scratch
 from tests.command import jsonl, likewise_command
+from tests.golden.texts import made_up
 
 TEXTS = ["one two three four five six", "one two three four five SIX", "something else"]
 
@@ -184,7 +185,7 @@ def test_a_decimal_in_a_string_is_no_number():
 
 
 def test_one_inserted_line_is_one_difference(tmp_path):
-    texts = [f"{number} are words that stand once here" for number in range(3000)]
+    texts = [f"{number} {made_up(12, number)}" for number in range(3000)]
     changed = [*texts[:5], "an inserted line", *texts[5:2000], "a changed line", *texts[2001:]]
     for name, lines in (("a", texts), ("b", changed)):
         stdin = jsonl([*lines, texts[0]], ids=False)
