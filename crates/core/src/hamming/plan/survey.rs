@@ -107,18 +107,19 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
             .total_cmp(&b.num_bytes)
             .then(a.batch_ns.total_cmp(&b.batch_ns))
     });
-    let mut fastest = f64::INFINITY;
-    for plan in &mut plans {
-        plan.is_on_frontier =
-            plan.is_searchable() && plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
-        if plan.is_on_frontier {
-            fastest = plan.cost.batch_ns;
+    // A plan whose completeness takes too long to check is not offered: completeness is never believed.
+    loop {
+        mark_frontier(&mut plans);
+        let num_plans = plans.len();
+        plans.retain(|plan| {
+            let is_offered = plan.is_searchable() && (plan.is_on_frontier || plan.is_historical);
+            !is_offered || SearchPlan::new(collection.bits, *within, plan.keys.clone()).is_ok()
+        });
+        if plans.len() == num_plans {
+            break;
         }
     }
     plans.retain(|plan| plan.is_on_frontier || plan.is_historical);
-    for plan in plans.iter().filter(|plan| plan.is_searchable()) {
-        SearchPlan::new(collection.bits, *within, plan.keys.clone())?;
-    }
     let candidates = || {
         plans
             .iter()
@@ -131,6 +132,18 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
         plan.fits && plan.is_searchable() && plan.cost.batch_ns <= least * AS_GOOD
     });
     Ok(Survey { plans, chosen })
+}
+
+/// Marks the plans, in order of bytes, that are faster than every smaller one by what their bytes are worth.
+fn mark_frontier(plans: &mut [PricedPlan]) {
+    let mut fastest = f64::INFINITY;
+    for plan in plans {
+        plan.is_on_frontier =
+            plan.is_searchable() && plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
+        if plan.is_on_frontier {
+            fastest = plan.cost.batch_ns;
+        }
+    }
 }
 
 /// The plan that is taken for a collection; None where nothing fits the memory.

@@ -241,3 +241,23 @@ fn bytes_are_those_of_the_tables() {
         );
     }
 }
+
+#[test]
+fn what_cannot_be_checked_is_not_offered() {
+    // Balanced bits and many chosen blocks make sets of overlapping keys that no check settles.
+    for (bits, within) in [(256, 14), (256, 11), (192, 13), (128, 12)] {
+        for division in [
+            Division::Contiguous,
+            Division::Balanced(vec![0.4; bits as usize]),
+        ] {
+            let found = survey(&SurveyRequest {
+                division,
+                ..request(20_000, bits, within)
+            });
+            assert!(
+                found.unwrap().chosen.is_some(),
+                "{bits} bits within {within}"
+            );
+        }
+    }
+}
