@@ -156,7 +156,7 @@ def test_little_memory_spreads_files_and_finds_the_same(tmp_path, join):
 def test_misfits_are_refused(texts, tmp_path):
     words = np.arange(50, dtype=np.uint64)
     sketches = likewise.sketch(texts, likewise.Recipe.simhash())
-    other = likewise.sketch(texts, likewise.Recipe.simhash(shingle=5))
+    other = likewise.sketch(texts, likewise.Recipe.simhash(tokens="char", shingle=4))
     with pytest.raises(RecipeMismatch, match="shingle"):
         likewise.hamming_join(sketches, other, 3)
     with pytest.raises(InvalidParameter, match="128 bits; the left ones have 64"):
