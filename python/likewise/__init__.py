@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from likewise.hamming import hamming_distance, hamming_pairs
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
+    from likewise.weight_table import Weights
 
     __version__: str
 
@@ -39,6 +40,7 @@ _HOMES = {
     "Recipe": "likewise.recipe",
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.sketch",
+    "Weights": "likewise.weight_table",
     "band_pairs": "likewise.bands",
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
@@ -57,6 +59,7 @@ __all__ = [
     "Recipe",
     "RecipeMismatch",
     "Sketches",
+    "Weights",
     "__version__",
     "band_pairs",
     "compare",

@@ -11,6 +11,7 @@ pub mod jsonl;
 pub mod lines;
 pub mod packed;
 pub mod position;
+pub mod weights;
 
 pub use column::TextColumn;
 pub use copy::copy_ranges;
@@ -26,3 +27,4 @@ pub use lines::split_lines;
 pub use packed::pack::pack_ranges;
 pub use packed::unpack::{Unpacked, Unpacker};
 pub use packed::{Codec, UnpackLimits};
+pub use weights::{WeightFile, read_weights, write_weights};

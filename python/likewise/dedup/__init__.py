@@ -4,7 +4,7 @@ The only room that knows more than one stage.
 """
 
 from likewise.dedup.file_run import FileRun
-from likewise.dedup.files import dedup_files, pair_files, sketch_files, stream_dedup
+from likewise.dedup.files import dedup_files, pair_files, sketch_files, stream_dedup, weigh_files
 from likewise.dedup.memory import Deduplication, dedup, pairs
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "pairs",
     "sketch_files",
     "stream_dedup",
+    "weigh_files",
 ]
