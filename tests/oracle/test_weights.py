@@ -13,7 +13,7 @@ from tests.oracle import sketches, weights
 from tests.oracle.features import Rules
 from tests.recipes import oracle_recipe
 
-WORDS = "CSDN 博客 结构 之 法 算法 之 道 的 作者 July".split()
+WORDS = ["CSDN", "博客", "结构", "之", "法", "算法", "之", "道", "的", "作者", "July"]
 SENTENCE = list(zip(WORDS, [4, 5, 3, 1, 2, 3, 1, 2, 1, 5, 5], strict=True))
 
 

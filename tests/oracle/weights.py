@@ -37,6 +37,8 @@ def log_count_idf(count, rarity):
 def lexicon_weights(words, width, terms):
     """The weight of each shingle of words: the greatest of its words' (1 where unlisted) and of terms whole in it."""
     width = min(width, len(words))
+    if not words:
+        return []
     found = []
     for i in range(len(words) - width + 1):
         window = words[i : i + width]
