@@ -107,7 +107,7 @@ def own_features(documents: Iterable[Iterable[tuple[str, int]]], recipe: Recipe)
             tokens.append(token)
             weights.append(check_integer("weights", weight, 0, MAX_WEIGHT))
         offsets.append(len(tokens))
-    rules = _native.FeatureRules(recipe.tokens, recipe.shingle, "none", recipe.seed)
+    rules = recipe.unweighted_rules
     found = _native.features_of_own_tokens(
         np.array(offsets, np.int64), _native.Texts.from_list(tokens), np.array(weights, np.uint32), rules
     )

@@ -279,6 +279,11 @@ class Recipe:
         return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table)
 
     @property
+    def unweighted_rules(self) -> _native.FeatureRules:
+        """What makes the same features where each counts once."""
+        return dataclasses.replace(self, weights="none", weights_id=None, table=None).feature_rules
+
+    @property
     def needs_counting(self) -> bool:
         """Whether the weights are still to be counted on the input."""
         return self.weights in COUNTED_WEIGHTS and self.table is None

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput
 from likewise.io.lexicon import read_lexicon
 from likewise.recipe import Recipe
-from likewise.recipe_check import COUNTED_WEIGHTS
 from likewise.text import as_texts
 from likewise.threads import num_threads
 from likewise.weight_table import Weights, table_rules
@@ -41,7 +40,7 @@ class Counter:
 
     def __init__(self, recipe: Recipe, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         self._rules = table_rules("idf", recipe.to_dict())
-        self._feature_rules = _native.FeatureRules(recipe.tokens, recipe.shingle, "none", recipe.seed)
+        self._feature_rules = recipe.unweighted_rules
         self._counter = _native.DocumentCounter(memory_bytes)
 
     def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
@@ -135,10 +134,3 @@ def with_counted(recipe: Recipe, texts: _native.Texts, *, threads: int) -> Recip
     if not recipe.needs_counting:
         return recipe
     return recipe.with_table(count_weights(texts, recipe, threads=threads))
-
-
-def check_counted(name: str) -> str:
-    """Return a rule whose table can be counted, or raise InvalidParameter."""
-    if name not in COUNTED_WEIGHTS:
-        raise InvalidParameter("weights", f"{name!r} given; only {' and '.join(COUNTED_WEIGHTS)} are counted")
-    return name

@@ -12,6 +12,8 @@ from likewise.weights import count_weights
 from tests import command
 from tests.command import likewise_command
 
+lexicon = likewise.Weights.from_terms
+
 # Every page has the same head and foot; what differs is short.
 HEAD = "the annual report of the committee on standards and measures for the year"
 FOOT = "all rights reserved by the committee printed in the house of the society"
@@ -108,11 +110,11 @@ def test_a_collection_beyond_memory_says_so_loudly(tmp_path):
 
 
 def test_a_lexicon(tmp_path):
-    lexicon = tmp_path / "lexicon.tsv"
-    lexicon.write_text("term\tweight\nannual\t0\nReport\t5\n\n", encoding="utf-8")
+    tsv = tmp_path / "lexicon.tsv"
+    tsv.write_text("term\tweight\nannual\t0\nReport\t5\n\n", encoding="utf-8")
     file = jsonl(tmp_path / "texts.jsonl", PAGES)
     arguments = ["--method", "simhash", "--shingle", "1", "--quiet"]
-    run("sketch", file, "-o", tmp_path / "s.parquet", "--weights", lexicon, *arguments)
+    run("sketch", file, "-o", tmp_path / "s.parquet", "--weights", tsv, *arguments)
     sketches = likewise.Sketches.read(tmp_path / "s.parquet")
     recipe = likewise.Recipe.simhash(shingle=1, weights=likewise.Weights.from_terms({"report": 5, "annual": 0}))
     assert sketches.array.tolist() == likewise.sketch(PAGES, recipe).array.tolist()
@@ -166,29 +168,28 @@ def test_a_recipe_is_json_both_ways_without_its_table():
     assert recipe.sketch_id != likewise.Recipe.minhash(weights="idf").sketch_id
 
 
-@pytest.mark.parametrize(
-    ("make", "error"),
-    [
-        (lambda: likewise.Recipe.minhash(weights="none", weights_id="0" * 32), InvalidParameter),
-        (lambda: likewise.Recipe.minhash(weights="idf", weights_id="nonsense"), InvalidParameter),
-        (lambda: likewise.Recipe.minhash(weights="idf", table=likewise.Weights.from_terms({"a": 2})), InvalidParameter),
-        (
-            lambda: likewise.Recipe.minhash(weights="none", table=likewise.Weights.from_terms({"a": 2})),
-            InvalidParameter,
-        ),
-        (lambda: likewise.Recipe.minhash(shingle=1, weights=likewise.Weights.from_terms({"a b": 2})), InvalidParameter),
-        (lambda: likewise.Recipe.minhash(weights="lexicon").feature_rules, InvalidParameter),
-        (lambda: likewise.Weights.from_terms({"a": 16}), InvalidParameter),
-        (lambda: likewise.Weights.from_terms({"a": 2, "A": 3}), InvalidInput),
-        (lambda: likewise.Weights.from_terms({"...": 2}), InvalidInput),
-        (lambda: likewise.compare("a", "b", likewise.Recipe.minhash(weights="idf")), InvalidParameter),
-        (lambda: likewise.dedup(["a"], likewise.Recipe.minhash(weights="own")), InvalidParameter),
-        (lambda: likewise.sketch(["text"], likewise.Recipe.minhash(weights="own")), InvalidInput),
-        (lambda: likewise.sketch([[("a", 16)]], likewise.Recipe.minhash(weights="own")), InvalidParameter),
-        (lambda: likewise.sketch([[("a",)]], likewise.Recipe.minhash(weights="own")), InvalidInput),
-    ],
-)
-def test_mistakes_are_named(make, error):
+MISTAKES = {
+    "an id without a table": (lambda: likewise.Recipe.minhash(weights="none", weights_id="0" * 32), InvalidParameter),
+    "an id that is none": (lambda: likewise.Recipe.minhash(weights="idf", weights_id="nonsense"), InvalidParameter),
+    "another kind": (lambda: likewise.Recipe.minhash(weights="idf", table=lexicon({"a": 2})), InvalidParameter),
+    "no use for it": (lambda: likewise.Recipe.minhash(weights="none", table=lexicon({"a": 2})), InvalidParameter),
+    "two tables": (lambda: likewise.Recipe.minhash(weights=lexicon({"a": 2}), table=lexicon({})), InvalidParameter),
+    "a term too long": (lambda: likewise.Recipe.minhash(shingle=1, weights=lexicon({"a b": 2})), InvalidParameter),
+    "no lexicon": (lambda: likewise.Recipe.minhash(weights="lexicon").feature_rules, InvalidParameter),
+    "too heavy": (lambda: lexicon({"a": 16}), InvalidParameter),
+    "twice": (lambda: lexicon({"a": 2, "A": 3}), InvalidInput),
+    "no token": (lambda: lexicon({"...": 2}), InvalidInput),
+    "no collection": (lambda: likewise.compare("a", "b", likewise.Recipe.minhash(weights="idf")), InvalidParameter),
+    "a run of pairs": (lambda: likewise.dedup(["a"], likewise.Recipe.minhash(weights="own")), InvalidParameter),
+    "text for pairs": (lambda: likewise.sketch(["text"], likewise.Recipe.minhash(weights="own")), InvalidInput),
+    "a heavy pair": (lambda: likewise.sketch([[("a", 16)]], likewise.Recipe.minhash(weights="own")), InvalidParameter),
+    "half a pair": (lambda: likewise.sketch([[("a",)]], likewise.Recipe.minhash(weights="own")), InvalidInput),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_named(mistake):
+    make, error = MISTAKES[mistake]
     with pytest.raises(error):
         make()
 

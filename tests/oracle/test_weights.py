@@ -21,7 +21,7 @@ def collection():
     rng = np.random.default_rng(3)
     words = [f"w{i}" for i in range(200)]
     # Zipf: some words in nearly all documents, most in few.
-    texts = [" ".join(words[min(199, int(rng.zipf(1.4)))] for _ in range(60)) for _ in range(90)]
+    texts = [" ".join(words[min(199, int(rng.zipf(1.4)))] for _ in range(30)) for _ in range(40)]
     return [*texts, *texts[:10], texts[0].upper(), *TEXTS.values()]
 
 

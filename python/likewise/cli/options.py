@@ -256,13 +256,13 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     if "slot_bits" in given:
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file = options.pop("recipe_file", None)
-    take_weights(given)
-    if recipe_file is None:
+    recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    take_weights(given, recipe)
+    if recipe is None:
         return Recipe.from_options(given.pop("method", "minhash"), **given)
     table = given.pop("table", None)
     if given:
         raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
-    recipe = Recipe.from_file(recipe_file)
     # The table that the recipe names does not travel in its JSON.
     return recipe if table is None else recipe.with_table(table)
 

@@ -1,11 +1,21 @@
 """What --weights means: a rule, a file, or a rule and its file."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.recipe import Recipe
 
 
-def take_weights(given: dict[str, Any]) -> None:
+def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
     """Replace the text of --weights among the options of a recipe by a rule and, where it names a file, its table.
+
+    Parameters
+    ----------
+    given : dict
+        The options that were named.
+    recipe : Recipe, optional
+        The one that they are added to, where it was read from a file.
 
     Raises
     ------
@@ -31,7 +41,11 @@ def take_weights(given: dict[str, Any]) -> None:
             f"{text!r} given; it must be one of {rules}, or name a file: a table that likewise "
             "weights made, or a lexicon of lines term <tab> weight",
         )
-    given["table"] = read_table(path, tokens=given.get("tokens", "auto"), seed=given.get("seed", 0))
+    if recipe is None:
+        given["table"] = read_table(path, tokens=given.get("tokens", "auto"), seed=given.get("seed", 0))
+    else:
+        given["table"] = read_table(path, tokens=recipe.tokens, seed=recipe.seed)
+        rule = ""
     if rule:
         given["weights"] = rule
     else:

@@ -76,10 +76,10 @@ def command(
             err=True,
         )
     if not quiet:
-        seen = "features of which" if table.num_features is None else f"{table.num_features:,} features, of which"
-        listed = "not told apart" if table.num_listed is None else f"{table.num_listed:,} weigh less than 15"
+        counted = "counts by a sketch"
+        if table.num_features is not None:
+            counted = f"{table.num_features:,} features, of which {table.num_listed:,} weigh less than 15"
         click.echo(
-            f"{table.num_documents:,} documents with distinct feature sets; {seen} {listed}; "
-            f"weights {table.weights_id}",
+            f"{table.num_documents:,} documents with distinct feature sets; {counted}; weights {table.weights_id}",
             err=True,
         )

@@ -9,16 +9,13 @@ use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::feature_shard::{NUM_SHARDS, Shard, shard_of};
 use super::rarity::Rarity;
 use super::weight_table::{CellPlan, Entries, WeightTable};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 
-const SHARD_BITS: u32 = 8;
-const NUM_SHARDS: usize = 1 << SHARD_BITS;
-/// Features that wait in a shard before they are sorted in, at least.
-const MIN_WAITING: usize = 4096;
 /// Memory of a counted feature: 12 bytes, up to 6 for one that waits, up to 6 while a shard is sorted anew.
 const BYTES_A_FEATURE: u64 = 24;
 const CELL_BYTES: u64 = 4;
@@ -46,15 +43,6 @@ pub struct DocumentCounter {
     is_over: AtomicBool,
     /// Where the next thread begins to hand over, so that they do not follow each other.
     turn: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct Shard {
-    features: Vec<u64>,
-    counts: Vec<u32>,
-    waiting: Vec<u64>,
-    /// Counts of the sketch, from when there are too many features.
-    cells: Vec<u32>,
 }
 
 /// Features of some documents, on their way into a [`DocumentCounter`]; each thread has its own.
@@ -170,13 +158,10 @@ impl DocumentCounter {
                 continue;
             }
             let mut shard = locked(&self.shards[i]);
-            if !shard.cells.is_empty() {
+            if shard.is_over() {
                 shard.count_cells(self.plan, i, features);
-            } else {
-                shard.waiting.extend_from_slice(features);
-                if shard.waiting.len() >= MIN_WAITING.max(shard.features.len() / 2) {
-                    self.sort_in(i, &mut shard);
-                }
+            } else if shard.wait(features) {
+                self.sort_in(i, &mut shard);
             }
             features.clear();
         }
@@ -213,7 +198,7 @@ impl DocumentCounter {
             )
         };
         each(&|which, shard| {
-            if shard.cells.is_empty() {
+            if !shard.is_over() {
                 self.sort_in(which, shard);
             }
         })?;
@@ -223,7 +208,7 @@ impl DocumentCounter {
         let entries = match is_over {
             true => {
                 each(&|which, shard| {
-                    if shard.cells.is_empty() {
+                    if !shard.is_over() {
                         shard.go_over(self.plan, which);
                     }
                 })?;
@@ -269,88 +254,6 @@ impl DocumentCounter {
         }
         Entries::Cells { plan, weights }
     }
-}
-
-impl Shard {
-    /// Sorts in what waits; returns how many features are new.
-    fn sort_in(&mut self) -> u64 {
-        if self.waiting.is_empty() {
-            return 0;
-        }
-        let mut waiting = take(&mut self.waiting);
-        waiting.sort_unstable();
-        let num_before = self.features.len();
-        let mut features = Vec::with_capacity(num_before + waiting.len());
-        let mut counts = Vec::with_capacity(num_before + waiting.len());
-        let mut old = 0;
-        let mut new = 0;
-        while new < waiting.len() {
-            let feature = waiting[new];
-            let run = waiting[new..]
-                .iter()
-                .take_while(|&&other| other == feature)
-                .count();
-            new += run;
-            while old < num_before && self.features[old] < feature {
-                features.push(self.features[old]);
-                counts.push(self.counts[old]);
-                old += 1;
-            }
-            let mut count = u32::try_from(run).unwrap_or(u32::MAX);
-            if old < num_before && self.features[old] == feature {
-                count = count.saturating_add(self.counts[old]);
-                old += 1;
-            }
-            features.push(feature);
-            counts.push(count);
-        }
-        features.extend_from_slice(&self.features[old..]);
-        counts.extend_from_slice(&self.counts[old..]);
-        features.shrink_to_fit();
-        counts.shrink_to_fit();
-        waiting.clear();
-        waiting.shrink_to(MIN_WAITING.max(features.len() / 2));
-        self.features = features;
-        self.counts = counts;
-        self.waiting = waiting;
-        (self.features.len() - num_before) as u64
-    }
-
-    /// Counts from now on in the cells of a sketch. `plan` is that of all shards, `which` this one's number.
-    fn go_over(&mut self, plan: CellPlan, which: usize) {
-        let Shard {
-            features,
-            counts,
-            waiting,
-            ..
-        } = take(self);
-        self.cells = vec![0; plan.num_cells() as usize / NUM_SHARDS];
-        for (&feature, &count) in features.iter().zip(&counts) {
-            self.count_in_cells(plan, which, feature, count);
-        }
-        self.count_cells(plan, which, &waiting);
-    }
-
-    fn count_cells(&mut self, plan: CellPlan, which: usize, features: &[u64]) {
-        for &feature in features {
-            self.count_in_cells(plan, which, feature, 1);
-        }
-    }
-
-    fn count_in_cells(&mut self, plan: CellPlan, which: usize, feature: u64, count: u32) {
-        let width = plan.width / NUM_SHARDS as u64;
-        for row in 0..plan.depth {
-            let column = plan.column(feature, row) - which as u64 * width;
-            let cell = &mut self.cells[(u64::from(row) * width + column) as usize];
-            *cell = cell.saturating_add(count);
-        }
-    }
-}
-
-/// The shard of a hash: its highest bits, so that shards in order hold rising features.
-#[inline(always)]
-fn shard_of(hash: u64) -> usize {
-    (hash >> (64 - SHARD_BITS)) as usize
 }
 
 /// A lock that another thread's panic does not close: that panic ends the call anyway.

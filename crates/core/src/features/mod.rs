@@ -4,6 +4,7 @@
 
 mod distinct;
 mod document_counter;
+mod feature_shard;
 mod lexicon;
 mod own_tokens;
 mod rarity;
