@@ -34,6 +34,7 @@ __all__ = [
     "JsonlRules",
     "Leaders",
     "PackedFile",
+    "ParquetJoin",
     "SketchBatch",
     "Texts",
     "WeightTable",
@@ -659,6 +660,26 @@ class PackedFile:
         InvalidInput
             If the file is cut or damaged, or unpacks to more than the limits allow.
         """
+
+@final
+class ParquetJoin:
+    """Parquet files of one schema joined into one: their row groups in order, under one footer.
+
+    The joined file is the magic ``PAR1``, the ranges that :meth:`add` names, and what :meth:`finish` returns.
+    """
+
+    def __new__(cls) -> ParquetJoin: ...
+    def add(self, file: Buffer) -> tuple[int, int]:
+        """Join one more file, given whole; return (start, stop) of its bytes that come next.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no Parquet file, has another schema, or has a page index or a Bloom filter.
+        """
+
+    def finish(self) -> bytes:
+        """Return the last bytes of the joined file: the footer of the first one with all row groups."""
 
 def pack_lines(
     source: str | PathLike[str],

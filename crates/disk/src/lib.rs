@@ -10,6 +10,7 @@ pub mod error;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
+pub mod parquet;
 pub mod position;
 pub mod weights;
 

@@ -12,6 +12,7 @@ mod groups;
 mod hamming;
 mod jsonl;
 mod packed;
+mod parquet;
 mod sketch;
 mod texts;
 mod verify;
@@ -45,6 +46,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::packed::{PackedFile, pack_lines};
+    #[pymodule_export]
+    use super::parquet::ParquetJoin;
     #[pymodule_export]
     use super::sketch::{
         SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,

@@ -25,6 +25,7 @@ from likewise.io.kept import KeptStream, check_stream, write_descriptions, write
 from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
+from likewise.io.parquet_kept import KeptTexts
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
@@ -112,7 +113,10 @@ def dedup_files(
                         (work / KEPT).mkdir()
                         for number, file in enumerate(found.files):
                             offsets, lengths = _kept_places(documents, decision, number, run.on_error)
-                            write_kept(file, work / KEPT / file.name, offsets, lengths, threads=rules.threads)
+                            texts = _kept_texts(documents, decision, number, run.on_error)
+                            write_kept(
+                                file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
+                            )
                             num_kept.append(len(offsets))
                         write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
                 report(StageFinished("writing", Timing.now() - began))
@@ -361,6 +365,16 @@ def _kept_places(
         by_offset = np.argsort(offsets, kind="stable")
         offsets, lengths = offsets[by_offset], lengths[by_offset]
     return offsets, lengths
+
+
+def _kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:
+    """Return what gives the texts of what stays of one source, if the run put them all aside."""
+    has_others = on_error == "keep" and bool(documents.bad_rows[number])
+    if documents.spool is None or documents.sources[number].can_read_again or has_others:
+        return None
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+    rows = first + np.flatnonzero(decision.kept[first:end])
+    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
 
 
 def _write_bad_rows(documents: Documents, path: Path) -> None:

@@ -14,11 +14,19 @@ from likewise.io.datasets import write_companions
 from likewise.io.formats import LINE_FORMATS
 from likewise.io.inputs import InputFile, Inputs
 from likewise.io.lines import LineFile
+from likewise.io.parquet import ParquetFile
+from likewise.io.parquet_kept import KeptTexts
 from likewise.io.text_file import TextFile
 
 
 def write_kept(
-    file: InputFile, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    file: InputFile,
+    target: Path,
+    offsets: NDArray[np.uint64],
+    lengths: NDArray[np.uint32],
+    *,
+    threads: int,
+    texts: KeptTexts | None = None,
 ) -> None:
     """Write the kept documents of one input.
 
@@ -32,11 +40,16 @@ def write_kept(
         The kept lines (bytes, without newline) or rows, rising.
     threads : int
         Threads of this call.
+    texts : callable, optional
+        Gives the texts of a slice of the kept documents again, where the run put them aside.
     """
     if isinstance(file, TextFile) and not len(offsets):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    file.write_kept(target, offsets, lengths, threads=threads)
+    if isinstance(file, ParquetFile):
+        file.write_kept(target, offsets, lengths, threads=threads, texts=texts)
+    else:
+        file.write_kept(target, offsets, lengths, threads=threads)
 
 
 def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str) -> None:

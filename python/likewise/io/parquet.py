@@ -1,7 +1,6 @@
 """Parquet: read by row group, written back with its schema and its codecs."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.columns import taken_rows
+from likewise.io.parquet_kept import Batches, KeptRows, KeptTexts, write_parquet
 from likewise.io.source import Job, Piece, ReadOnce, ReadRules
 from likewise.io.tables import TableRows
 
-# Text decoded at once; a row group may hold gigabytes.
-_BATCH_BYTES = 4 << 20
-# Kept rows are gathered up to here before they become a row group.
-_ROW_GROUP_BYTES = 64 << 20
+# Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
+_BATCH_BYTES = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,13 @@ class ParquetFile(ReadOnce):
             return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
 
     def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+        self,
+        target: Path,
+        offsets: NDArray[np.uint64],
+        lengths: NDArray[np.uint32],
+        *,
+        threads: int,
+        texts: KeptTexts | None = None,
     ) -> None:
         """Write kept rows to a new file of the same schema, metadata and codecs.
 
@@ -89,37 +92,17 @@ class ParquetFile(ReadOnce):
             The kept rows, rising; ones.
         threads : int
             Threads of this call.
+        texts : callable, optional
+            Gives the texts of a slice of the kept rows, which spares decoding them again.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         with self._open() as file:
-            metadata, schema = file.metadata, file.schema_arrow
-            keep = np.zeros(self.num_rows(), bool)
-            keep[offsets.astype(np.int64)] = True
-            writer = pq.ParquetWriter(target, schema, **_looks(metadata))
-            with writer, ThreadPoolExecutor(1) as ahead:
-                gathered: list[Any] = []
-                num_bytes = 0
-                for group_done, batch in _one_ahead(ahead, self._kept_batches(file, keep)):
-                    if batch is not None and batch.num_rows:
-                        gathered.append(batch)
-                        num_bytes += batch.nbytes
-                    if gathered and (group_done or num_bytes >= _ROW_GROUP_BYTES):
-                        writer.write_table(pa.Table.from_batches(gathered, schema))
-                        gathered, num_bytes = [], 0
+            source = Batches(self.name, file.metadata, file.schema_arrow, self._read_again)
+            name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
+            write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
 
-    def _kept_batches(self, file: Any, keep: NDArray[np.bool_]) -> Iterator[tuple[bool, Any]]:  # noqa: ANN401
-        row = 0
-        for group in range(file.metadata.num_row_groups):
-            description = file.metadata.row_group(group)
-            bytes_a_row = max(1, description.total_byte_size // max(1, description.num_rows))
-            batch_rows = int(np.clip(4 * _BATCH_BYTES // bytes_a_row, 16, 65536))
-            for batch in self._batches(file, group, None, batch_rows):
-                mask = keep[row : row + batch.num_rows]
-                row += batch.num_rows
-                yield False, batch if mask.all() else taken_rows(batch, np.flatnonzero(mask))
-            yield True, None
+    def _read_again(self, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
+        with self._open() as file:
+            yield from self._batches(file, group, columns, rows)
 
     def _open(self) -> Any:  # noqa: ANN401 - PyArrow has no types
         import pyarrow as pa
@@ -147,27 +130,3 @@ class ParquetFile(ReadOnce):
             yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, MemoryError) as error:
             raise self._refused(f"row group {group} cannot be read", error) from error
-
-
-def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the writer's options that give a file the codecs and dictionaries of the one it comes from."""
-    if not metadata.num_row_groups:
-        return {}
-    group = metadata.row_group(0)
-    codecs, with_dictionary = {}, []
-    for i in range(metadata.num_columns):
-        column = group.column(i)
-        codec = column.compression
-        codecs[column.path_in_schema] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
-        if column.has_dictionary_page:
-            with_dictionary.append(column.path_in_schema)
-    return {"compression": codecs, "use_dictionary": with_dictionary or False}
-
-
-def _one_ahead(pool: ThreadPoolExecutor, items: Iterator[Any]) -> Iterator[Any]:
-    """Yield the items, the next one being made in the pool while one is used."""
-    end = object()
-    coming = pool.submit(next, items, end)
-    while (item := coming.result()) is not end:
-        coming = pool.submit(next, items, end)
-        yield item

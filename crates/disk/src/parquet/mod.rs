@@ -1,0 +1,4 @@
+//! Parquet files put together from row groups that were encoded apart.
+
+pub(crate) mod compact;
+pub mod join;

@@ -1,0 +1,53 @@
+//! Parquet files joined from row groups that were encoded apart.
+
+use std::sync::Mutex;
+
+use likewise_disk::parquet::join;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::array::Input;
+use crate::door::run_short;
+use crate::errors::Failure;
+
+/// Joins Parquet files of one schema into one.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ParquetJoin {
+    join: Mutex<join::FooterJoin>,
+}
+
+fn failed(damage: join::Damage) -> Failure {
+    Failure::input(damage.to_string())
+}
+
+fn broken<T>(_: T) -> Failure {
+    Failure::Internal("a join failed before".to_owned())
+}
+
+#[pymethods]
+impl ParquetJoin {
+    #[new]
+    fn new() -> Self {
+        ParquetJoin {
+            join: Mutex::default(),
+        }
+    }
+
+    /// Joins one more file, given whole: the range of its bytes that comes next.
+    fn add(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> Result<(usize, usize), Failure> {
+        let file = Input::<u8>::take("file", file)?;
+        let bytes = file.values();
+        let range = run_short(py, |_| {
+            self.join.lock().map_err(broken)?.add(bytes).map_err(failed)
+        })?;
+        Ok((range.start, range.end))
+    }
+
+    /// The last bytes of the joined file.
+    fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let footer = run_short(py, |_| {
+            self.join.lock().map_err(broken)?.finish().map_err(failed)
+        })?;
+        Ok(PyBytes::new(py, &footer))
+    }
+}
