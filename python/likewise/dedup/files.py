@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.pairing import verified_pairs
-from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
+from likewise.dedup.run import decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
-from likewise.dedup.weighing import count_sources
 from likewise.errors import InvalidInput
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
@@ -30,7 +30,6 @@ from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
 from likewise.sketch import Sketches, shaped
-from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
 
 OUTPUTS = ("kept", "evidence")
 
@@ -99,7 +98,7 @@ def dedup_files(
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
-            recipe = _weighed(found, recipe, rules, timing, report)
+            recipe = weighed_files(found, recipe, rules, timing, report)
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 decision = decided(documents, recipe, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
@@ -159,7 +158,7 @@ def stream_dedup(
     rules, timing = run.run_rules(), Timing()
     with _found(inputs, recipe, run, None) as found, tempfile.TemporaryDirectory() as work:
         check_stream(found.files)
-        recipe = _weighed(found, recipe, rules, timing, report)
+        recipe = weighed_files(found, recipe, rules, timing, report)
         with open_documents(found.files, recipe, rules, work=Path(work), timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
@@ -209,7 +208,7 @@ def pair_files(
     with ExitStack() as stack:
         writer = stack.enter_context(PairWriter(str(output), stdout))
         found = stack.enter_context(_found(inputs, recipe, run, None))
-        recipe = _weighed(found, recipe, rules, timing, report)
+        recipe = weighed_files(found, recipe, rules, timing, report)
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
@@ -258,7 +257,7 @@ def sketch_files(
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
         found = stack.enter_context(_found(inputs, recipe, run, None))
-        recipe = _weighed(found, recipe, rules, timing, report)
+        recipe = weighed_files(found, recipe, rules, timing, report)
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
@@ -270,52 +269,6 @@ def sketch_files(
             documents.num_features,
             tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),
         )
-
-
-def weigh_files(
-    inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
-    *,
-    run: FileRun | None = None,
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
-    progress: Progress | None = None,
-) -> Weights:
-    """Return the weights of features by their rarity in files.
-
-    Parameters
-    ----------
-    inputs, run, progress
-        As for :func:`dedup_files`. Bad rows are left out, unless `run` says ``on_error="fail"``.
-    recipe : Recipe, optional
-        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
-    memory_bytes : int
-        Memory of the counts.
-
-    Returns
-    -------
-    Weights
-        The table, to be written or given to a recipe.
-    """
-    recipe, run, report = recipe or Recipe.minhash(weights="idf"), run or FileRun(), progress or no_progress
-    rules = run.run_rules()
-    with _found(inputs, recipe, run, None) as found:
-        return count_sources(
-            found.files,
-            recipe,
-            threads=rules.threads,
-            timing=Timing(),
-            progress=report,
-            memory_bytes=memory_bytes,
-            on_error=rules.on_error,
-        )
-
-
-def _weighed(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
-    """Return the recipe with its weights; files are read once more where these are to be counted."""
-    if not recipe.needs_counting:
-        return recipe
-    table = count_sources(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)
-    return recipe.with_table(table)
 
 
 @contextmanager
