@@ -1,12 +1,13 @@
 """``likewise weights`` and ``--weights``: tables, lexicons, two passes, and what is refused."""
 
 import gzip
-import json
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise.dedup import FileRun, weigh_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.weights import count_weights
 from tests import command
@@ -47,25 +48,21 @@ def test_template_words_are_no_evidence():
 
 def test_a_table_and_two_passes_give_the_same_answer(pages, tmp_path):
     run("weights", pages, "-o", tmp_path / "w", "--quiet")
-    run("dedup", pages, "-o", tmp_path / "one", "--weights", "idf")
-    run("dedup", pages, "-o", tmp_path / "two", "--weights", tmp_path / "w")
-    run("dedup", pages, "-o", tmp_path / "three", "--recipe", tmp_path / "one" / "summary.json")
-    run(
-        "dedup",
-        pages,
-        "-o",
-        tmp_path / "four",
-        "--recipe",
-        tmp_path / "one" / "summary.json",
-        "--weights",
-        tmp_path / "w",
-    )
-    first = json.loads((tmp_path / "one" / "summary.json").read_text())
+    table = likewise.Weights.read(tmp_path / "w")
+    first = likewise.dedup_files(pages, tmp_path / "one", likewise.Recipe.minhash(weights="idf"))
     assert first["weights"]["num_documents"] == len(PAGES)
     assert first["weights"]["is_exact"]
-    assert first["recipe"]["weights_id"] == likewise.Weights.read(tmp_path / "w").weights_id
-    for name in ("two", "three", "four"):
-        assert run("diff", tmp_path / "one", tmp_path / name)
+    assert first["recipe"]["weights_id"] == table.weights_id
+    again = likewise.Recipe.from_file(tmp_path / "one" / "summary.json")
+    for recipe in (likewise.Recipe.minhash(weights=table), again, again.with_table(table)):
+        assert likewise.dedup_files(pages, tmp_path / "two", recipe, overwrite=True)["recipe_id"] == first["recipe_id"]
+        one, two = (pq.read_table(tmp_path / name / "removed.parquet") for name in ("one", "two"))
+        assert one.equals(two)
+    command_line = ["--recipe", tmp_path / "one" / "summary.json", "--weights", tmp_path / "w"]
+    run("dedup", pages, "-o", tmp_path / "two", "--overwrite", *command_line)
+    assert pq.read_table(tmp_path / "two" / "removed.parquet").equals(one)
+    with pytest.raises(RecipeMismatch, match="weights_id"):
+        likewise.dedup(PAGES[:3], again)
 
 
 def test_every_input_is_read_twice(pages, tmp_path):
@@ -74,7 +71,7 @@ def test_every_input_is_read_twice(pages, tmp_path):
     packed = tmp_path / "pages.jsonl.gz"
     packed.write_bytes(gzip.compress(text))
     assert run("dedup", "-", "-o", "-", "--weights", "idf", "--quiet", stdin=text).out == expected
-    summary = json.loads(run("dedup", packed, "-o", tmp_path / "out", "--weights", "idf", "--json").out)
+    summary = likewise.dedup_files(packed, tmp_path / "out", likewise.Recipe.minhash(weights="idf"))
     assert summary["num_kept"] == len(expected.splitlines())
     table = pa.table({"text": PAGES * 4})
     stream = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=3))
@@ -89,9 +86,7 @@ def test_threads_and_batches_change_no_table(tmp_path):
     ids = {count_weights(texts, recipe, threads=threads).weights_id for threads in (1, 2, 5)}
     ids |= {count_weights(texts[::-1], recipe).weights_id}
     file = jsonl(tmp_path / "texts.jsonl", texts)
-    for threads in (1, 3):
-        run("weights", file, "-o", tmp_path / "w", "--shingle", 1, "--threads", threads)
-        ids.add(likewise.Weights.read(tmp_path / "w").weights_id)
+    ids |= {weigh_files(file, recipe, run=FileRun(threads=threads)).weights_id for threads in (1, 3)}
     assert len(ids) == 1
 
 
@@ -220,7 +215,10 @@ def test_bad_rows_are_told_by_the_second_pass(tmp_path):
     done = likewise_command("dedup", str(file), "-o", str(tmp_path / "out"), "--weights", "idf")
     assert done.status == 2
     assert "rows.jsonl:2" in done.err
-    done = likewise_command("weights", str(file), "-o", str(tmp_path / "w"))
-    assert done.status == 2
-    run("weights", file, "-o", tmp_path / "w", "--on-error", "skip")
-    run("dedup", file, "-o", tmp_path / "out", "--weights", "idf", "--on-error", "skip")
+    with pytest.raises(InvalidInput):
+        weigh_files(file)
+    run = FileRun(on_error="skip")
+    assert weigh_files(file, run=run).num_documents == 2
+    assert (
+        likewise.dedup_files(file, tmp_path / "out", likewise.Recipe.minhash(weights="idf"), run=run)["num_kept"] == 2
+    )
