@@ -65,7 +65,7 @@ def features(texts: Any, recipe: Recipe | None = None, *, threads: int = 1) -> F
     if recipe.weights == OWN_WEIGHTS:
         return own_features(texts, recipe)
     batch = as_texts(texts)
-    rules = with_counted(recipe, batch, threads=threads).feature_rules
+    rules = with_counted(recipe, [batch], threads=threads).feature_rules
     offsets, values, weights = _native.features(batch, rules, threads=threads)
     return Features(np.asarray(offsets), np.asarray(values), np.asarray(weights))
 

@@ -54,10 +54,12 @@ class Recipe:
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone.
     recall : float, optional
         Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        In a distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; chosen by :meth:`resolve` where None.
+        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
+        bits in each. Chosen by :meth:`resolve` where None.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -184,6 +186,8 @@ class Recipe:
         seed: int | None = None,
         measure: str | None = None,
         recall: float | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
         short_threshold: float | None = None,
         keep: str | None = None,
         group: str = "leaders",
@@ -198,6 +202,9 @@ class Recipe:
         Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
         from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
         "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
+
+        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
+        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
 
         Returns
         -------
@@ -234,6 +241,8 @@ class Recipe:
             within=features.within(bits) if within is None and alone else within,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
+            bands=bands,
+            rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
             keep=default_keep(measure) if keep is None else keep,
             group=group,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise import _native
+from likewise.recipe_recall import recall_within
 
 
 def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict[str, Any]:
@@ -32,7 +33,10 @@ def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict
         bands, rows, _ = _native.plan_bands(fields["num_slots"], candidate_threshold, fields["recall"])
         return {"bands": bands, "rows": rows}
     if fields["within"] is not None:
-        return {}
+        if fields["measure"] != "hamming" or fields["recall"] is None or fields["bands"] is not None:
+            return {}
+        bands, rows, _ = _native.plan_bit_bands(fields["bits"], fields["within"], fields["recall"])
+        return {"bands": bands, "rows": rows}
     within, _ = _native.radius_for(fields["bits"], fields["threshold"], fields["recall"])
     return {"within": within}
 
@@ -45,24 +49,7 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
             return None
         return _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
     if measure == "hamming":
-        return 1.0
+        if fields["recall"] is None:
+            return 1.0
+        return _native.bit_band_recall(fields["bits"], fields["within"], fields["bands"], fields["rows"])
     return recall_within(fields["bits"], fields["threshold"], fields["within"]) if measure == "cosine" else None
-
-
-def recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
-
-    Notes
-    -----
-    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if not 0.0 < middle < 1.0:
-            break
-        radius, recall = _native.radius_for(bits, threshold, middle)
-        if radius == within:
-            return recall
-        low, high = (middle, high) if radius < within else (low, middle)
-    return 1.0 if low > 0.5 else 0.0

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.features import own_features
+from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
 from likewise.recipe_check import OWN_WEIGHTS
-from likewise.text import as_texts
+from likewise.text import text_batches
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -149,7 +151,8 @@ def sketch(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts; of weights ``own`` lists of (token, weight).
+        The texts; of weights ``own`` lists of (token, weight). A stream of batches and an iterator are taken batch by
+        batch and may be larger than memory, unless their weights are still to be counted.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table.
@@ -178,15 +181,24 @@ def sketch(
     workers = num_threads(threads)
     if recipe.weights == OWN_WEIGHTS:
         return _sketch_own(texts, recipe, threads=workers)
-    native = as_texts(texts, text_field)
-    recipe = with_counted(recipe, native, threads=workers)
-    batch = sketch_texts(native, recipe, sets=False, threads=workers)
-    return Sketches(
-        shaped(np.asarray(batch.sketches), recipe),
-        recipe,
-        np.asarray(batch.shapes) == EMPTY,
-        np.asarray(batch.num_features),
-    )
+    batches = text_batches(texts, text_field)
+    if recipe.needs_counting:
+        # Two passes: everything is held.
+        held = list(batches)
+        recipe = with_counted(recipe, held, threads=workers)
+        batches = iter(held)
+    parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
+    first = next(parts)
+    columns = [np.asarray(first.sketches), np.asarray(first.shapes), np.asarray(first.num_features)]
+    if (second := next(parts, None)) is not None:
+        # What comes as one batch is not copied.
+        growing = [GrowingArray(column.dtype) for column in columns]
+        for batch in chain([first, second], parts):
+            for column, values in zip(growing, (batch.sketches, batch.shapes, batch.num_features), strict=True):
+                column.append(np.asarray(values))
+        columns = [column.take() for column in growing]
+    sketches, shapes, num_features = columns
+    return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
 
 
 def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  # noqa: ANN401

@@ -61,7 +61,7 @@ def verify_pairs(
     if len(rows) and not (rows.min() >= 0 and rows.max() < len(batch)):
         raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
     workers = num_threads(threads)
-    recipe = with_counted(recipe or Recipe.minhash(), batch, threads=workers)
+    recipe = with_counted(recipe or Recipe.minhash(), [batch], threads=workers)
     sets = _native.FeatureSets(len(batch), recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)

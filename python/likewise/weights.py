@@ -1,5 +1,6 @@
 """Weights: tables of integer weights, counted on texts or read from files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,8 +130,11 @@ def read_table(path: str | Path, *, tokens: str = "auto", seed: int = 0) -> Weig
         raise InvalidInput(error.message, str(path), None if error.row is None else lines[error.row]) from error
 
 
-def with_counted(recipe: Recipe, texts: _native.Texts, *, threads: int) -> Recipe:
+def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
     """Return the recipe with its table, counted on these texts if it is still to be counted."""
     if not recipe.needs_counting:
         return recipe
-    return recipe.with_table(count_weights(texts, recipe, threads=threads))
+    counter = Counter(recipe)
+    for batch in batches:
+        counter.add(batch, threads=threads)
+    return recipe.with_table(counter.finish(threads=threads))

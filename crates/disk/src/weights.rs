@@ -11,6 +11,7 @@ use likewise_core::hash::xxh3_64_with_seed;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::Error;
+use crate::whole::write_whole;
 
 const MAGIC: &[u8; 8] = b"LWWEIGHT";
 const VERSION: u32 = 1;
@@ -51,16 +52,9 @@ impl WeightFile {
 /// # Errors
 /// [`Error::Io`]; nothing is left then.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".unfinished");
-    let unfinished = path.with_file_name(name);
-    let written = write_new(&unfinished, content).and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        // What could not be written is of no use; that it cannot be removed either changes nothing.
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written.map_err(|source| Error::io("write", source))
+    write_whole(path, |temporary| {
+        write_new(temporary, content).map_err(|source| Error::io("write", source))
+    })
 }
 
 fn write_new(path: &Path, content: &WeightFile) -> std::io::Result<()> {

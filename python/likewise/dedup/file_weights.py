@@ -1,6 +1,5 @@
 """Weights by rarity in files: as a table of its own, or as the first of two passes."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.dedup.weighing import count_sources
 from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
@@ -49,14 +49,14 @@ def weigh_files(
     """
     recipe, run = recipe or Recipe.minhash(weights="idf"), run or FileRun()
     rules = run.run_rules()
-    with tempfile.TemporaryDirectory(prefix="likewise-") as work:
+    with scratch_directory() as work:
         found = find_inputs(
             [inputs] if isinstance(inputs, str | Path) else list(inputs),
             run.read_rules(recipe),
             file_format=run.file_format,
             delimiter=run.delimiter,
             stdin=run.stdin,
-            spool_directory=Path(work),
+            spool_directory=work,
         )
         return count_sources(
             found.files,

@@ -1,7 +1,6 @@
 """Deduplication of files: from names of inputs to an output directory."""
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +25,8 @@ from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.parquet_kept import KeptTexts
+from likewise.io.refusals import place_named
+from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
@@ -156,18 +157,19 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
-    with _found(inputs, recipe, run, None) as found, tempfile.TemporaryDirectory() as work:
+    with _found(inputs, recipe, run, None) as found, scratch_directory() as work:
         check_stream(found.files)
         recipe = weighed_files(found, recipe, rules, timing, report)
-        with open_documents(found.files, recipe, rules, work=Path(work), timing=timing, progress=report) as documents:
+        with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
-                for number, file in enumerate(found.files):
-                    assert isinstance(file, LineFile)
-                    stream.write(file, *_kept_places(documents, decision, number, run.on_error))
-                out.flush()
+                with place_named("standard output"):
+                    for number, file in enumerate(found.files):
+                        assert isinstance(file, LineFile)
+                        stream.write(file, *_kept_places(documents, decision, number, run.on_error))
+                    out.flush()
             summary = summarize(documents, recipe, decision, timing)
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
@@ -207,9 +209,10 @@ def pair_files(
     num_pairs = 0
     with ExitStack() as stack:
         writer = stack.enter_context(PairWriter(str(output), stdout))
-        found = stack.enter_context(_found(inputs, recipe, run, None))
+        target = None if output == "-" and stdout is not None else Path(output)
+        found = stack.enter_context(_found(inputs, recipe, run, target))
         recipe = weighed_files(found, recipe, rules, timing, report)
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
         )
@@ -239,6 +242,7 @@ def sketch_files(
     recipe: Recipe | None = None,
     *,
     run: FileRun | None = None,
+    output: Path | None = None,
     progress: Progress | None = None,
 ) -> Sketches:
     """Return the sketches of the documents in files, with their ids.
@@ -247,6 +251,8 @@ def sketch_files(
     ----------
     inputs, recipe, run, progress
         As for :func:`dedup_files`.
+    output : Path, optional
+        The file that the sketches will be written to, which is no input.
 
     Returns
     -------
@@ -256,9 +262,9 @@ def sketch_files(
     recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
-        found = stack.enter_context(_found(inputs, recipe, run, None))
+        found = stack.enter_context(_found(inputs, recipe, run, output))
         recipe = weighed_files(found, recipe, rules, timing, report)
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
         )
@@ -276,7 +282,7 @@ def _found(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    with tempfile.TemporaryDirectory() as work:
+    with scratch_directory() as work:
         yield find_inputs(
             names,
             run.read_rules(recipe),
@@ -284,7 +290,7 @@ def _found(
             delimiter=run.delimiter,
             output=output,
             stdin=run.stdin,
-            spool_directory=Path(work),
+            spool_directory=work,
         )
 
 

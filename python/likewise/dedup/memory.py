@@ -1,10 +1,8 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.arrow import BatchStream
 from likewise.io.columns import number_column
 from likewise.io.memory import MemorySource
+from likewise.io.scratch import scratch_directory
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
@@ -206,11 +205,9 @@ def _open(
     """Open texts as documents; gives them and the recipe with its weights."""
     source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
     # Only the texts of a stream are put aside.
-    with tempfile.TemporaryDirectory(prefix="likewise-") as work:
-        sources, recipe = weighed(
-            [source], recipe, threads=rules.threads, timing=timing, progress=progress, work=Path(work)
-        )
-        with open_documents(sources, recipe, rules, work=Path(work), timing=timing, progress=progress) as documents:
+    with scratch_directory() as work:
+        sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
+        with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
             yield documents, recipe
 
 

@@ -1,6 +1,5 @@
 """The first of two passes: counting how many documents hold each feature, before anything is sketched."""
 
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.io.arrow import BatchStream
+from likewise.io.scratch import scratch_directory
 from likewise.io.source import Job, Source
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
@@ -108,10 +108,10 @@ def count_sources(
 
     try:
         # What is unpacked for this pass goes with it.
-        with tempfile.TemporaryDirectory(prefix="likewise-") as unpacked:
+        with scratch_directory() as unpacked:
             for source in sources:
                 inner_threads = threads if _is_one_job(source) else 1
-                for job in source.jobs(_PIECE_BYTES, Path(unpacked)):
+                for job in source.jobs(_PIECE_BYTES, unpacked):
                     waiting.append((job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error)))
                     gather(_JOBS_A_THREAD * threads)
                 gather(0)
