@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from likewise.hamming_index import HammingIndex
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
+    from likewise.weight_table import Weights
 
     __version__: str
 
@@ -40,6 +41,7 @@ _HOMES = {
     "Recipe": "likewise.recipe",
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.sketch",
+    "Weights": "likewise.weight_table",
     "band_pairs": "likewise.bands",
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
@@ -61,6 +63,7 @@ __all__ = [
     "Recipe",
     "RecipeMismatch",
     "Sketches",
+    "Weights",
     "__version__",
     "band_pairs",
     "compare",

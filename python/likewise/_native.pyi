@@ -27,6 +27,7 @@ __all__ = [
     "Array",
     "BandBuckets",
     "CsvReader",
+    "DocumentCounter",
     "Exercise",
     "FeatureRules",
     "FeatureSets",
@@ -39,6 +40,7 @@ __all__ = [
     "ParquetJoin",
     "SketchBatch",
     "Texts",
+    "WeightTable",
     "__version__",
     "aligned_diff",
     "bit_frequencies",
@@ -49,6 +51,7 @@ __all__ = [
     "default_costs",
     "distances",
     "features",
+    "features_of_own_tokens",
     "join_fingerprints",
     "jsonl_pieces",
     "min_equal_slots",
@@ -68,6 +71,7 @@ __all__ = [
     "stream_joined_files",
     "stream_joined_fingerprints",
     "survey_plans",
+    "term_features",
     "textbook_plans",
     "tokens",
 ]
@@ -164,12 +168,16 @@ class FeatureRules:
     tokens : {"word", "char", "auto"}
     shingle : int
         Tokens a shingle, 1 to 64.
-    weights : {"none", "count", "log-count"}
+    weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon"}
     seed : int
         Seed of the token hash, 64 bits.
+    table : WeightTable, optional
+        What the last three weights are read from.
     """
 
-    def __new__(cls, tokens: str, shingle: int, weights: str = "none", seed: int = 0) -> FeatureRules: ...
+    def __new__(
+        cls, tokens: str, shingle: int, weights: str = "none", seed: int = 0, table: WeightTable | None = None
+    ) -> FeatureRules: ...
     @property
     def tokens(self) -> str: ...
     @property
@@ -178,6 +186,76 @@ class FeatureRules:
     def weights(self) -> str: ...
     @property
     def seed(self) -> int: ...
+
+@final
+class WeightTable:
+    """Integer weights of features, with what makes the features."""
+
+    @staticmethod
+    def read(path: str | PathLike[str]) -> WeightTable:
+        """Read a file that `write` wrote; InvalidInput if it is none, or damaged."""
+
+    @staticmethod
+    def from_terms(features: Buffer, lengths: Buffer, weights: Buffer, rules: str) -> WeightTable:
+        """Make a table of terms: keys and lengths of `term_features`, weights 0 to 15 (uint32), each key once."""
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the table to a file, complete under its name or not at all."""
+
+    def weigh(self, features: Buffer) -> Array:
+        """Look up what features (uint64) weigh: uint32."""
+
+    @property
+    def rules(self) -> str: ...
+    @property
+    def weights_id(self) -> str: ...
+    @property
+    def num_documents(self) -> int: ...
+    @property
+    def num_incidences(self) -> int: ...
+    @property
+    def num_features(self) -> int | None: ...
+    @property
+    def num_listed(self) -> int | None: ...
+    @property
+    def longest_term(self) -> int: ...
+    @property
+    def excess(self) -> int: ...
+    @property
+    def excess_probability(self) -> float: ...
+    @property
+    def num_bytes(self) -> int: ...
+
+@final
+class DocumentCounter:
+    """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
+
+    def __new__(cls, memory_bytes: int) -> DocumentCounter: ...
+    def add(self, texts: Texts, rules: FeatureRules, *, threads: int = 1) -> None:
+        """Count the features of texts, each once whatever the weights of the rules."""
+
+    def finish(self, rules: str, *, threads: int = 1) -> WeightTable:
+        """Return the table of what was counted, with `rules` to tell its features. Nothing can be added afterwards."""
+
+def term_features(terms: Texts, rules: FeatureRules) -> tuple[Array, Array]:
+    """Return the key of each term (uint64) and how many tokens it has (uint32, 0: none)."""
+
+def features_of_own_tokens(
+    offsets: Buffer, tokens: Texts, weights: Buffer, rules: FeatureRules
+) -> tuple[Array, Array, Array]:
+    """Return the features of lists of tokens as offsets, features, weights.
+
+    Parameters
+    ----------
+    offsets : buffer of int64, length n + 1
+        List i is ``tokens[offsets[i]:offsets[i + 1]]``.
+    tokens : Texts
+        As they are: nothing is normalised.
+    weights : buffer of uint32
+        One for each token.
+    rules : FeatureRules
+        Whose shingle and seed count.
+    """
 
 @final
 class SketchBatch:

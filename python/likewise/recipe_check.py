@@ -5,7 +5,7 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 
-_FEATURE_FIELDS = ("tokens", "shingle", "weights", "seed")
+_FEATURE_FIELDS = ("tokens", "shingle", "weights", "weights_id", "table", "seed")
 _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
@@ -13,7 +13,12 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
 }
 MEASURES = ("jaccard", "containment", "cosine", "hamming")
 TOKENS = ("auto", "word", "char")
-WEIGHTS = ("none", "count", "log-count")
+WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
+# Those that are read from a table, and those whose table can be counted on the input.
+TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
+COUNTED_WEIGHTS = ("idf", "log-count-idf")
+# The user's own pairs of tokens and weights, which only functions of Python take.
+OWN_WEIGHTS = "own"
 SCHEMES = ("bucket", "classical")
 GROUPS = ("leaders", "components")
 # Of a fingerprint: as many as the core sorts by.
@@ -83,6 +88,8 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         if checked[name] is not None:
             checked[name] = check(name, checked[name])
     keep_criteria(checked["keep"])
+    if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
+        raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
     if method == "minhash":
         _check_minhash(checked)
     else:
@@ -203,6 +210,12 @@ def _text(name: str, value: object) -> str:
     return value
 
 
+def _hexadecimal(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) != 32 or not set(value) <= set("0123456789abcdef"):
+        raise InvalidParameter(name, f"{value!r} given; it must be 32 hexadecimal digits")
+    return value
+
+
 def _slot_bits(name: str, value: object) -> int:
     number = _index(value)
     if number not in (8, 16, 32):
@@ -214,6 +227,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "tokens": _choice(TOKENS),
     "shingle": _integer(1, 64),
     "weights": _choice(WEIGHTS),
+    "weights_id": _hexadecimal,
     "seed": _integer(0, 2**64 - 1),
     "bits": _integer(32, 256, 32),
     "num_slots": _integer(1, 65535),

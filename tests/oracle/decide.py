@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tests.oracle import candidates, features, measures, sketches
+from tests.oracle import candidates, features, measures, sketches, weights
 
 
 class Recipe(NamedTuple):
@@ -137,6 +137,9 @@ def priority(texts, keep="first"):
 
 def dedup(texts, recipe, keep="first"):
     """Verdicts by row."""
+    if recipe.rules.weights in ("idf", "log-count-idf") and recipe.rules.table is None:
+        table = weights.idf_table(texts, recipe.rules)
+        recipe = recipe._replace(rules=recipe.rules._replace(table=table))
     model = Online(recipe)
     for row in priority(texts, keep):
         model.add(row, texts[row])

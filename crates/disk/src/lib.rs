@@ -16,6 +16,8 @@ pub mod lines;
 pub mod packed;
 pub mod parquet;
 pub mod position;
+pub mod weights;
+mod whole;
 
 pub use column::TextColumn;
 pub use copy::copy_ranges;
@@ -32,3 +34,4 @@ pub use lines::split_lines;
 pub use packed::pack::pack_ranges;
 pub use packed::unpack::{Unpacked, Unpacker};
 pub use packed::{Codec, UnpackLimits};
+pub use weights::{WeightFile, read_weights, write_weights};

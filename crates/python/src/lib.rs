@@ -21,6 +21,7 @@ mod parquet;
 mod sketch;
 mod texts;
 mod verify;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -72,6 +73,8 @@ mod _native {
     use super::texts::Texts;
     #[pymodule_export]
     use super::verify::{FeatureSets, aligned_diff};
+    #[pymodule_export]
+    use super::weights::{DocumentCounter, WeightTable, features_of_own_tokens, term_features};
 
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -15,6 +15,7 @@ _COMMANDS = {
     "compare": "Show how alike two documents are, and where they differ.",
     "sketch": "Write fingerprints or signatures.",
     "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
+    "weights": "Count how many documents hold each feature, as a table of weights.",
     "diff": "Say whether two runs gave the same answer.",
 }
 

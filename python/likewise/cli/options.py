@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from likewise.cli.weight_option import take_weights
+
 if TYPE_CHECKING:
     from likewise.dedup import FileRun
     from likewise.recipe import Recipe
@@ -58,8 +60,10 @@ _OPTIONS = {
     ),
     "weights": click.option(
         "--weights",
-        type=click.Choice(["none", "count", "log-count"]),
-        help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
+        metavar="RULE|FILE",
+        help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
+        "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
+        "log-count-idf:FILE) or a lexicon.  [default: none; simhash: log-count]",
     ),
     "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
     "bits": click.option(
@@ -192,6 +196,7 @@ _ON_ERROR_SKIP = click.option(
 _SKETCH = ("method", "tokens", "shingle", "weights", "seed", "bits", "num_slots", "slot_bits", "scheme")
 _SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
 _DECISION = ("keep", "group")
+_FEATURES = ("method", "tokens", "shingle", "seed")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
@@ -212,6 +217,11 @@ _PLAN = (
 )
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+
+
+def feature_options(command: _Command) -> _Command:
+    """Add the options that make features."""
+    return _add((*_FEATURES, "recipe_file"), command)
 
 
 def sketch_options(command: _Command) -> _Command:
@@ -273,11 +283,15 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     if "slot_bits" in given:
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file = options.pop("recipe_file", None)
-    if recipe_file is None:
+    recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    take_weights(given, recipe)
+    if recipe is None:
         return Recipe.from_options(given.pop("method", "minhash"), **given)
+    table = given.pop("table", None)
     if given:
         raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
-    return Recipe.from_file(recipe_file)
+    # The table that the recipe names does not travel in its JSON.
+    return recipe if table is None else recipe.with_table(table)
 
 
 def take_run(options: dict[str, Any]) -> "FileRun":

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
@@ -98,6 +99,7 @@ def dedup_files(
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
+            recipe = weighed_files(found, recipe, rules, timing, report)
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 decision = decided(documents, recipe, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
@@ -157,6 +159,7 @@ def stream_dedup(
     rules, timing = run.run_rules(), Timing()
     with _found(inputs, recipe, run, None) as found, scratch_directory() as work:
         check_stream(found.files)
+        recipe = weighed_files(found, recipe, rules, timing, report)
         with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
@@ -208,6 +211,7 @@ def pair_files(
         writer = stack.enter_context(PairWriter(str(output), stdout))
         target = None if output == "-" and stdout is not None else Path(output)
         found = stack.enter_context(_found(inputs, recipe, run, target))
+        recipe = weighed_files(found, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
@@ -256,14 +260,14 @@ def sketch_files(
         In input order.
     """
     recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
-    timing = Timing()
-    with (
-        _found(inputs, recipe, run, output) as found,
-        scratch_directory() as work,
-        open_documents(
-            found.files, recipe, run.run_rules(), work=work, timing=timing, progress=report, needs_texts=False
-        ) as documents,
-    ):
+    rules, timing = run.run_rules(), Timing()
+    with ExitStack() as stack:
+        found = stack.enter_context(_found(inputs, recipe, run, output))
+        recipe = weighed_files(found, recipe, rules, timing, report)
+        work = stack.enter_context(scratch_directory())
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
+        )
         return Sketches(
             shaped(documents.sketches, recipe),
             recipe,

@@ -62,6 +62,7 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
         "num_below_threshold": None if below is None else int(below.sum()),
         "recall": recipe.stated_recall,
         "recipe": recipe.to_dict(),
+        **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),
         "recipe_id": recipe.recipe_id,
         "sketch_id": recipe.sketch_id,
         "version": __version__,

@@ -1,8 +1,8 @@
 //! How is a set written?
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::layout::{Description, KeyEntry, RowsEntry, Section, SegmentEntry, TableEntry};
 use super::{ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, MAGIC, VERSION};
 use crate::error::Error;
+use crate::whole::write_whole;
 
 /// Writes a set to `path`, with the caller's ids and text: complete and synced under its name, or not at all.
 ///
@@ -23,36 +24,9 @@ pub fn write_hamming_set(
     extra: &str,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let temporary = temporary_name(path);
-    let result = write_all(set, &temporary, ids, extra, cancel)
-        .and_then(|()| fs::rename(&temporary, path).map_err(|e| Error::io("rename", e)))
-        .and_then(|()| sync_directory(path));
-    if result.is_err() {
-        // The first error says more than one of clearing up.
-        let _ = fs::remove_file(&temporary);
-    }
-    result
-}
-
-fn temporary_name(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
-}
-
-#[cfg(unix)]
-fn sync_directory(path: &Path) -> Result<(), Error> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(parent)
-        .and_then(|directory| directory.sync_all())
-        .map_err(|e| Error::io("sync the directory", e))
-}
-
-#[cfg(not(unix))]
-fn sync_directory(_: &Path) -> Result<(), Error> {
-    Ok(())
+    write_whole(path, |temporary| {
+        write_all(set, temporary, ids, extra, cancel)
+    })
 }
 
 fn write_all(
