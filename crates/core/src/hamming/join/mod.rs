@@ -8,6 +8,7 @@
 mod codes;
 mod collapse;
 mod compare;
+mod key_run;
 mod keys;
 mod large;
 mod node;
@@ -16,6 +17,7 @@ mod partition;
 mod parts;
 mod side;
 mod sorted;
+mod stretches;
 #[cfg(test)]
 mod tests;
 
