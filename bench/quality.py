@@ -30,6 +30,9 @@ HERE = Path(__file__).parent
 TOKENS = ("auto", "word", "char")
 SHINGLES = (1, 2, 3, 4, 5)
 WEIGHTS = ("none", "log-count", "count")
+# Counted on the set itself; wider shingles are rare anyway.
+RARITY = ("idf", "log-count-idf")
+MOST_SHINGLE_OF_RARITY = 3
 
 # What a user gets by naming a method, or a kind of token, and nothing else, and what stands beside it; compared on
 # every set, untouched.
@@ -40,6 +43,7 @@ RECIPES = {
     "shingles, containment 0.8": likewise.Recipe.shingles(measure="containment"),
     "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
     "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
+    "minhash by rarity, defaults": likewise.Recipe.minhash(weights="idf"),
     "simhash distance, defaults": likewise.Recipe.simhash(),
     "simhash distance, words": likewise.Recipe.simhash(tokens="auto"),
     "simhash distance, textbook (within 3)": likewise.Recipe.simhash(within=3),
@@ -58,7 +62,9 @@ RECIPES = {
     "simhash distance, 64 bits within 14": likewise.Recipe.simhash(
         bits=64, shingle=3, weights="none", within=14, short_threshold=0.5
     ),
+    "simhash distance by rarity, defaults": likewise.Recipe.simhash(weights="log-count-idf"),
     "simhash verified, defaults": likewise.Recipe.simhash(measure="cosine"),
+    "simhash verified by rarity, defaults": likewise.Recipe.simhash(measure="cosine", weights="log-count-idf"),
     "simhash verified, characters": likewise.Recipe.simhash(measure="cosine", tokens="char"),
     "simhash verified, 64 bits at 0.9": likewise.Recipe.simhash(bits=64, shingle=3, weights="log-count", threshold=0.9),
 }
@@ -105,7 +111,13 @@ def grid(entry: LabelledSet) -> list[Features]:
     """All features to try; `word` only where it differs from `auto` (neighbouring Katakana)."""
     differs = any(tokens_of(text, "word") != tokens_of(text, "auto") for text in entry.texts)
     tokens = [name for name in TOKENS if name != "word" or differs]
-    return [Features(name, shingle, weights) for name in tokens for shingle in SHINGLES for weights in WEIGHTS]
+    plain = [Features(name, shingle, weights) for name in tokens for shingle in SHINGLES for weights in WEIGHTS]
+    return plain + [
+        Features(name, shingle, weights)
+        for name in tokens
+        for shingle in SHINGLES[:MOST_SHINGLE_OF_RARITY]
+        for weights in RARITY
+    ]
 
 
 def best_of_each(curves: list[Curve]) -> list[Curve]:

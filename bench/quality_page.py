@@ -116,9 +116,11 @@ def _curves(sets: Row, names: list[str]) -> str:
     """F1 of the features of three kinds of recipe, at settings side by side."""
     wanted = [
         ("minhash", "auto", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
+        ("minhash", "auto", 2, "idf", None, [f"{t / 100:g}" for t in range(30, 75, 5)]),
         ("simhash-cosine", "auto", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
         ("simhash-distance", "char", 5, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
         ("simhash-distance", "auto", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
+        ("simhash-distance", "auto", 1, "log-count-idf", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
     ]
     parts = []
     for method, tokens, shingle, weights, bits, settings in wanted:

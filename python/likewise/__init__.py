@@ -25,9 +25,11 @@ if TYPE_CHECKING:
         LikewiseError,
         RecipeMismatch,
     )
-    from likewise.hamming import hamming_distance, hamming_pairs
+    from likewise.hamming import hamming_distance, hamming_join, hamming_pairs
+    from likewise.hamming_index import HammingIndex
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
+    from likewise.weight_table import Weights
 
     __version__: str
 
@@ -39,11 +41,14 @@ _HOMES = {
     "Recipe": "likewise.recipe",
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.sketch",
+    "Weights": "likewise.weight_table",
     "band_pairs": "likewise.bands",
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
+    "HammingIndex": "likewise.hamming_index",
     "hamming_distance": "likewise.hamming",
+    "hamming_join": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
     "pairs": "likewise.dedup",
     "sketch": "likewise.sketch",
@@ -51,18 +56,21 @@ _HOMES = {
 
 __all__ = [
     "Deduplication",
+    "HammingIndex",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
     "Recipe",
     "RecipeMismatch",
     "Sketches",
+    "Weights",
     "__version__",
     "band_pairs",
     "compare",
     "dedup",
     "dedup_files",
     "hamming_distance",
+    "hamming_join",
     "hamming_pairs",
     "pairs",
     "sketch",

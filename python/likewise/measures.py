@@ -94,7 +94,7 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
-    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "seed")}
+    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed")}
     fingerprints = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])

@@ -2,17 +2,19 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.recipe_check import FIELDS_OF_METHOD, check_fields, default_keep, default_measure
+from likewise.recipe_check import COUNTED_WEIGHTS, FIELDS_OF_METHOD, check_fields, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
-from likewise.recipe_recall import recall_within as recall_within
+from likewise.recipe_search import chosen_search, stated_recall
+from likewise.recipe_weights import check_weighable, checked_weights_id, weighing_of
+from likewise.weight_table import Weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +32,13 @@ class Recipe:
         How text is cut. ``auto`` takes words in spaced scripts and single characters elsewhere.
     shingle : int
         Consecutive tokens in a feature, 1 to 64.
-    weights : {"none", "count", "log-count"}
-        Integer weight of a feature from the number of its occurrences.
+    weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
+        Integer weight of a feature: from the number of its occurrences, from how many documents hold it (``idf``), from
+        both, from the terms in it, or the user's own.
+    weights_id : str, optional
+        Identity of the table that ``idf``, ``log-count-idf`` and ``lexicon`` read; None while it is yet to be counted.
+    table : Weights, optional
+        That table. It travels beside the recipe and is no part of its JSON.
     seed : int
         Seed of the token hash and of the sketch, 0 to 2**64 - 1.
     bits : int, optional
@@ -49,10 +56,12 @@ class Recipe:
         ``equality`` that of the normalised texts (method exact).
     recall : float, optional
         Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        In a distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; chosen by :meth:`resolve` where None.
+        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
+        bits in each. Chosen by :meth:`resolve` where None.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -71,8 +80,6 @@ class Recipe:
     Examples
     --------
     >>> recipe = Recipe.minhash(threshold=0.8)
-    >>> recipe.resolve().bands, recipe.resolve().rows
-    (18, 7)
     >>> Recipe.from_json(recipe.to_json()) == recipe
     True
     """
@@ -81,6 +88,7 @@ class Recipe:
     tokens: str = "auto"
     shingle: int = 3
     weights: str = "none"
+    weights_id: str | None = None
     seed: int = 0
     bits: int | None = None
     num_slots: int | None = None
@@ -97,20 +105,24 @@ class Recipe:
     group: str = "leaders"
     text_version: str = _native.TEXT_VERSION
     sketch_version: int = _native.SKETCH_VERSION
+    table: Weights | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name, value in check_fields(dataclasses.asdict(self)).items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "weights_id", checked_weights_id(dataclasses.asdict(self)))
 
     @classmethod
     def minhash(
         cls,
         threshold: float | None = None,
         *,
-        tokens: str = "auto",
+        tokens: str | None = None,
         shingle: int | None = None,
-        weights: str | None = None,
-        seed: int = 0,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
         num_slots: int = 128,
         slot_bits: int = 16,
         scheme: str = "bucket",
@@ -123,7 +135,8 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
-        Parameters are those of :class:`Recipe`. Where nothing is said: words (or single characters) in threes, weights
+        Parameters are those of :class:`Recipe`; `weights` may be a :class:`Weights`, whose tokens, shingle and
+        seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
         none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
         measure the threshold is 0.8. Where `keep` is None it is ``longest`` for containment, else ``first``.
 
@@ -137,13 +150,17 @@ class Recipe:
         >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
         (0.55, 0.8)
         """
-        features = features_of("minhash", tokens, shingle, weights)
+        weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features = features_of("minhash", tokens, weighing.shingle, weighing.weights)
         return cls(
             method="minhash",
             tokens=tokens,
             shingle=features.shingle,
             weights=features.weights,
-            seed=seed,
+            weights_id=weights_id,
+            table=weighing.table,
+            seed=weighing.seed,
             num_slots=num_slots,
             slot_bits=slot_bits,
             scheme=scheme,
@@ -165,10 +182,14 @@ class Recipe:
         bits: int | None = None,
         tokens: str | None = None,
         shingle: int | None = None,
-        weights: str | None = None,
-        seed: int = 0,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
         measure: str | None = None,
         recall: float | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
         short_threshold: float | None = None,
         keep: str | None = None,
         group: str = "leaders",
@@ -183,6 +204,9 @@ class Recipe:
         Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
         from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
         "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
+
+        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
+        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
 
         Returns
         -------
@@ -200,8 +224,9 @@ class Recipe:
         """
         measure = default_measure(threshold) if measure is None else measure
         alone = measure == "hamming"
-        tokens = default_tokens(measure, within, shingle) if tokens is None else tokens
-        features = features_of("simhash", tokens, shingle, weights)
+        weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
+        features = features_of("simhash", tokens, weighing.shingle, weighing.weights)
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":
             threshold = features.threshold(measure)
@@ -210,12 +235,16 @@ class Recipe:
             tokens=tokens,
             shingle=features.shingle,
             weights=features.weights,
-            seed=seed,
+            weights_id=weights_id,
+            table=weighing.table,
+            seed=weighing.seed,
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
+            bands=bands,
+            rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
@@ -286,8 +315,36 @@ class Recipe:
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
-        """What makes features of a text, for the native core."""
-        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed)
+        """What makes features of a text, for the native core.
+
+        Raises
+        ------
+        InvalidParameter
+            If the weights are read from a table that is not there.
+        """
+        check_weighable(self.weights, self.table)
+        table = None if self.table is None else self.table.native
+        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table)
+
+    @property
+    def unweighted_rules(self) -> _native.FeatureRules:
+        """What makes the same features where each counts once."""
+        return dataclasses.replace(self, weights="none", weights_id=None, table=None).feature_rules
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether the weights are still to be counted on the input."""
+        return self.weights in COUNTED_WEIGHTS and self.table is None
+
+    def with_table(self, table: Weights) -> Self:
+        """Return the recipe with its weight table.
+
+        Raises
+        ------
+        RecipeMismatch
+            If the recipe names another table, or this one weighs other features.
+        """
+        return dataclasses.replace(self, table=table)
 
     @property
     def candidate_threshold(self) -> float:
@@ -298,23 +355,7 @@ class Recipe:
     @property
     def stated_recall(self) -> float | None:
         """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
-        if self.method in ("shingles", "exact"):
-            return 1.0
-        resolved = self.resolve()
-        if self.method == "minhash":
-            if self.measure != "jaccard":
-                return None
-            assert resolved.bands is not None
-            assert resolved.rows is not None
-            return _native.s_curve(self.candidate_threshold, resolved.bands, resolved.rows)
-        if self.is_distance_only:
-            return 1.0
-        if self.measure != "cosine":
-            return None
-        assert self.bits is not None
-        assert self.threshold is not None
-        assert resolved.within is not None
-        return recall_within(self.bits, self.threshold, resolved.within)
+        return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
 
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in.
@@ -324,22 +365,7 @@ class Recipe:
         InvalidParameter
             If no bands reach the recall at this threshold.
         """
-        if self.method in ("shingles", "exact"):
-            return self
-        if self.method == "minhash":
-            if self.bands is not None:
-                return self
-            assert self.num_slots is not None
-            assert self.recall is not None
-            bands, rows, _ = _native.plan_bands(self.num_slots, self.candidate_threshold, self.recall)
-            return dataclasses.replace(self, bands=bands, rows=rows)
-        if self.within is not None:
-            return self
-        assert self.bits is not None
-        assert self.threshold is not None
-        assert self.recall is not None
-        within, _ = _native.radius_for(self.bits, self.threshold, self.recall)
-        return dataclasses.replace(self, within=within)
+        return dataclasses.replace(self, **chosen_search(dataclasses.asdict(self), self.candidate_threshold))
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
         """Return the recipe with some fields changed, checked again."""
@@ -357,7 +383,7 @@ class Recipe:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields that this method uses, by name."""
-        used = ("method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version")
+        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - {"table"}
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
 
     @classmethod
@@ -371,7 +397,7 @@ class Recipe:
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        options = options_of(fields, {field.name for field in dataclasses.fields(cls)})
+        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - {"table"})
         return cls.from_options(str(fields["method"]), **options)
 
     def to_json(self) -> str:
@@ -391,7 +417,8 @@ class Recipe:
     def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
         """Return the fields in which two resolved recipes differ, each with both values."""
         mine, theirs = dataclasses.asdict(self.resolve()), dataclasses.asdict(other.resolve())
-        return {name: (mine[name], theirs[name]) for name in mine if name != "recall" and mine[name] != theirs[name]}
+        names = [name for name in mine if name not in ("recall", "table")]
+        return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
 
     def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
         """Return the fields in which two recipes make other sketches, each with both values."""

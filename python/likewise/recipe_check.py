@@ -5,20 +5,27 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 
-_FEATURE_FIELDS = ("tokens", "shingle", "weights", "seed")
+_FEATURE_FIELDS = ("tokens", "shingle", "weights", "weights_id", "table", "seed")
 _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
-    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold"),
+    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
     "shingles": (*_FEATURE_FIELDS, "threshold", "measure", "keep", "group"),
     "exact": ("keep",),
 }
 # `equality` of normalised texts is measured by method exact alone.
 MEASURES = ("jaccard", "containment", "cosine", "hamming", "equality")
 TOKENS = ("auto", "word", "char")
-WEIGHTS = ("none", "count", "log-count")
+WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
+# Those that are read from a table, and those whose table can be counted on the input.
+TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
+COUNTED_WEIGHTS = ("idf", "log-count-idf")
+# The user's own pairs of tokens and weights, which only functions of Python take.
+OWN_WEIGHTS = "own"
 SCHEMES = ("bucket", "classical")
 GROUPS = ("leaders", "components")
+# Of a fingerprint: as many as the core sorts by.
+MAX_BAND_BITS = 24
 
 
 def default_measure(threshold: float | None) -> str:
@@ -86,6 +93,8 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality is what method exact measures, and all that it does")
+    if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
+        raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
     _CHECK_OF_METHOD[method](checked)
     return checked
 
@@ -117,17 +126,17 @@ def _check_simhash(fields: dict[str, Any]) -> None:
     if measure == "hamming":
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
-        if fields["recall"] is not None:
-            raise InvalidParameter(
-                "recall", "recall does not act in a distance-only run, which is exact; give a threshold"
-            )
         if within is None:
             raise InvalidParameter("within", "a distance-only run needs within")
+        _check_bit_bands(fields)
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
         return
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
+    for name in ("bands", "rows"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"{name} acts on fingerprints by distance alone; this recipe has a threshold")
     if fields["short_threshold"] is not None:
         raise InvalidParameter(
             "short_threshold", "short_threshold acts in distance-only runs; this one has a threshold"
@@ -136,6 +145,19 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
     if fields["recall"] is None:
         fields["recall"] = 0.95
+
+
+def _check_bit_bands(fields: Mapping[str, Any]) -> None:
+    """Check bands of sampled bits, which act only where a recall asks for them."""
+    bands, rows = fields["bands"], fields["rows"]
+    if bands is None and rows is None:
+        return
+    if fields["recall"] is None:
+        raise InvalidParameter("recall", "bands and rows act on fingerprints only with a recall; without, all is found")
+    if bands is None or rows is None:
+        raise InvalidParameter("bands", "bands and rows of fingerprints are given together")
+    if not 1 <= rows <= min(MAX_BAND_BITS, fields["bits"]):
+        raise InvalidParameter("rows", f"{rows} given; a band of a fingerprint has 1 to {MAX_BAND_BITS} bits")
 
 
 def _check_shingles(fields: dict[str, Any]) -> None:
@@ -202,9 +224,20 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
     return check
 
 
+def check_fraction(name: str, value: object) -> float:
+    """Return a number above 0 and below 1, or raise InvalidParameter."""
+    return float(_fraction(zero=False, one=False)(name, value))
+
+
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidParameter(name, f"{value!r} given; it must be text")
+    return value
+
+
+def _hexadecimal(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) != 32 or not set(value) <= set("0123456789abcdef"):
+        raise InvalidParameter(name, f"{value!r} given; it must be 32 hexadecimal digits")
     return value
 
 
@@ -219,6 +252,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "tokens": _choice(TOKENS),
     "shingle": _integer(1, 64),
     "weights": _choice(WEIGHTS),
+    "weights_id": _hexadecimal,
     "seed": _integer(0, 2**64 - 1),
     "bits": _integer(32, 256, 32),
     "num_slots": _integer(1, 65535),

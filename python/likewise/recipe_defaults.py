@@ -7,7 +7,7 @@ for their own shingle and weights. With other features nothing is known, and the
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from likewise.recipe_check import TOKENS, check_choice, check_integer
+from likewise.recipe_check import TABLE_WEIGHTS, TOKENS, check_choice, check_integer
 
 # Removes copies only, whatever the features: a similarity of 0.8; 3 of 64 bits, the radius of the literature.
 _STRICT_THRESHOLD = 0.8
@@ -54,6 +54,15 @@ class FeatureChoice:
         return bits // 32 * self.within_32_bits if is_chosen else bits * _STRICT_WITHIN_64_BITS // 64
 
 
+# By rarity, whatever the method would take without it: what half of a collection shares is no evidence, and so one
+# threshold serves collections that plain sets need one each for.
+_BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
+    "words": {
+        ("minhash", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
+        ("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6),
+    },
+    "char": {},
+}
 _OF_WORDS = {
     "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
     "shingles": FeatureChoice(3, "none", "jaccard", 0.55),
@@ -79,20 +88,24 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
         If there is no such kind of token.
     """
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
+    if weights is not None:
+        rare = _BY_RARITY["char" if tokens == "char" else "words"]
+        chosen = rare.get((method, weights), chosen)
     named = (chosen.shingle if shingle is None else shingle, chosen.weights if weights is None else weights)
     if named == (chosen.shingle, chosen.weights):
         return chosen
     return FeatureChoice(*named, chosen.measure, _STRICT_THRESHOLD)
 
 
-def default_tokens(measure: str, within: int | None, shingle: int | None) -> str:
+def default_tokens(measure: str, within: int | None, shingle: int | None, weights: str | None) -> str:
     """Return the tokens of a SimHash recipe that names none: characters where it names nothing at all.
 
     Distances alone tell best over characters: a text has many more of them than words, so that few are under the 64
     features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; so do
-    small radii; and who names a shingle means words.
+    small radii; and who names a shingle, or weights by rarity, means words.
     """
-    return "char" if measure == "hamming" and shingle is None and not _is_textbook(within) else "auto"
+    means_words = shingle is not None or weights in TABLE_WEIGHTS or _is_textbook(within)
+    return "char" if measure == "hamming" and not means_words else "auto"
 
 
 def default_bits(within: int | None) -> int:

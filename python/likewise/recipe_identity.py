@@ -23,6 +23,7 @@ SKETCH_FIELDS = (
     "tokens",
     "shingle",
     "weights",
+    "weights_id",
     "seed",
     "bits",
     "num_slots",
@@ -31,6 +32,8 @@ SKETCH_FIELDS = (
     "text_version",
     "sketch_version",
 )
+# What of them makes no features, but weighs or sketches those.
+_NOT_OF_FEATURES = ("method", "weights", "weights_id", "bits", "num_slots", "slot_bits", "scheme")
 # `recall` only chooses bands, rows and radius, which are hashed themselves.
 DECISION_FIELDS = (
     "threshold",
@@ -42,6 +45,12 @@ DECISION_FIELDS = (
     "keep",
     "group",
 )
+
+
+def feature_fields(fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that make features, defaults too, without those that are None or absent."""
+    names = [name for name in SKETCH_FIELDS if name not in _NOT_OF_FEATURES]
+    return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
 def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.features import own_features
+from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
-from likewise.text import as_texts
+from likewise.recipe_check import OWN_WEIGHTS
+from likewise.text import text_batches
 from likewise.threads import num_threads
+from likewise.weights import with_counted
 
 EMPTY = 2
 SHORT = 1
@@ -146,9 +151,11 @@ def sketch(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts.
+        The texts; of weights ``own`` lists of (token, weight). A stream of batches and an iterator are taken batch by
+        batch and may be larger than memory, unless their weights are still to be counted.
     recipe : Recipe, optional
-        How to sketch; ``Recipe.minhash()`` where None.
+        How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
+        texts, and the recipe of the sketches names the table.
     text_field : str
         Column of a table that holds the text.
     threads : int, optional
@@ -174,13 +181,57 @@ def sketch(
     """
     recipe = recipe or Recipe.minhash()
     check_has_sketch(recipe)
-    batch = sketch_texts(as_texts(texts, text_field), recipe, sets=False, threads=num_threads(threads))
-    return Sketches(
-        shaped(np.asarray(batch.sketches), recipe),
-        recipe,
-        np.asarray(batch.shapes) == EMPTY,
-        np.asarray(batch.num_features),
-    )
+    workers = num_threads(threads)
+    if recipe.weights == OWN_WEIGHTS:
+        return _sketch_own(texts, recipe, threads=workers)
+    batches = text_batches(texts, text_field)
+    if recipe.needs_counting:
+        # Two passes: everything is held.
+        held = list(batches)
+        recipe = with_counted(recipe, held, threads=workers)
+        batches = iter(held)
+    parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
+    first = next(parts)
+    columns = [np.asarray(first.sketches), np.asarray(first.shapes), np.asarray(first.num_features)]
+    if (second := next(parts, None)) is not None:
+        # What comes as one batch is not copied.
+        growing = [GrowingArray(column.dtype) for column in columns]
+        for batch in chain([first, second], parts):
+            for column, values in zip(growing, (batch.sketches, batch.shapes, batch.num_features), strict=True):
+                column.append(np.asarray(values))
+        columns = [column.take() for column in growing]
+    sketches, shapes, num_features = columns
+    return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
+
+
+def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  # noqa: ANN401
+    """Return the sketches of documents given as lists of (token, weight)."""
+    offsets, features, weights = own_features(documents, recipe)
+    num_features = np.diff(offsets).astype(np.uint32)
+    if recipe.method == "simhash":
+        assert recipe.bits is not None
+        lists = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        words = [
+            np.asarray(_native.simhash_features(features[low:high], weights[low:high], bits=recipe.bits))
+            for low, high in lists
+        ]
+        flat = np.concatenate([np.zeros(0, np.uint64), *words])
+    else:
+        assert recipe.num_slots is not None
+        assert recipe.slot_bits is not None
+        assert recipe.scheme is not None
+        signatures = _native.minhash_features(
+            offsets,
+            features,
+            weights,
+            num_slots=recipe.num_slots,
+            slot_bits=recipe.slot_bits,
+            scheme=recipe.scheme,
+            seed=recipe.seed,
+            threads=threads,
+        )
+        flat = np.asarray(signatures)
+    return Sketches(shaped(flat, recipe), recipe, num_features == 0, num_features)
 
 
 def check_has_sketch(recipe: Recipe) -> None:

@@ -1,6 +1,6 @@
 """Text: what are the tokens of a text, and how texts come in."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -10,6 +10,8 @@ from likewise.recipe_check import TOKENS
 
 # Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
 _STRINGS_AT_ONCE = 8192
+# Iterables that are one batch, or none.
+_WHOLE = (str, bytes, Mapping, list, _native.Texts)
 
 
 def normalize(text: str) -> str:
@@ -90,20 +92,82 @@ def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: AN
         raise InvalidInput("a single text was given where several are expected; put it in a list")
     if isinstance(texts, Mapping):
         raise InvalidInput("a mapping was given where texts are expected; give its values")
-    if hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__"):
+    if _is_arrow(texts):
         return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
     if isinstance(texts, list):
         return _native.Texts.from_list(texts)
+    return _native.Texts.concat(list(_of_strings(texts)))
+
+
+def text_batches(texts: Any, text_field: str = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
+    """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one.
+
+    Parameters
+    ----------
+    texts, text_field
+        As for :func:`as_texts`.
+
+    Yields
+    ------
+    Texts
+        At least one, which may be empty.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`as_texts`; rows are counted from the first batch.
+    """
+    if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
+        yield from _of_stream(texts, text_field)
+    elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not _is_arrow(texts):
+        yield from _of_strings(texts)
+    else:
+        yield as_texts(texts, text_field)
+
+
+def _of_stream(stream: Any, text_field: str) -> Iterator[_native.Texts]:  # noqa: ANN401
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(stream)
+    first_row = 0
+    # A stream without batches has no less a column, which may be the wrong one.
+    yield _native.Texts.from_arrow(table_column(reader.schema.empty_table(), text_field))
+    for batch in reader:
+        column = batch.column(reader.schema.get_field_index(text_field))
+        yield _counted_from(first_row, _native.Texts.from_arrow, column)
+        first_row += batch.num_rows
+
+
+def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
     if not isinstance(texts, Iterable):
         raise InvalidInput(
             f"texts are {type(texts).__name__}; expected a list of str, Arrow data (PyArrow, Polars, DuckDB, pandas) "
             "or an iterable of str"
         )
     source = iter(texts)
-    parts = []
-    while part := list(islice(source, _STRINGS_AT_ONCE)):
-        parts.append(_native.Texts.from_list(part))
-    return _native.Texts.concat(parts)
+    first_row = 0
+    while True:
+        part = list(islice(source, _STRINGS_AT_ONCE))
+        if not part and first_row:
+            return
+        yield _counted_from(first_row, _native.Texts.from_list, part)
+        if not part:
+            return
+        first_row += len(part)
+
+
+def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: Any) -> _native.Texts:  # noqa: ANN401
+    """Return what `read` makes of data; its errors name the row counted from `first_row` on."""
+    try:
+        return read(data)
+    except InvalidInput as error:
+        if error.row is None or not first_row:
+            raise
+        raise InvalidInput(error.message, error.file, error.row + first_row) from error
+
+
+def _is_arrow(data: object) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def is_table(data: object) -> bool:

@@ -10,6 +10,7 @@ from likewise.errors import InvalidParameter
 from likewise.recipe import Recipe
 from likewise.text import as_texts
 from likewise.threads import num_threads
+from likewise.weights import with_counted
 
 SET_MEASURES = ("jaccard", "containment", "cosine")
 
@@ -60,7 +61,8 @@ def verify_pairs(
     if len(rows) and not (rows.min() >= 0 and rows.max() < len(batch)):
         raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
     workers = num_threads(threads)
-    sets = _native.FeatureSets(len(batch), (recipe or Recipe.minhash()).feature_rules)
+    recipe = with_counted(recipe or Recipe.minhash(), [batch], threads=workers)
+    sets = _native.FeatureSets(len(batch), recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)
     earlier, later = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))

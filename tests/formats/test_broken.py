@@ -3,11 +3,13 @@
 Each row of a table is (bytes of the file, row that the message names or None, further arguments).
 """
 
+import contextlib
 import json
 import random
 import resource
 import struct
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -226,10 +228,26 @@ CASES = {
 }
 
 
+def resident_peak():
+    """Bytes of the highest resident memory since :func:`forget_peak`; None where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return None
+    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM"))
+
+
+def forget_peak():
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_broken_inputs_are_refused(tmp_path, capfd, name):
     (tmp_path / "scratch").mkdir()
     num_cases = 0
+    forget_peak()
+    before = resident_peak()
     for number, (data, row, arguments) in enumerate(CASES[name](tmp_path / "scratch")):
         num_cases += 1
         folder = tmp_path / str(number)
@@ -246,6 +264,8 @@ def test_broken_inputs_are_refused(tmp_path, capfd, name):
         assert row is None or f"{name}:{row}: " in first, where
         assert not (folder / "out").exists(), where
     assert num_cases >= 30, num_cases
+    # All inputs are small, whatever sizes they claim; libraries that are loaded on the way are counted too.
+    assert before is None or resident_peak() - before < 150 << 20
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "stream.arrow", "file.feather"])

@@ -5,7 +5,7 @@ Method shingles compares a document with all others: the prefix filter may spare
 
 from typing import NamedTuple
 
-from tests.oracle import candidates, features, measures, sketches
+from tests.oracle import candidates, features, measures, sketches, weights
 from tests.oracle.normalize import normalize
 
 
@@ -23,6 +23,7 @@ class Recipe(NamedTuple):
     bits: int = 64
     within: int = 3
     short_threshold: float = 0.8
+    bit_bands: tuple | None = None
 
 
 class Verdict(NamedTuple):
@@ -55,6 +56,8 @@ class Online:
             t = candidates.effective_threshold(recipe.threshold, recipe.measure)
             self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
             self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
+        elif recipe.bit_bands is not None:
+            self.bands = candidates.BitBandModel(recipe.bits, *recipe.bit_bands, seed=recipe.rules.seed)
 
     def document(self, row, text):
         recipe = self.recipe
@@ -84,10 +87,13 @@ class Online:
             return set()
         if self.recipe.method == "shingles":
             return {row for row, other in self.documents.items() if other.weights}
+        seen = self.documents if self.recipe.bit_bands is None else self.bands.arrive(document.row, document.sketch)
         return {
             row
             for row, other in self.documents.items()
-            if other.weights and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
+            if row in seen
+            and other.weights
+            and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
         }
 
     def match(self, later, earlier):
@@ -144,6 +150,9 @@ def priority(texts, keep="first"):
 
 def dedup(texts, recipe, keep="first"):
     """Verdicts by row."""
+    if recipe.rules.weights in ("idf", "log-count-idf") and recipe.rules.table is None:
+        table = weights.idf_table(texts, recipe.rules)
+        recipe = recipe._replace(rules=recipe.rules._replace(table=table))
     model = Online(recipe)
     for row in priority(texts, keep):
         model.add(row, texts[row])

@@ -4,6 +4,7 @@ import math
 from decimal import Decimal, localcontext
 from typing import NamedTuple
 
+from tests.oracle import weights
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens
 from tests.oracle.xxh3 import xxh3
@@ -19,6 +20,7 @@ class Rules(NamedTuple):
     shingle: int = 3
     weights: str = "none"
     seed: int = 0
+    table: dict | None = None  # of features, or of terms as tuples of tokens
 
 
 class Features(NamedTuple):
@@ -70,6 +72,17 @@ def features(text, rules, tokenize=tokens):
     counts = {}
     for f in found:
         counts[f] = counts.get(f, 0) + 1
+    if rules.weights in ("idf", "log-count-idf"):
+        rarity = {f: rules.table.get(f, 15) for f in counts}
+        if rules.weights == "log-count-idf":
+            rarity = {f: weights.log_count_idf(c, rarity[f]) for f, c in counts.items()}
+        return Features(rarity, shape)
+    if rules.weights == "lexicon":
+        words = tokenize(text, rules.tokens)
+        by_terms = dict(
+            zip(found, weights.lexicon_weights(words, rules.shingle, rules.table) or [1] * len(found), strict=True)
+        )
+        return Features({f: w for f, w in by_terms.items() if w} or dict.fromkeys(by_terms, 1), shape)
     weigh = {"none": lambda c: 1, "count": lambda c: c, "log-count": log_count_weight}[rules.weights]
     return Features({f: weigh(c) for f, c in counts.items()}, shape)
 

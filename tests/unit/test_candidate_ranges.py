@@ -3,34 +3,42 @@
 import numpy as np
 import pytest
 
+import likewise
+from likewise import _native
 from likewise.dedup import candidates
 from likewise.dedup.timing import Timing
+from tests.recipes import RECIPES
 
 
 class Dense:
     """Every position is near every earlier one."""
 
-    def candidates(self, low, high, _):
+    def candidates(self, low, high, _, max_pairs):
+        # Stops behind the position that reaches the bound, as the core does.
+        totals = np.cumsum(np.arange(low, high))
+        high = low + min(high - low, int(np.searchsorted(totals, max_pairs)) + 1)
         later = np.repeat(np.arange(low, high, dtype=np.uint32), np.arange(low, high))
-        return candidates.Candidates(later, np.zeros(len(later), np.uint32), None, len(later))
+        return candidates.Candidates(later, np.zeros(len(later), np.uint32), None, len(later), high)
 
 
-def test_dense_pairs_are_listed_in_small_ranges(monkeypatch):
-    monkeypatch.setattr(candidates, "_PAIRS_A_RANGE", 50_000)
+@pytest.mark.parametrize("max_pairs", [1, 50_000])
+def test_no_list_is_longer_than_the_bound_and_one_position(monkeypatch, max_pairs):
+    monkeypatch.setattr(candidates, "_MAX_PAIRS", max_pairs)
     ranges = list(candidates.ranges_of_candidates(Dense(), 3000, lambda: None, Timing()))
     assert [low for low, _, _ in ranges] == [0, *(high for _, high, _ in ranges[:-1])]
     assert ranges[-1][1] == 3000
-    # Pairs grow denser while ranges double at first; without the rule the last range would list 3,000,000.
-    sizes = [len(found) for _, _, found in ranges]
-    assert max(sizes) < 200_000
-    assert max(sizes[4:]) < 60_000
+    assert max(len(found) for _, _, found in ranges) <= max_pairs + 3000
     assert sum(len(found) for _, _, found in ranges) == 3000 * 2999 // 2
+    if max_pairs > 1:
+        # The guess follows the density, so that few searches are cut off.
+        assert len(ranges) < 2 * (3000 * 2999 // 2) / max_pairs
 
 
 def test_sparse_pairs_are_listed_in_large_ranges():
     class Sparse(Dense):
-        def candidates(self, low, high, _):
-            return super().candidates(0, min(2, high - low), None)
+        def candidates(self, low, high, _, max_pairs):
+            found = super().candidates(0, min(2, high - low), None, max_pairs)
+            return candidates.Candidates(found.later, found.earlier, None, 1, high)
 
     sizes = [high - low for low, high, _ in candidates.ranges_of_candidates(Sparse(), 20_000, lambda: None, Timing())]
     assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
@@ -38,14 +46,32 @@ def test_sparse_pairs_are_listed_in_large_ranges():
 
 @pytest.mark.parametrize("most", [1, 7, 300])
 def test_ranges_of_any_size_give_the_same_answer(monkeypatch, most):
-    import likewise
     from tests.quality.test_promises import planted
-    from tests.recipes import RECIPES
 
     for name in ("minhash", "simhash-cosine"):
         whole = likewise.dedup(planted(), RECIPES[name])
+        pairs = likewise.pairs(planted(), RECIPES[name])
         with monkeypatch.context() as patched:
-            patched.setattr(candidates, "_PAIRS_A_RANGE", most)
+            patched.setattr(candidates, "_MAX_PAIRS", most)
             parts = likewise.dedup(planted(), RECIPES[name])
+            assert likewise.pairs(planted(), RECIPES[name]).equals(pairs)
         assert parts.removed.equals(whole.removed)
         assert parts.summary["num_candidates"] == whole.summary["num_candidates"]
+
+
+def test_a_first_range_of_one_template_is_cut_off():
+    """All 3,000 fingerprints lie within the radius: 4.5 million pairs, of which one call lists a part."""
+    bits = np.uint64(1) << np.arange(3000, dtype=np.uint64) % np.uint64(40)
+    order = np.arange(3000, dtype=np.uint32)
+    tables = _native.HammingTables(bits, 64, order, within=2, threads=2)
+    low, num_pairs = 0, 0
+    while low < 3000:
+        later, _, _, end = tables.candidates_up_to(low, 3000, None, 100_000, threads=2)
+        assert len(later) <= 206_000
+        later = np.asarray(later)
+        assert end > low
+        assert (later >= low).all()
+        assert (later < end).all()
+        num_pairs += len(later)
+        low = end
+    assert num_pairs == 3000 * 2999 // 2

@@ -27,6 +27,7 @@ pub mod sketch;
 pub mod hamming;
 
 pub mod bands;
+mod bound;
 
 pub mod sets;
 

@@ -129,6 +129,25 @@ impl BandBuckets {
         threads: usize,
         isa: Option<&str>,
     ) -> Result<(Array, Array, u64), Failure> {
+        let (later, earlier, num_considered, _) =
+            self.candidates_up_to(py, lo, hi, states, usize::MAX, min_equal, threads, isa)?;
+        Ok((later, earlier, num_considered))
+    }
+
+    /// The same up to `max_pairs` or a few more, and the end of the later positions that were looked at.
+    #[pyo3(signature = (lo, hi, states, max_pairs, *, min_equal=0, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn candidates_up_to(
+        &self,
+        py: Python<'_>,
+        lo: u32,
+        hi: u32,
+        states: Option<&Bound<'_, PyAny>>,
+        max_pairs: usize,
+        min_equal: u32,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<(Array, Array, u64, u32), Failure> {
         let isa = parse_isa(isa)?;
         let num_positions = self.order.values().len();
         let range = check_range(lo, hi, num_positions)?;
@@ -140,7 +159,8 @@ impl BandBuckets {
         // About 200 candidates a document, each a look at a signature.
         let num_bytes = range.len() * 4096;
         let pairs = run(py, num_bytes, |cancel| {
-            Ok(self.buckets.candidates(
+            Ok(self.buckets.candidates_up_to(
+                max_pairs,
                 self.signatures.view(),
                 self.order.values(),
                 range,
@@ -155,6 +175,7 @@ impl BandBuckets {
             pairs.later.into(),
             pairs.earlier.into(),
             pairs.num_considered,
+            pairs.end,
         ))
     }
 }

@@ -1,6 +1,7 @@
 //! Text rules, features and the feature rules object.
 
-use likewise_core::features::{Extractor, FeatureRules as CoreRules, Weights};
+use likewise_core::features::{Extractor, FeatureRules as CoreRules, FeatureWeights, Weights};
+use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::text;
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use crate::array::Array;
 use crate::door::{parse_isa, run, run_short};
 use crate::errors::Failure;
 use crate::texts::{Texts, text_of};
+use crate::weights::WeightTable;
 
 /// Bytes of text that one thread takes at a time.
 pub const GRAIN_BYTES: usize = 256 << 10;
@@ -18,13 +20,28 @@ pub const GRAIN_BYTES: usize = 256 << 10;
 #[pyclass(frozen, module = "likewise._native")]
 pub struct FeatureRules {
     pub rules: CoreRules,
+    /// What the weights are read from.
+    table: Option<FeatureWeights>,
+}
+
+impl FeatureRules {
+    /// What makes features by these rules; each thread has its own.
+    pub fn extractor(&self, isa: Isa) -> Extractor {
+        Extractor::new(self.rules, isa).with_table(self.table.clone())
+    }
 }
 
 #[pymethods]
 impl FeatureRules {
     #[new]
-    #[pyo3(signature = (tokens, shingle, weights="none", seed=0))]
-    fn new(tokens: &str, shingle: u32, weights: &str, seed: u64) -> Result<Self, Failure> {
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None))]
+    fn new(
+        tokens: &str,
+        shingle: u32,
+        weights: &str,
+        seed: u64,
+        table: Option<&Bound<'_, WeightTable>>,
+    ) -> Result<Self, Failure> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
                 "shingle",
@@ -32,11 +49,19 @@ impl FeatureRules {
             ));
         }
         let weights = Weights::from_name(weights).ok_or_else(|| {
-            Failure::parameter(
-                "weights",
-                format!("{weights:?} is not one of none, count, log-count"),
-            )
+            let names = Weights::ALL.map(Weights::name).join(", ");
+            Failure::parameter("weights", format!("{weights:?} is not one of {names}"))
         })?;
+        if weights.needs_table() != table.is_some() {
+            let message = match table {
+                None => "needs a table",
+                Some(_) => "reads no table",
+            };
+            return Err(Failure::parameter(
+                "weights",
+                format!("{} {message}", weights.name()),
+            ));
+        }
         Ok(FeatureRules {
             rules: CoreRules {
                 tokens: parse_tokens(tokens)?,
@@ -44,6 +69,7 @@ impl FeatureRules {
                 weights,
                 seed,
             },
+            table: table.map(|table| table.get().feature_weights()),
         })
     }
 
@@ -131,7 +157,7 @@ pub fn features(
     let column = texts.column.as_ref();
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
         let ranges = column.ranges(GRAIN_BYTES);
-        let make_state = || Extractor::new(rules.rules, isa);
+        let make_state = || rules.extractor(isa);
         let parts = map_ranges(
             ranges.len(),
             1,

@@ -15,7 +15,10 @@ pub struct HammingTables {
 }
 
 /// Takes fingerprints of `bits` bits; gives also how many there are.
-fn take_fingerprints(words: &Bound<'_, PyAny>, bits: u32) -> Result<(Input<u64>, usize), Failure> {
+pub fn take_fingerprints(
+    words: &Bound<'_, PyAny>,
+    bits: u32,
+) -> Result<(Input<u64>, usize), Failure> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", words)?;
     let len = words.values().len();
@@ -57,6 +60,12 @@ impl HammingTables {
         Ok(HammingTables { tables })
     }
 
+    /// Estimated seconds of one core for finding all pairs.
+    #[getter]
+    fn predicted_seconds(&self) -> f64 {
+        self.tables.predicted_seconds()
+    }
+
     /// Pairs within the radius whose later position lies in `lo..hi`: `(later, earlier, distance)`.
     #[pyo3(signature = (lo, hi, states=None, *, threads=1, isa=None))]
     fn candidates(
@@ -68,6 +77,24 @@ impl HammingTables {
         threads: usize,
         isa: Option<&str>,
     ) -> Result<(Array, Array, Array), Failure> {
+        let (later, earlier, distance, _) =
+            self.candidates_up_to(py, lo, hi, states, usize::MAX, threads, isa)?;
+        Ok((later, earlier, distance))
+    }
+
+    /// The same up to about `max_pairs`, and the end of the later positions that were looked at.
+    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn candidates_up_to(
+        &self,
+        py: Python<'_>,
+        lo: u32,
+        hi: u32,
+        states: Option<&Bound<'_, PyAny>>,
+        max_pairs: usize,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<(Array, Array, Array, u32), Failure> {
         let isa = parse_isa(isa)?;
         let range = check_range(lo, hi, self.tables.len())?;
         let states = Input::<u8>::take_option("states", states)?;
@@ -79,12 +106,13 @@ impl HammingTables {
         let pairs = run(py, num_bytes, |cancel| {
             Ok(self
                 .tables
-                .candidates(range, states, isa, threads, cancel)?)
+                .candidates_up_to(max_pairs, range, states, isa, threads, cancel)?)
         })?;
         Ok((
             pairs.later.into(),
             pairs.earlier.into(),
             pairs.distance.into(),
+            pairs.end,
         ))
     }
 }

@@ -1,6 +1,6 @@
 //! What goes with feature sets where no sketch is made: counts of features, digests of texts, samples.
 
-use likewise_core::features::{Extractor, FeatureView, Shape, TextDigester};
+use likewise_core::features::{FeatureView, Shape, TextDigester};
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::Sample;
 use pyo3::prelude::*;
@@ -111,7 +111,7 @@ pub fn sample_sets(
     let column = texts.column.as_ref();
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
         let ranges = column.ranges(GRAIN_BYTES);
-        let make_state = || Extractor::new(rules.rules, isa);
+        let make_state = || rules.extractor(isa);
         let parts = map_ranges(
             ranges.len(),
             1,

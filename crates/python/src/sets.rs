@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::features::Extractor;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::sets::{self, Batch, Chooser, Limit, Prefixes, SetMeasure, Wanted};
@@ -131,10 +130,10 @@ impl PrefixJoin {
             return Ok(());
         };
         let column = texts.column.as_ref();
-        let (rules, rarity) = (self.rules.get().rules, &self.rarity.get().counts);
+        let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (Extractor::new(rules, Isa::best()), Chooser::new(self.limit));
+            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
             map_ranges(
                 ranges.len(),
                 1,
@@ -166,10 +165,10 @@ impl PrefixJoin {
         check_below("positions", positions, self.num_positions)?;
         let column = texts.column.as_ref();
         check_same_length("positions", positions.len(), "texts", column.len())?;
-        let (rules, rarity) = (self.rules.get().rules, &self.rarity.get().counts);
+        let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (Extractor::new(rules, Isa::best()), Chooser::new(self.limit));
+            let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
             let parts = map_ranges(
                 ranges.len(),
                 1,
@@ -227,16 +226,18 @@ impl PrefixJoin {
         })
     }
 
-    /// Pairs whose later position lies in `lo..hi` that may reach the threshold: `(later, earlier)`. `lo` is the last `hi`.
-    #[pyo3(signature = (lo, hi, states=None, *, threads=1))]
-    fn candidates(
+    /// Pairs whose later position lies in `lo..hi` that may reach the threshold, up to `max_pairs`, and the end of the later
+    /// positions that were looked at: `(later, earlier, end)`. `lo` is the last `end`.
+    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1))]
+    fn candidates_up_to(
         &self,
         py: Python<'_>,
         lo: u32,
         hi: u32,
         states: Option<&Bound<'_, PyAny>>,
+        max_pairs: usize,
         threads: usize,
-    ) -> Result<(Array, Array), Failure> {
+    ) -> Result<(Array, Array, u32), Failure> {
         let range = check_range(lo, hi, self.num_positions)?;
         let states = Input::<u8>::take_option("states", states)?;
         let states = states.as_ref().map(Input::values);
@@ -244,14 +245,14 @@ impl PrefixJoin {
             check_same_length("states", states.len(), "positions", self.num_positions)?;
         }
         // About a thousand entries a document.
-        let (later, earlier) = run(py, (hi - lo) as usize * 8192, |cancel| {
+        let found = run(py, (hi - lo) as usize * 8192, |cancel| {
             self.with_stage(|stage| {
                 let Stage::Joining(join) = stage else {
                     return Err(wrong_stage());
                 };
-                Ok(join.candidates(range, states, threads, cancel)?)
+                Ok(join.candidates_up_to(max_pairs, range, states, threads, cancel)?)
             })
         })?;
-        Ok((later.into(), earlier.into()))
+        Ok((found.later.into(), found.earlier.into(), found.end))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use likewise_core::features::{Extractor, FeatureView, Weights, digest};
+use likewise_core::features::{FeatureView, Weights, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::{MinHasher, Scheme, simhash};
@@ -101,7 +101,7 @@ impl Batch<'_> {
         make: impl Fn() -> S + Sync,
     ) -> Result<Part<V>, Failure> {
         let ranges = self.column.ranges(GRAIN_BYTES);
-        let make_state = || (Extractor::new(self.rules.rules, self.isa), make());
+        let make_state = || (self.rules.extractor(self.isa), make());
         let parts = map_ranges(
             ranges.len(),
             1,

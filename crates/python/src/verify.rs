@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use likewise_core::features::Extractor;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::verify::{self, FeatureSet, Measure};
@@ -75,10 +74,10 @@ impl FeatureSets {
         let positions = positions.values();
         let column = texts.column.as_ref();
         check_same_length("positions", positions.len(), "texts", column.len())?;
-        let rules = self.rules.get().rules;
+        let rules = self.rules.get();
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || Extractor::new(rules, Isa::best());
+            let make_state = || rules.extractor(Isa::best());
             let parts = map_ranges(
                 ranges.len(),
                 1,

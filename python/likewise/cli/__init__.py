@@ -14,7 +14,8 @@ _COMMANDS = {
     "pairs": "List every verified pair of near-duplicates.",
     "compare": "Show how alike two documents are, and where they differ.",
     "sketch": "Write fingerprints or signatures.",
-    "plan": "Say which bands or radius a threshold needs, and what they find.",
+    "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
+    "weights": "Count how many documents hold each feature, as a table of weights.",
     "diff": "Say whether two runs gave the same answer.",
 }
 
@@ -87,6 +88,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         return 1
     try:
         status = group.main(arguments, prog_name="likewise", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code

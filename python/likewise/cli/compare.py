@@ -80,15 +80,14 @@ def _read_text(path: Path) -> str:
 
 
 def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None) -> list[str]:
-    import tempfile
-
     from likewise.io.inputs import find_inputs
     from likewise.io.lookup import find_texts
+    from likewise.io.scratch import scratch_directory
     from likewise.io.source import ReadRules
 
     rules = ReadRules(text_fields=text_field or ("text",), id_field=id_field)
-    with tempfile.TemporaryDirectory() as work:
-        return find_texts(find_inputs(files, rules).files, ids, Path(work))
+    with scratch_directory() as work:
+        return find_texts(find_inputs(files, rules).files, ids, work)
 
 
 def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:

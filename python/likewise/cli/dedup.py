@@ -96,6 +96,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
+    if not summary.get("weights", {}).get("is_exact", True):
+        lines.append(f"weights by a counting sketch: counts may be too high by up to {summary['weights']['excess']:,}")
     if summary["num_below_threshold"]:
         lines.append(
             f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"

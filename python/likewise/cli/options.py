@@ -3,10 +3,13 @@
 import re
 import sys
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from likewise.cli.weight_option import take_weights
 
 if TYPE_CHECKING:
     from likewise.dedup import FileRun
@@ -15,7 +18,29 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
+
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+# More digits are not spelled out.
+_MAX_DIGITS = 30
+
+
+def count(text: str) -> int:
+    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none.
+    """
+    try:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
+            return whole
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
+
 
 _OPTIONS = {
     "method": click.option(
@@ -38,8 +63,10 @@ _OPTIONS = {
     ),
     "weights": click.option(
         "--weights",
-        type=click.Choice(["none", "count", "log-count"]),
-        help="Weight of a feature by its occurrences.  [default: none; simhash: log-count]",
+        metavar="RULE|FILE",
+        help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
+        "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
+        "log-count-idf:FILE) or a lexicon.  [default: none; simhash: log-count]",
     ),
     "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
     "bits": click.option(
@@ -64,7 +91,7 @@ _OPTIONS = {
     ),
     "within": click.option(
         "--within",
-        type=int,
+        type=count,
         metavar="K",
         help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
         "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
@@ -75,10 +102,14 @@ _OPTIONS = {
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
     "recall": click.option(
-        "--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"
+        "--recall",
+        type=float,
+        metavar="P",
+        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
+        "bands of sampled bits.  [default: 0.95; distance alone: all]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
+    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
     "short_threshold": click.option(
         "--short-threshold",
         type=float,
@@ -168,6 +199,7 @@ _ON_ERROR_SKIP = click.option(
 _SKETCH = ("method", "tokens", "shingle", "weights", "seed", "bits", "num_slots", "slot_bits", "scheme")
 _SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
 _DECISION = ("keep", "group")
+_FEATURES = ("method", "tokens", "shingle", "seed")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
@@ -188,6 +220,11 @@ _PLAN = (
 )
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+
+
+def feature_options(command: _Command) -> _Command:
+    """Add the options that make features."""
+    return _add((*_FEATURES, "recipe_file"), command)
 
 
 def sketch_options(command: _Command) -> _Command:
@@ -249,11 +286,15 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     if "slot_bits" in given:
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file = options.pop("recipe_file", None)
-    if recipe_file is None:
+    recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    take_weights(given, recipe)
+    if recipe is None:
         return Recipe.from_options(given.pop("method", "minhash"), **given)
+    table = given.pop("table", None)
     if given:
         raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
-    return Recipe.from_file(recipe_file)
+    # The table that the recipe names does not travel in its JSON.
+    return recipe if table is None else recipe.with_table(table)
 
 
 def take_run(options: dict[str, Any]) -> "FileRun":

@@ -32,12 +32,15 @@ def command(inputs: tuple[str, ...], out: Path, quiet: bool, **options: Any) -> 
     """Run the command."""
     from likewise.dedup import sketch_files
     from likewise.errors import InvalidInput
+    from likewise.io.refusals import WholeFile
 
     if out.suffix not in (".parquet", ".npy"):
         raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))
     recipe, run = take_recipe(options), take_run(options)
+    # Refused before the work rather than after it.
+    WholeFile(out)
     with ShownProgress(quiet=quiet) as progress:
-        sketches = sketch_files(inputs, recipe, run=run, progress=progress.report)
+        sketches = sketch_files(inputs, recipe, run=run, output=out, progress=progress.report)
     sketches.write(out)
     if not quiet:
         click.echo(f"{len(sketches):,} sketches, sketch_id {recipe.sketch_id}", err=True)

@@ -1,5 +1,6 @@
 """What people see: errors with a hint, text without control characters, colours only where they belong."""
 
+import errno
 import os
 import sys
 import traceback
@@ -44,7 +45,11 @@ def explain(error: Exception) -> int:
         )
         return 2
     if isinstance(error, OSError):
-        _say(f"{error.filename or 'system'}: {error.strerror or error}", None)
+        # Whoever writes to a file names it.
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        hint = "make room there, or name a place that has it." if is_full else None
+        place = error.filename or ("standard output" if is_full else "system")
+        _say(f"{place}: {(error.strerror or str(error)).lower()}", hint)
         return 1
     if isinstance(error, LikewiseError):
         return _explain_ours(error)

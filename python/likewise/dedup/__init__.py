@@ -4,6 +4,7 @@ The only room that knows more than one stage.
 """
 
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.file_weights import weigh_files
 from likewise.dedup.files import dedup_files, pair_files, sketch_files, stream_dedup
 from likewise.dedup.memory import Deduplication, dedup, pairs
 
@@ -16,4 +17,5 @@ __all__ = [
     "pairs",
     "sketch_files",
     "stream_dedup",
+    "weigh_files",
 ]

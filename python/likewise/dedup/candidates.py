@@ -12,14 +12,22 @@ from likewise.bands import min_equal_slots, open_buckets
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
+from likewise.groups import REMOVED
+from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
 _RANGE = 4096
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
 _PAIRS_AT_ONCE = 32768
-# Pairs that a range should list at most: 48 MB with their distances.
-_PAIRS_A_RANGE = 1 << 22
+# Pairs at which a search stops: 48 MB with their distances, twice that at the most.
+_MAX_PAIRS = 1 << 22
+# Bands of bits: later positions of the first pass, how far the next ones reach, pairs that a pass may hold (400 MB).
+_FIRST_PASS = 65536
+_PASS_GROWTH = 8
+_PAIRS_A_PASS = 1 << 25
+# A search that takes longer is announced.
+_LONG_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +42,15 @@ class Candidates:
         Hamming distances; None for bands.
     num_considered : int
         Distinct pairs before any filter (bands), or those listed.
+    end : int
+        Later positions from here on were not looked at.
     """
 
     later: NDArray[np.uint32]
     earlier: NDArray[np.uint32]
     distance: NDArray[np.uint32] | None
     num_considered: int
+    end: int
 
     def __len__(self) -> int:
         return len(self.later)
@@ -47,7 +58,7 @@ class Candidates:
     def select(self, which: slice | NDArray[np.bool_]) -> "Candidates":
         """Return some of the pairs."""
         distance = None if self.distance is None else self.distance[which]
-        return Candidates(self.later[which], self.earlier[which], distance, self.num_considered)
+        return Candidates(self.later[which], self.earlier[which], distance, self.num_considered, self.end)
 
     def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
         """Cut the positions low..high into consecutive ranges of not too many pairs: (low, high, pairs)."""
@@ -81,12 +92,12 @@ class BandSearch:
         """Documents that met a full last level, once for each band."""
         return self._buckets.num_capped
 
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None) -> Candidates:
-        """Return pairs whose later position is in low..high; those of removed earlier ones are left out."""
-        later, earlier, num = self._buckets.candidates(
-            low, high, states, min_equal=self._min_equal, threads=self._threads
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, num, end = self._buckets.candidates_up_to(
+            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
         )
-        return Candidates(np.asarray(later), np.asarray(earlier), None, num)
+        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
 
 
 class DistanceSearch:
@@ -101,11 +112,14 @@ class DistanceSearch:
             documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
         )
         self._threads = threads
+        self.predicted_seconds = self._tables.predicted_seconds / threads
 
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None) -> Candidates:
-        """Return pairs whose later position is in low..high; those of removed earlier ones are left out."""
-        later, earlier, distance = self._tables.candidates(low, high, states, threads=self._threads)
-        return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later))
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, distance, end = self._tables.candidates_up_to(
+            low, high, states, max_pairs, threads=self._threads
+        )
+        return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later), end)
 
 
 class NoSearch:
@@ -113,30 +127,98 @@ class NoSearch:
 
     num_capped = 0
 
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def candidates(self, *_: object) -> Candidates:
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return no pairs."""
         nothing = np.zeros(0, np.uint32)
-        return Candidates(nothing, nothing, None, 0)
+        return Candidates(nothing, nothing, None, 0, high)
 
 
-def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> Any:  # noqa: ANN401
-    """Return the search of a resolved recipe: it has `candidates` and `num_capped`."""
+class BitBandSearch:
+    """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
+
+    All bands are gone through at once for many later positions, whose pairs within the radius are then held.
+    """
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        assert recipe.bands is not None
+        assert recipe.rows is not None
+        self._buckets = _native.BitBandBuckets(
+            documents.sketches,
+            recipe.bits,
+            collapsed.order,
+            within=recipe.within,
+            bands=recipe.bands,
+            rows=recipe.rows,
+            seed=recipe.seed,
+        )
+        self._num_positions = len(collapsed.order)
+        self._threads = threads
+        self._end = 0
+        none = np.zeros(0, np.uint32)
+        self._held = Candidates(none, none, none, 0, 0)
+        self.num_capped = 0
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+
+        Ranges are asked for one after the other.
+        """
+        if high > self._end:
+            self._load(low, high)
+        start, stop = (int(place) for place in np.searchsorted(self._held.later, [low, high]))
+        if stop - start > max_pairs:
+            # All pairs of one later position stay together, and at least one position is looked at.
+            high = max(low + 1, int(self._held.later[start + max_pairs]))
+            stop = int(np.searchsorted(self._held.later, high))
+        found = self._held.select(slice(start, stop))
+        if states is not None:
+            alive = states[found.earlier] != REMOVED
+            found = found if alive.all() else found.select(alive)
+        return Candidates(found.later, found.earlier, found.distance, len(found), high)
+
+    def _load(self, low: int, high: int) -> None:
+        """Hold the pairs from `low` to at least `high`: so far that going through the bands again stays rare."""
+        end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
+        while True:
+            max_pairs = _PAIRS_A_PASS if end > high else 2**62
+            found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
+            if found is not None:
+                break
+            end = max(high, low + (end - low) // 4)
+        later, earlier, distance, num_capped = found
+        self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
+        self._end = end
+        self.num_capped += num_capped
+
+
+def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of five kinds
+    """Return the search of a resolved recipe; a distance search that will take long is announced."""
     from likewise.dedup.prefix_search import PrefixSearch
 
-    searches: dict[str, Any] = {
-        "minhash": BandSearch,
-        "simhash": DistanceSearch,
-        "shingles": PrefixSearch,
-        "exact": NoSearch,
-    }
-    return searches[recipe.method](documents, collapsed, recipe, threads)
+    if recipe.method == "exact":
+        return NoSearch()
+    if recipe.method == "shingles":
+        return PrefixSearch(documents, collapsed, recipe, threads)
+    if recipe.method == "minhash":
+        return BandSearch(documents, collapsed, recipe, threads)
+    if recipe.bands is not None:
+        return BitBandSearch(documents, collapsed, recipe, threads)
+    search = DistanceSearch(documents, collapsed, recipe, threads)
+    if search.predicted_seconds > _LONG_SECONDS:
+        advice = "; --recall 0.95 compares far fewer" if recipe.is_distance_only else ""
+        progress(
+            Warned(
+                f"comparing all fingerprints within {recipe.within} of {recipe.bits} bits takes about "
+                f"{search.predicted_seconds:,.0f} s on {threads} threads{advice}"
+            )
+        )
+    return search
 
 
 def ranges_of_candidates(
-    search: Any,  # noqa: ANN401 - of one of two kinds
+    search: Any,  # noqa: ANN401 - of one of five kinds
     num_positions: int,
     states: Callable[[], NDArray[np.uint8] | None],
     timing: Timing,
@@ -144,16 +226,15 @@ def ranges_of_candidates(
     """Yield consecutive ranges of later positions with their candidates: (low, high, pairs).
 
     Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
-    documents of one template that are near each other and do not match would be thousands of pairs each. How they
-    are cut is seen in no result.
+    documents of one template that are near each other and do not match would be thousands of pairs each. The next
+    range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
     """
     low, size = 0, _FIRST_RANGE
     while low < num_positions:
-        high = min(low + size, num_positions)
         with timing.wall("candidates"):
-            found = search.candidates(low, high, states())
-        yield low, high, found
+            found = search.candidates(low, min(low + size, num_positions), states(), _MAX_PAIRS)
+        yield low, found.end, found
         size = min(size * 2, _RANGE)
         if len(found):
-            size = min(size, max(1, (high - low) * _PAIRS_A_RANGE // len(found)))
-        low = high
+            size = min(size, max(1, (found.end - low) * _MAX_PAIRS // len(found)))
+        low = found.end

@@ -54,16 +54,17 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     """
     num_rows = len(documents)
     is_empty = documents.is_empty
-    columns = _keys(documents, recipe)
-    by_rank = [column[ranked] for column in columns]
-    groups = _sorted_groups(by_rank)
+    # The keys, as large as all that comes of them, live no longer than this call.
+    groups = _sorted_groups([column[ranked] for column in _keys(documents, recipe)])
     # Within a group the sort is stable, so that its first entry is the best.
     starts = np.flatnonzero(groups.is_start)
     first_of_entry = np.repeat(groups.entries[starts], np.diff(np.append(starts, num_rows)))
     first_rank = np.empty(num_rows, np.int64)
     first_rank[groups.entries] = first_of_entry
+    del first_of_entry, groups, starts
     first = np.empty(num_rows, np.int64)
     first[ranked] = ranked[first_rank]
+    del first_rank
     is_first = first[ranked] == ranked
     order = ranked[is_first & ~is_empty[ranked]]
     position = np.full(num_rows, -1, np.int64)

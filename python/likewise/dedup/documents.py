@@ -210,8 +210,9 @@ class Documents:
         second, first = min(doubles)
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+        note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""
         raise InvalidInput(
-            f"the id {ids[second]!r} was already given by {where}; make ids unique, or go by row with "
+            f"the id {ids[second]!r}{note} was already given by {where}; make ids unique, or go by row with "
             "--duplicate-ids allow",
             file,
             line,

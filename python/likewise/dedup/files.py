@@ -1,7 +1,6 @@
 """Deduplication of files: from names of inputs to an output directory."""
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
@@ -25,6 +25,8 @@ from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.parquet_kept import KeptTexts
+from likewise.io.refusals import place_named
+from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
@@ -97,6 +99,7 @@ def dedup_files(
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
+            recipe = weighed_files(found, recipe, rules, timing, report)
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 decision = decided(documents, recipe, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
@@ -154,17 +157,19 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
-    with _found(inputs, recipe, run, None) as found, tempfile.TemporaryDirectory() as work:
+    with _found(inputs, recipe, run, None) as found, scratch_directory() as work:
         check_stream(found.files)
-        with open_documents(found.files, recipe, rules, work=Path(work), timing=timing, progress=report) as documents:
+        recipe = weighed_files(found, recipe, rules, timing, report)
+        with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
-                for number, file in enumerate(found.files):
-                    assert isinstance(file, LineFile)
-                    stream.write(file, *_kept_places(documents, decision, number, run.on_error))
-                out.flush()
+                with place_named("standard output"):
+                    for number, file in enumerate(found.files):
+                        assert isinstance(file, LineFile)
+                        stream.write(file, *_kept_places(documents, decision, number, run.on_error))
+                    out.flush()
             summary = summarize(documents, recipe, decision, timing)
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
@@ -204,8 +209,10 @@ def pair_files(
     num_pairs = 0
     with ExitStack() as stack:
         writer = stack.enter_context(PairWriter(str(output), stdout))
-        found = stack.enter_context(_found(inputs, recipe, run, None))
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        target = None if output == "-" and stdout is not None else Path(output)
+        found = stack.enter_context(_found(inputs, recipe, run, target))
+        recipe = weighed_files(found, recipe, rules, timing, report)
+        work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
         )
@@ -235,6 +242,7 @@ def sketch_files(
     recipe: Recipe | None = None,
     *,
     run: FileRun | None = None,
+    output: Path | None = None,
     progress: Progress | None = None,
 ) -> Sketches:
     """Return the sketches of the documents in files, with their ids.
@@ -243,6 +251,8 @@ def sketch_files(
     ----------
     inputs, recipe, run, progress
         As for :func:`dedup_files`.
+    output : Path, optional
+        The file that the sketches will be written to, which is no input.
 
     Returns
     -------
@@ -251,14 +261,14 @@ def sketch_files(
     """
     recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
     check_has_sketch(recipe)
-    timing = Timing()
-    with (
-        _found(inputs, recipe, run, None) as found,
-        tempfile.TemporaryDirectory() as work,
-        open_documents(
-            found.files, recipe, run.run_rules(), work=Path(work), timing=timing, progress=report, needs_texts=False
-        ) as documents,
-    ):
+    rules, timing = run.run_rules(), Timing()
+    with ExitStack() as stack:
+        found = stack.enter_context(_found(inputs, recipe, run, output))
+        recipe = weighed_files(found, recipe, rules, timing, report)
+        work = stack.enter_context(scratch_directory())
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
+        )
         return Sketches(
             shaped(documents.sketches, recipe),
             recipe,
@@ -273,7 +283,7 @@ def _found(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    with tempfile.TemporaryDirectory() as work:
+    with scratch_directory() as work:
         yield find_inputs(
             names,
             run.read_rules(recipe),
@@ -281,7 +291,7 @@ def _found(
             delimiter=run.delimiter,
             output=output,
             stdin=run.stdin,
-            spool_directory=Path(work),
+            spool_directory=work,
         )
 
 

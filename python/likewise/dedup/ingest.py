@@ -17,17 +17,23 @@ from likewise._native import Rarity, Texts
 from likewise.dedup.documents import Documents, SpooledPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, LikewiseError
+from likewise.growing import GrowingArray
+from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Job, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
 from likewise.sketch import sketch_texts
 
-PIECE_BYTES = 4 << 20
+# Small, since the sketches of tiny documents are several times their bytes.
+PIECE_BYTES = 1 << 20
 # Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
 JOBS_A_THREAD = 3
 _STREAM_BYTES = 64 << 20
 ON_ERROR = ("fail", "skip", "keep")
+# How the reason begins why a row without the field of the text is bad.
+_NO_FIELD = "no field "
+_MOST_FIELDS = 12
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ def ingest(
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
-    columns = _Columns(sources, spool, rules, rarity)
+    columns = _Columns(sources, recipe, spool, rules, rarity)
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         jobs = ((number, job) for number, source in enumerate(sources) for job in source.jobs(PIECE_BYTES, work))
@@ -207,7 +213,7 @@ def ingest(
             if not first and failure is None:
                 break
         gather(0)
-        documents = columns.documents(recipe)
+        documents = columns.documents()
     except BaseException:
         pool.shutdown(cancel_futures=True)
         if spool is not None:
@@ -233,14 +239,23 @@ class _Columns:
     """Parts in input order, gathered into columns."""
 
     def __init__(
-        self, sources: Sequence[Source], spool: Spool | None, rules: IngestRules, rarity: Rarity | None
+        self, sources: Sequence[Source], recipe: Recipe, spool: Spool | None, rules: IngestRules, rarity: Rarity | None
     ) -> None:
         self._rarity = rarity
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._parts: list[_Part] = []
-        self._lines: list[NDArray[np.uint32]] = []
+        self._sketches = GrowingArray(np.uint64 if recipe.method == "simhash" else np.uint8)
+        self._shapes = GrowingArray(np.uint8)
+        self._num_features = GrowingArray(np.uint32)
+        self._digests = GrowingArray(np.uint64)
+        self._offsets = GrowingArray(np.uint64)
+        self._lengths = GrowingArray(np.uint32)
+        self._lines = GrowingArray(np.uint32)
+        self._has_id = GrowingArray(np.bool_)
+        self._text_lengths = GrowingArray(np.uint32)
+        self._ids: list[Texts] = []
+        self._fields: list[list[Texts]] = [[] for _ in rules.fields]
         self._spooled: list[SpooledPiece] = []
         self._bad: list[list[BadRow]] = [[] for _ in sources]
         self._num_documents = [0] * len(sources)
@@ -255,7 +270,7 @@ class _Columns:
         if piece.bad_rows and self._rules.on_error == "fail":
             bad = self._bad[number][0]
             raise InvalidInput(
-                f"{bad.reason}; mend the row, or go on with --on-error skip",
+                f"{bad.reason}{_other_fields(self._sources[number], bad)}; mend the row, or go on with --on-error skip",
                 self._sources[number].name,
                 bad.line + (self._sources[number].name is not None),
             )
@@ -264,30 +279,39 @@ class _Columns:
         elif self._spool is not None:
             # Keeps the search by first row right where sources that can be read again stand between.
             self._spooled.append(SpooledPiece(sum(self._num_documents), -1))
-        self._parts.append(part)
+        self._sketches.append(part.sketches)
+        self._shapes.append(part.shapes)
+        self._num_features.append(part.num_features)
+        self._digests.append(part.digests)
+        self._offsets.append(piece.offsets)
+        self._lengths.append(piece.lengths)
         self._lines.append(piece.lines + np.uint32(first_line))
+        self._has_id.append(piece.has_id)
+        if part.text_lengths is not None:
+            self._text_lengths.append(part.text_lengths)
+        self._ids.append(piece.ids)
+        for of_one, values in zip(self._fields, piece.fields, strict=True):
+            of_one.append(values)
         self._num_lines[number] += piece.num_lines
         self._num_documents[number] += len(part.shapes)
         self._num_blank += piece.num_blank
 
-    def documents(self, recipe: Recipe) -> Documents:
-        parts = self._parts
-        sketch_type: Any = np.uint64 if recipe.method == "simhash" else np.uint8
-        lengths = [part.text_lengths for part in parts if part.text_lengths is not None]
+    def documents(self) -> Documents:
+        ids, self._ids = Texts.concat(self._ids), []
         return Documents(
             sources=self._sources,
             starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
-            sketches=_joined([part.sketches for part in parts], sketch_type),
-            shapes=_joined([part.shapes for part in parts], np.uint8),
-            num_features=_joined([part.num_features for part in parts], np.uint32),
-            digests=_joined([part.digests for part in parts], np.uint64),
-            offsets=_joined([part.piece.offsets for part in parts], np.uint64),
-            lengths=_joined([part.piece.lengths for part in parts], np.uint32),
-            lines=_joined(self._lines, np.uint32),
-            ids=Texts.concat([part.piece.ids for part in parts]),
-            has_id=_joined([part.piece.has_id for part in parts], np.uint8).astype(bool),
-            text_lengths=_joined(lengths, np.uint32) if self._rules.needs_lengths else None,
-            fields={name: [part.piece.fields[i] for part in parts] for i, name in enumerate(self._rules.fields)},
+            sketches=self._sketches.take(),
+            shapes=self._shapes.take(),
+            num_features=self._num_features.take(),
+            digests=self._digests.take(),
+            offsets=self._offsets.take(),
+            lengths=self._lengths.take(),
+            lines=self._lines.take(),
+            ids=ids,
+            has_id=self._has_id.take(),
+            text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
+            fields=dict(zip(self._rules.fields, self._fields, strict=True)),
             bad_rows=self._bad,
             num_blank=self._num_blank,
             spool=self._spool,
@@ -296,8 +320,24 @@ class _Columns:
         )
 
 
-def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-    joined = np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)
-    # The core shares a read-only buffer, and copies one that somebody might write to.
-    joined.flags.writeable = False
-    return joined
+def check_fields(documents: Documents) -> None:
+    """Raise InvalidInput if there is no document at all since no row has the field of the text."""
+    bad_rows = [
+        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
+    ]
+    if len(documents) or not bad_rows or not all(bad.reason.startswith(_NO_FIELD) for _, bad in bad_rows):
+        return
+    source, bad = bad_rows[0]
+    raise InvalidInput(
+        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
+    )
+
+
+def _other_fields(source: Source, bad: BadRow) -> str:
+    """Return which fields a row has that lacks the one of the text."""
+    if not bad.reason.startswith(_NO_FIELD) or not isinstance(source, JsonlFile):
+        return ""
+    names = source.field_names(bad.offset, bad.length)
+    more = ", ..." if len(names) > _MOST_FIELDS else ""
+    there_are = f" (it has {', '.join(names[:_MOST_FIELDS])}{more})" if names else ""
+    return f"{there_are}; name the right one with --text-field"

@@ -1,10 +1,8 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,12 @@ from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.dedup.weighing import weighed
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.arrow import BatchStream
 from likewise.io.columns import number_column
 from likewise.io.memory import MemorySource
+from likewise.io.scratch import scratch_directory
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
@@ -116,7 +116,7 @@ def dedup(
     recipe = _recipe(recipe, keep)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    with _open(texts, ids, text_field, recipe, rules, timing, report) as documents:
+    with _open(texts, ids, text_field, recipe, rules, timing, report) as (documents, recipe):
         decision = decided(documents, recipe, rules, timing, report)
         removed = evidence(documents, recipe, decision)
         return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing))
@@ -162,7 +162,7 @@ def pairs(
     recipe = _recipe(recipe, None)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    with _open(texts, ids, text_field, recipe, rules, timing, report) as documents:
+    with _open(texts, ids, text_field, recipe, rules, timing, report) as (documents, recipe):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report)
@@ -201,14 +201,14 @@ def _open(
     rules: RunRules,
     timing: Timing,
     progress: Progress,
-) -> Iterator[Documents]:
+) -> Iterator[tuple[Documents, Recipe]]:
+    """Open texts as documents; gives them and the recipe with its weights."""
     source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
     # Only the texts of a stream are put aside.
-    with (
-        tempfile.TemporaryDirectory(prefix="likewise-") as work,
-        open_documents([source], recipe, rules, work=Path(work), timing=timing, progress=progress) as documents,
-    ):
-        yield documents
+    with scratch_directory() as work:
+        sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
+        with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
+            yield documents, recipe
 
 
 def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401

@@ -73,7 +73,7 @@ def verified_pairs(
     began = Timing.now()
     yield from members.empty_pairs(recipe)
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads)
+        search = open_search(documents, collapsed, recipe, threads, progress)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
         for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
             for block_low, block_high, which in candidates.blocks(low, high):
@@ -91,7 +91,7 @@ def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe) -> list[Pai
     """Return matching pairs of positions: a the later document, b the earlier; for containment both directions."""
     found = []
     for backwards in (False, True) if recipe.measure == "containment" else (False,):
-        turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0) if backwards else pairs
+        turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end) if backwards else pairs
         similarity = verifier.matches(turned)
         hits = ~np.isnan(similarity)
         distance = None if turned.distance is None else turned.distance[hits].astype(np.int32)

@@ -46,10 +46,10 @@ class PrefixSearch:
             _each_part(pool, documents, rows, threads, lambda rows, texts: self._join.add(positions[rows], texts))
         self._join.finish()
 
-    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None) -> Candidates:
-        """Return pairs whose later position is in low..high; those of removed earlier ones are left out."""
-        later, earlier = self._join.candidates(low, high, states, threads=self._threads)
-        return Candidates(np.asarray(later), np.asarray(earlier), None, len(later))
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
+        return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
 
 
 def _each_part(

@@ -1,8 +1,11 @@
 """The order of priority: whom `keep` prefers, ties by row."""
 
 import json
-import math
+import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +13,9 @@ from numpy.typing import NDArray
 from likewise.dedup.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.recipe_check import keep_criteria
+
+# Digits of a second behind the sixth, which Python's dates drop.
+_FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
 
 
 def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
@@ -53,37 +59,55 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     return np.lexsort((rows, *reversed(keys))) if keys else rows
 
 
+@dataclass(frozen=True, order=True)
+class _Date:
+    """A moment, and what its fraction of a second has beyond microseconds."""
+
+    moment: datetime
+    rest: Decimal
+
+
 def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
     values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
-    kinds = {isinstance(value, datetime) for value in values if value is not None}
+    kinds = {isinstance(value, _Date) for value in values if value is not None}
     if len(kinds) > 1:
-        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, datetime) != _first_kind(values))
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, _Date) != _first_kind(values))
         file, line = documents.place(row)
         raise InvalidInput(
             f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
         )
-    present = sorted({value for value in values if value is not None}, reverse=largest_first)
+    present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
     ranks = {value: rank for rank, value in enumerate(present)}
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 
 
-def _first_kind(values: list[int | float | datetime | None]) -> bool:
-    return isinstance(next(value for value in values if value is not None), datetime)
+def _first_kind(values: list[Decimal | _Date | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), _Date)
 
 
-def _value(documents: Documents, row: int, field: str, text: str) -> int | float | datetime | None:
-    """Return a number, a date, or None for null, NaN and absent."""
-    value = json.loads(text) if text else None
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | _Date | None:
+    """Return a number exactly as it is written, a date, or None for null, NaN and absent."""
+    try:
+        # Numbers of any length compare without rounding.
+        value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
+    except InvalidOperation:
+        file, line = documents.place(row)
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large", file, line) from None
+    if value is None or (isinstance(value, Decimal) and value.is_nan()):
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, Decimal):
         return value
-    if isinstance(value, str):
-        try:
-            date = datetime.fromisoformat(value)
-        except ValueError:
-            pass
-        else:
-            return date if date.tzinfo else date.replace(tzinfo=UTC)
+    if isinstance(value, str) and (date := _date(value)) is not None:
+        return date
     file, line = documents.place(row)
     raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates", file, line)
+
+
+def _date(text: str) -> _Date | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    fraction = _FINE_FRACTION.search(text)
+    rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
+    return _Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)

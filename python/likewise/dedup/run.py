@@ -11,7 +11,7 @@ import numpy as np
 from likewise.dedup.collapse import Collapsed, collapse
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.ingest import ON_ERROR, IngestRules, ingest
+from likewise.dedup.ingest import ON_ERROR, IngestRules, check_fields, ingest
 from likewise.dedup.priority import keep_needs, priority_order
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
@@ -92,6 +92,7 @@ def open_documents(
         work=work,
     )
     try:
+        check_fields(documents)
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
                 documents.check_ids()

@@ -15,6 +15,8 @@ def statement(recipe: Recipe) -> str:
             f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
             f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {recipe.short_threshold}"
         )
+        if recipe.bands is not None:
+            check += f", among pairs that share one of {recipe.bands} bands of {recipe.rows} sampled bits"
     elif recipe.method == "exact":
         check = "by equal normalised texts (digests of 128 bits)"
     else:
@@ -62,6 +64,7 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
         "num_below_threshold": None if below is None else int(below.sum()),
         "recall": recipe.stated_recall,
         "recipe": recipe.to_dict(),
+        **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),
         "recipe_id": recipe.recipe_id,
         "sketch_id": recipe.sketch_id,
         "version": __version__,

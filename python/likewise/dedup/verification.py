@@ -54,10 +54,8 @@ class Verifier:
         self._threads = threads
         self._timing = timing
         self._budget = budget_bytes
-        rules = recipe.feature_rules
-        if recipe.is_distance_only:
-            # The short check counts each feature once.
-            rules = _native.FeatureRules(rules.tokens, rules.shingle, "none", rules.seed)
+        # The short check counts each feature once.
+        rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
         self._sets = _native.FeatureSets(num_positions, rules)
         self._features = documents.num_features[self._order]
         self._resident = np.zeros(num_positions, bool)

@@ -1,5 +1,6 @@
 """Arrow IPC files and streams, and streams of batches in memory: read and rewritten batch by batch."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -186,6 +187,52 @@ class BatchStream(ReadOnce):
         yield from batch_jobs(
             TableRows(None, self.rules), self.reader.schema, iter(self.reader), piece_bytes, lambda *_: 0
         )
+
+    def put_aside(self, work: Path) -> "StreamCopy":
+        """Write all batches to a file in `work`; return what reads it as often as it is asked to."""
+        import pyarrow as pa
+
+        with (
+            tempfile.NamedTemporaryFile(prefix="stream-", dir=work, delete=False) as file,
+            pa.ipc.new_stream(file, self.reader.schema) as writer,
+        ):
+            for batch in self.reader:
+                writer.write_batch(batch)
+        return StreamCopy(Path(file.name), self.rules)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamCopy(ReadOnce):
+    """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; whoever made the directory deletes it.
+    rules : ReadRules
+        Which columns.
+    """
+
+    path: Path
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @property
+    def name(self) -> None:
+        """A stream has no path."""
+        return
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Read the batches, mapped; the jobs take documents out of parts of them."""
+        import pyarrow as pa
+
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as reader:
+            rows = TableRows(None, self.rules)
+            yield from batch_jobs(rows, reader.schema, iter(reader), piece_bytes, lambda num_bytes, _: num_bytes)
 
 
 def batch_jobs(

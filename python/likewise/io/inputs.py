@@ -92,7 +92,7 @@ def find_inputs(
     delimiter : str, optional
         What stands between fields of CSV, instead of a comma, or a tab in TSV.
     output : Path, optional
-        A directory never to read, even where a directory or glob holds it.
+        A file or directory never to read, even where a directory or glob holds it.
     stdin : binary file, optional
         What ``-`` means; it is copied into `spool_directory`, since it is read twice.
     spool_directory : Path, optional
@@ -108,7 +108,7 @@ def find_inputs(
     FileNotFoundError
         If a name is no file, no directory, and no glob that finds something.
     InvalidInput
-        If there are no files, one is named twice, or its kind is not known.
+        If there are no files, one is named twice or is the output, or its kind is not known.
     """
     check_format(file_format)
     check_delimiter(delimiter)
@@ -127,6 +127,8 @@ def find_inputs(
             found.files.append((stream, stream.parent, known))
         elif path.is_dir():
             _walk(path, forbidden, file_format, found)
+        elif output is not None and path.is_file() and output.exists() and path.samefile(output):
+            raise InvalidInput("this file is both input and output; name another for the output", name)
         elif path.exists():
             found.files.append((path, path.parent, None))
         else:
@@ -198,6 +200,8 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
             files.remove(SPLITS)
         paths.extend(here / name for name in files)
     for path in sorted(paths, key=os.fsencode):
+        if path == forbidden:
+            continue
         known = format_by_name(path)
         is_wanted = known is not None and forced in (None, known.kind)
         if path.is_symlink() or not path.is_file() or not is_wanted:
@@ -223,7 +227,9 @@ def _refuse_twice(paths: list[Path]) -> None:
     seen = set()
     for path in paths:
         if path in seen:
-            raise InvalidInput("a file of this name comes twice among the inputs", path.name)
+            raise InvalidInput(
+                "the inputs name this file twice (perhaps through a directory or a glob); name it once", str(path)
+            )
         seen.add(path)
 
 

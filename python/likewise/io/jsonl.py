@@ -1,9 +1,11 @@
 """JSON Lines: read in pieces, read again by offset, written back byte for byte."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +35,28 @@ class JsonlFile(LineFile):
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
             yield Job(num_bytes, partial(self._read, offset, length))
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the fields of the object on a line, those inside others dotted; none if it is no object."""
+        with self.plain_path.open("rb") as file:
+            file.seek(offset)
+            try:
+                row = json.loads(file.read(length))
+            except (ValueError, RecursionError):
+                return []
+        return _names(row) if isinstance(row, dict) else []
+
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
         yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self._native_rules))
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these lines again."""
         return _native.read_jsonl_texts(str(self.plain_path), offsets, lengths, self._native_rules)
+
+
+def _names(row: dict[str, Any]) -> list[str]:
+    names = []
+    for name, value in row.items():
+        names.append(name)
+        if isinstance(value, dict):
+            names += [f"{name}.{inner}" for inner in value]
+    return names

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.io.refusals import FULL
 from likewise.io.source import BadRow, Piece, ReadRules, as_array
 
 _COPY_BYTES = 4 << 20
@@ -69,8 +70,17 @@ class LineFile:
             max_bytes=self.rules.max_unpacked_bytes,
             max_ratio=self.rules.max_unpack_ratio,
         )
-        while (piece := packed.next_piece(piece_bytes)) is not None:
+        while (piece := self._unpacked(packed, piece_bytes)) is not None:
             yield piece
+
+    def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
+        try:
+            return packed.next_piece(piece_bytes)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            # It is not this file that is too large.
+            raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
     def write_kept(
         self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
 IDENTITY = "identity.json"
@@ -53,8 +54,9 @@ class OutputDirectory:
         check_free(self.path, overwrite=self._overwrite)
         self._created = not self.path.exists()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._claim()
+            with place_named(str(self.path), self.work):
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._claim()
         except KeyboardInterrupt as error:
             self._release()
             # Only where nobody else can have begun: after any other failure the directory may be another run's.
@@ -71,6 +73,9 @@ class OutputDirectory:
         if kind is not None and self._created:
             with contextlib.suppress(OSError):
                 self.path.rmdir()
+        if isinstance(error, OSError):
+            with place_named(str(self.path), self.work):
+                raise error
 
     def finish(self) -> None:
         """Give every file its final name, the summary last; undone if it is interrupted."""
@@ -147,6 +152,8 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     overwrite : bool
         Whether a finished run may be replaced.
     """
+    if path.is_symlink() and not path.exists():
+        raise InvalidInput(f"{path} is a link to nothing; delete it, or choose another directory")
     if not path.exists():
         return
     if not path.is_dir():

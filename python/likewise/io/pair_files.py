@@ -1,6 +1,8 @@
 """Pairs in files: .tsv, .jsonl or .parquet, complete under their name or not at all."""
 
+import contextlib
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column
+from likewise.io.refusals import WholeFile, place_named
 
 _SUFFIXES = (".tsv", ".jsonl", ".parquet")
 _HEADER = "doc_id_a\tdoc_id_b\tsimilarity\tdistance\n"
@@ -39,27 +42,30 @@ class PairWriter:
         self._file: Any = None
         if self._format not in _SUFFIXES:
             raise InvalidInput(f"pairs are written as {', '.join(_SUFFIXES)}; name the file so", name)
-        self._temporary = None if self._path is None else self._path.with_name(f".{self._path.name}.unfinished")
+        self._whole = None if self._path is None else WholeFile(self._path)
 
     def __enter__(self) -> Self:
-        if self._temporary is None:
-            self._file = self._stdout
-        elif self._format == ".parquet":
-            import pyarrow.parquet as pq
+        with self._named_errors():
+            if self._whole is None:
+                self._file = self._stdout
+            elif self._format == ".parquet":
+                import pyarrow.parquet as pq
 
-            self._file = pq.ParquetWriter(self._temporary, self._schema(), compression="zstd")
-        else:
-            self._file = self._temporary.open("wb")
-        if self._format == ".tsv":
-            self._file.write(_HEADER.encode())
+                self._file = pq.ParquetWriter(self._whole.unfinished, self._schema(), compression="zstd")
+            else:
+                self._file = self._whole.unfinished.open("wb")
+            if self._format == ".tsv":
+                self._file.write(_HEADER.encode())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._temporary is not None:
-            self._file.close()
-            self._temporary.unlink(missing_ok=True)
+        if self._whole is not None:
+            # What cannot be written to the end is deleted all the same.
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._whole.discard()
 
     def write(
         self,
@@ -69,6 +75,16 @@ class PairWriter:
         distance: NDArray[np.int32] | None,
     ) -> None:
         """Append pairs: two Arrow arrays of ids, similarities, and distances or None."""
+        with self._named_errors():
+            self._write(doc_ids_a, doc_ids_b, similarity, distance)
+
+    def _write(
+        self,
+        doc_ids_a: Any,  # noqa: ANN401
+        doc_ids_b: Any,  # noqa: ANN401
+        similarity: NDArray[np.float64],
+        distance: NDArray[np.int32] | None,
+    ) -> None:
         if self._format == ".parquet":
             import pyarrow as pa
 
@@ -83,11 +99,15 @@ class PairWriter:
 
     def finish(self) -> None:
         """Give the file its name."""
-        if self._temporary is None or self._path is None:
-            self._file.flush()
-            return
-        self._file.close()
-        self._temporary.replace(self._path)
+        with self._named_errors():
+            if self._whole is None:
+                self._file.flush()
+                return
+            self._file.close()
+            self._whole.finish()
+
+    def _named_errors(self) -> AbstractContextManager[None]:
+        return place_named("standard output") if self._whole is None else self._whole.named_errors()
 
     @staticmethod
     def _schema() -> Any:  # noqa: ANN401

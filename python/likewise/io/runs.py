@@ -2,12 +2,12 @@
 
 import io
 import json
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from likewise.errors import InvalidInput
+from likewise.io.alignment import aligned
 from likewise.io.formats import Format, format_of
 from likewise.io.output import EVIDENCE, KEPT, SUMMARY
 
@@ -101,12 +101,25 @@ def _evidence_differences(first: Path, second: Path) -> list[str]:
     if one.equals(two):
         return []
     named = []
-    for left, right in zip_longest(_rows(one), _rows(two)):
-        if left != right:
+    renumbered: str | None = None
+    for beside in aligned(_rows(one), _rows(two), _without_numbers):
+        left, right = beside.a, beside.b
+        if not beside.is_same:
             named.append(f"evidence: {_evidence_row(left)} and {_evidence_row(right)}")
+        elif left != right and renumbered is None:
+            renumbered = (
+                f"evidence: documents stand at other rows, first {_evidence_row(left)} and {_evidence_row(right)}"
+            )
         if len(named) == _MOST_NAMED:
             break
+    if renumbered is not None:
+        named.append(renumbered)
     return named or ["evidence: column types differ"]
+
+
+def _without_numbers(row: dict[str, Any]) -> str:
+    """Return what evidence says but for the numbers of rows, which one document more changes for all behind it."""
+    return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
 
 
 def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -148,12 +161,26 @@ def _kept_files(run: Path, summary: dict[str, Any]) -> list[tuple[Path, Format]]
 
 def _kept_differences(first: list[tuple[Path, Format]], second: list[tuple[Path, Format]]) -> list[str]:
     named = []
-    for number, (left, right) in enumerate(zip_longest(_kept_documents(first), _kept_documents(second))):
-        if left != right:
-            named.append(f"kept: document {number} is {_shown(left)} and {_shown(right)}")
+    for beside in aligned(_kept_documents(first), _kept_documents(second), _hashable):
+        if beside.is_same:
+            continue
+        if beside.a is None or beside.b is None:
+            number = beside.number_b if beside.a is None else beside.number_a
+            run = "second" if beside.a is None else "first"
+            named.append(
+                f"kept: only the {run} run has document {number}, {_shown(beside.b if beside.a is None else beside.a)}"
+            )
+        else:
+            number = beside.number_a
+            other = "" if beside.number_b == number else f" ({beside.number_b} of the second run)"
+            named.append(f"kept: document {number}{other} is {_shown(beside.a)} and {_shown(beside.b)}")
         if len(named) == _MOST_NAMED:
             break
     return named
+
+
+def _hashable(document: object) -> Hashable:
+    return document if isinstance(document, bytes) else repr(document)
 
 
 def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
@@ -197,7 +224,5 @@ def _plain_lines(path: Path, codec: str | None) -> BinaryIO:
 
 
 def _shown(document: object) -> str:
-    if document is None:
-        return "nothing"
     text = document.decode("utf-8", "replace") if isinstance(document, bytes) else repr(document)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -3,13 +3,14 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column, text_column
+from likewise.io.refusals import WholeFile
 
 _RECIPE_KEY = b"likewise.recipe"
 _ID_KEY = b"likewise.sketch_id"
@@ -49,21 +50,22 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
     Raises
     ------
     InvalidInput
-        If the name ends in neither.
+        If the name ends in neither, or nothing can stand there.
     """
-    temporary = path.with_name(f".{path.name}.unfinished")
+    if path.suffix not in (".parquet", ".npy"):
+        raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(path))
+    whole = WholeFile(path)
     try:
-        if path.suffix == ".parquet":
-            _write_parquet(content, temporary)
-        elif path.suffix == ".npy":
-            with temporary.open("wb") as file:
-                np.save(file, content.array, allow_pickle=False)
-            _beside(path).write_text(_beside_json(content), encoding="utf-8")
-        else:
-            raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(path))
-        temporary.replace(path)
+        with whole.named_errors():
+            if path.suffix == ".parquet":
+                _write_parquet(content, whole.unfinished)
+            else:
+                with whole.unfinished.open("wb") as file:
+                    _write_npy(content.array, file)
+                _beside(path).write_text(_beside_json(content), encoding="utf-8")
+            whole.finish()
     finally:
-        temporary.unlink(missing_ok=True)
+        whole.discard()
 
 
 def read_sketch_file(path: Path) -> SketchFile:
@@ -110,6 +112,13 @@ def _read_npy(path: Path) -> SketchFile:
     if len(num_features) != len(array):
         raise InvalidInput(f"it describes {len(num_features)} sketches, the array has {len(array)}", str(_beside(path)))
     return SketchFile(array, json.dumps(recipe), fields["sketch_id"], is_empty, num_features, None)
+
+
+def _write_npy(array: NDArray[Any], file: BinaryIO) -> None:
+    """Write as np.save does, which forgets what the system refused."""
+    whole = np.ascontiguousarray(array)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(whole))
+    file.write(whole.reshape(-1).view(np.uint8).data)
 
 
 def _write_parquet(content: SketchFile, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,13 @@ def _is_text(kind: Any) -> bool:  # noqa: ANN401
 
 
 def column_as_json(column: Any) -> Texts:  # noqa: ANN401
-    """Return the values of an Arrow column as JSON; dates as ISO 8601."""
-    return Texts.from_list([json.dumps(value, default=_iso_date) for value in column.to_pylist()])
+    """Return the values of an Arrow column as JSON; dates as ISO 8601, decimals as numbers."""
+    return Texts.from_list([_as_json(value) for value in column.to_pylist()])
+
+
+def _as_json(value: Any) -> str:  # noqa: ANN401
+    # A decimal is a number of JSON as it is written.
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, default=_iso_date)
 
 
 def _iso_date(value: Any) -> str:  # noqa: ANN401

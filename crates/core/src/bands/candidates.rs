@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::buckets::{BandBuckets, Slice, check_layout, num_members};
 use super::position_set::{PositionSet, push_bits};
+use crate::bound::{Bound, unbroken};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
@@ -21,6 +22,8 @@ pub struct Pairs {
     pub earlier: Vec<u32>,
     /// Distinct candidate pairs before states and estimate left some out.
     pub num_considered: u64,
+    /// Later positions from here on were not looked at.
+    pub end: u32,
 }
 
 /// Later positions in one piece of work: few, since one may look at thousands of members and its neighbour at none.
@@ -43,6 +46,7 @@ struct Request<'a> {
     states: Option<&'a [u8]>,
     min_equal: u32,
     isa: Isa,
+    bound: Bound,
 }
 
 struct Scratch {
@@ -64,6 +68,40 @@ impl BandBuckets {
     #[allow(clippy::too_many_arguments)]
     pub fn candidates(
         &self,
+        signatures: Signatures<'_>,
+        order: &[u32],
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        min_equal: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Pairs, Error> {
+        self.candidates_up_to(
+            usize::MAX,
+            signatures,
+            order,
+            range,
+            states,
+            min_equal,
+            isa,
+            threads,
+            cancel,
+        )
+    }
+
+    /// The same, up to the position with which there are `max_pairs` or more: [`Pairs::end`] says how far it came, at least one position
+    /// (of an empty range none). All pairs of a position come together.
+    ///
+    /// # Errors
+    /// As [`BandBuckets::candidates`].
+    ///
+    /// # Cost
+    /// The same. Held are at most about `2 * max_pairs` pairs, and those of one position a thread.
+    #[allow(clippy::too_many_arguments)]
+    pub fn candidates_up_to(
+        &self,
+        max_pairs: usize,
         signatures: Signatures<'_>,
         order: &[u32],
         range: Range<u32>,
@@ -112,6 +150,7 @@ impl BandBuckets {
             states,
             min_equal,
             isa,
+            bound: Bound::new(max_pairs, threads),
         };
         let num_slices = self.offsets[range.end] - self.offsets[range.start];
         let threads = if num_slices < FEW_SLICES { 1 } else { threads };
@@ -125,10 +164,18 @@ impl BandBuckets {
                 found: Vec::new(),
             },
             |scratch, piece| {
-                request.pairs_of(scratch, range.start + piece.start..range.start + piece.end)
+                if request.bound.is_reached(piece.start) {
+                    return None;
+                }
+                let piece = range.start + piece.start..range.start + piece.end;
+                let asked = piece.end as u32;
+                let pairs = request.pairs_of(scratch, piece);
+                request.bound.add(pairs.later.len());
+                let end = pairs.end;
+                Some((pairs, end, asked))
             },
         )?;
-        Ok(concatenate(parts))
+        Ok(concatenate(range.start as u32, unbroken(parts)))
     }
 }
 
@@ -180,8 +227,15 @@ impl BandBuckets {
 
 impl Request<'_> {
     fn pairs_of(&self, scratch: &mut Scratch, range: Range<usize>) -> Pairs {
-        let mut pairs = Pairs::default();
+        let mut pairs = Pairs {
+            end: range.end as u32,
+            ..Pairs::default()
+        };
         for later in range {
+            if pairs.later.len() >= self.bound.a_piece() {
+                pairs.end = later as u32;
+                break;
+            }
             let slices =
                 &self.buckets.slices[self.buckets.offsets[later]..self.buckets.offsets[later + 1]];
             if slices.is_empty() {
@@ -231,14 +285,16 @@ impl Request<'_> {
     }
 }
 
-fn concatenate(parts: Vec<Pairs>) -> Pairs {
-    let num_pairs = parts.iter().map(|part| part.later.len()).sum();
+fn concatenate(start: u32, parts: Vec<(Pairs, u32)>) -> Pairs {
+    let num_pairs = parts.iter().map(|(part, _)| part.later.len()).sum();
     let mut all = Pairs {
         later: Vec::with_capacity(num_pairs),
         earlier: Vec::with_capacity(num_pairs),
         num_considered: 0,
+        end: start,
     };
-    for part in parts {
+    for (part, end) in parts {
+        all.end = end;
         all.later.extend_from_slice(&part.later);
         all.earlier.extend_from_slice(&part.earlier);
         all.num_considered += part.num_considered;

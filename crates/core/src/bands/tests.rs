@@ -239,6 +239,59 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
     }
 }
 
+#[test]
+fn a_bound_cuts_between_positions_and_changes_nothing() {
+    let (n, num_slots, slot_bytes) = (3000, 16, 2);
+    let bytes = signatures("half", n, num_slots, slot_bytes);
+    let signatures = Signatures {
+        bytes: &bytes,
+        num_slots,
+        slot_bytes,
+    };
+    let order = shuffled(n);
+    let buckets = BandBuckets::build(signatures, &order, 5, 3, 2, &STOP).unwrap();
+    let end = n as u32;
+    let all = buckets
+        .candidates(signatures, &order, 0..end, None, 0, Isa::best(), 2, &STOP)
+        .unwrap();
+    assert_eq!(all.end, end);
+    let most_of_one = all.later.chunk_by(|a, b| a == b).map(<[u32]>::len).max();
+    assert!(all.later.len() > 100_000);
+    for threads in [1, 3] {
+        for max_pairs in [0, 1, 1000, 20_000] {
+            let (mut found, mut num_considered, mut low, mut num_calls) = (Vec::new(), 0, 0, 0);
+            while low < end {
+                let pairs = buckets
+                    .candidates_up_to(
+                        max_pairs,
+                        signatures,
+                        &order,
+                        low..end,
+                        None,
+                        0,
+                        Isa::best(),
+                        threads,
+                        &STOP,
+                    )
+                    .unwrap();
+                assert!(pairs.end > low);
+                let most = 2 * max_pairs + threads * most_of_one.unwrap();
+                assert!(
+                    pairs.later.len() <= most,
+                    "{} over {most}",
+                    pairs.later.len()
+                );
+                found.extend(listed(&pairs));
+                num_considered += pairs.num_considered;
+                (low, num_calls) = (pairs.end, num_calls + 1);
+            }
+            assert!(found == listed(&all), "{threads} {max_pairs}");
+            assert_eq!(num_considered, all.num_considered);
+            assert!(num_calls >= all.later.len() / (2 * max_pairs + 700));
+        }
+    }
+}
+
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     match result {
         Err(Error::InvalidParameter { name, .. }) => name,

@@ -26,6 +26,33 @@ impl Distinct {
         }
     }
 
+    /// The place of a feature that was collected.
+    pub(crate) fn place(&self, feature: u64) -> Option<usize> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = feature as usize & mask;
+        loop {
+            match self.slots[slot] {
+                0 => return None,
+                i if self.features[i as usize - 1] == feature => return Some(i as usize - 1),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// Keeps the features, by their place, that `keep` says; nothing can be added afterwards.
+    pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut num_kept = 0;
+        for i in 0..self.features.len() {
+            if keep(i) {
+                self.features[num_kept] = self.features[i];
+                self.counts[num_kept] = self.counts[i];
+                num_kept += 1;
+            }
+        }
+        self.features.truncate(num_kept);
+        self.counts.truncate(num_kept);
+    }
+
     #[inline]
     fn add(&mut self, feature: u64) {
         let mask = self.slots.len() - 1;

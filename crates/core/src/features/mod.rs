@@ -3,21 +3,37 @@
 //! text -> tokens -> token hashes -> shingles -> distinct features and their weights.
 
 mod distinct;
+mod document_counter;
+mod feature_shard;
+mod lexicon;
+mod own_tokens;
+mod rarity;
+mod shingle;
 #[cfg(test)]
 mod tests;
 mod text_digest;
 mod token_hash;
 #[cfg(target_arch = "x86_64")]
 mod token_hash_avx512;
+mod weigher;
+mod weight_table;
 mod weights;
 
-use crate::hash::{SHINGLE_MULTIPLIER, mix64, xxh3_64_with_seed};
+use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::text::{self, Spans, Tokens};
 use distinct::Distinct;
+pub use document_counter::{Counted, DocumentCounter, Pending};
+pub use lexicon::{UNLISTED_WEIGHT, term_feature};
+pub use own_tokens::features_of_tokens;
+pub use rarity::{Rarity, log_count_idf_weight};
+use shingle::shingle;
 pub use text_digest::TextDigester;
 use token_hash::TokenHasher;
-pub use weights::{Weights, digest, log_count_weight};
+pub use weigher::FeatureWeights;
+use weigher::Weigher;
+pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
+pub use weights::{MAX_WEIGHT, Weights, digest, log_count_weight};
 
 /// What makes the features of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +83,7 @@ pub struct Extractor {
     /// Token hashes, then features.
     occurrences: Vec<u64>,
     distinct: Distinct,
-    weights: Vec<u32>,
+    weigher: Weigher,
 }
 
 impl Extractor {
@@ -84,8 +100,15 @@ impl Extractor {
             normalized: Vec::new(),
             occurrences: Vec::new(),
             distinct: Distinct::default(),
-            weights: Vec::new(),
+            weigher: Weigher::default(),
         }
+    }
+
+    /// Lets the weights be read from a table.
+    #[must_use]
+    pub fn with_table(mut self, table: Option<FeatureWeights>) -> Self {
+        self.weigher.table = table;
+        self
     }
 
     /// The feature of every shingle, in order, repetitions included. Cost: linear in the text.
@@ -98,23 +121,12 @@ impl Extractor {
     pub fn features(&mut self, text: &str) -> FeatureView<'_> {
         let shape = self.extract(text);
         self.distinct.collect(&self.occurrences);
-        let weights: &[u32] = match self.rules.weights {
-            Weights::None => &[],
-            Weights::Count => &self.distinct.counts,
-            Weights::LogCount => {
-                self.weights.clear();
-                self.weights.extend(
-                    self.distinct
-                        .counts
-                        .iter()
-                        .map(|&count| log_count_weight(count)),
-                );
-                &self.weights
-            }
-        };
+        let rule = self.rules.weights;
+        self.weigher
+            .weigh(rule, &self.occurrences, &mut self.distinct);
         FeatureView {
             features: &self.distinct.features,
-            weights,
+            weights: self.weigher.weights(rule, &self.distinct),
             shape,
         }
     }
@@ -129,6 +141,9 @@ impl Extractor {
         }
         let num_tokens = self.occurrences.len();
         let width = self.rules.shingle as usize;
+        let rule = self.rules.weights;
+        self.weigher
+            .weigh_shingles(rule, &self.occurrences, width.min(num_tokens));
         if num_tokens == 0 {
             self.normalize(text);
             if self.normalized.is_empty() {
@@ -154,7 +169,7 @@ impl Extractor {
             self.normalized = Vec::new();
             self.occurrences = Vec::new();
             self.distinct = Distinct::default();
-            self.weights = Vec::new();
+            self.weigher.release();
         }
     }
 
@@ -192,21 +207,3 @@ const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
 /// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.
 const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;
-
-/// Replaces n >= width >= 1 token hashes by the n - width + 1 shingles of them.
-fn shingle(hashes: &mut Vec<u64>, width: usize) {
-    let leaving = (0..width).fold(1u64, |power, _| power.wrapping_mul(SHINGLE_MULTIPLIER));
-    let append = |sum: u64, hash: u64| sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(hash);
-    let mut sum = hashes[..width]
-        .iter()
-        .fold(0, |sum, &hash| append(sum, hash));
-    let num_shingles = hashes.len() - width + 1;
-    for i in 0..num_shingles {
-        let first = hashes[i];
-        hashes[i] = mix64(sum);
-        if i + width < hashes.len() {
-            sum = append(sum, hashes[i + width]).wrapping_sub(first.wrapping_mul(leaving));
-        }
-    }
-    hashes.truncate(num_shingles);
-}

@@ -2,6 +2,7 @@
 
 use super::token_hash::TokenHasher;
 use super::*;
+use crate::hash::SHINGLE_MULTIPLIER;
 use crate::testing::Random;
 use crate::text::tokens;
 

@@ -13,14 +13,38 @@ pub enum Weights {
     Count,
     /// [`log_count_weight`] of it.
     LogCount,
+    /// What a table says of the feature: the fewer documents hold it the more.
+    Idf,
+    /// Both: [`log_count_idf_weight`](super::log_count_idf_weight).
+    LogCountIdf,
+    /// The greatest weight of the terms in the feature, by a table of terms.
+    Lexicon,
 }
+
+/// No weight but that of [`Weights::Count`] is greater.
+pub const MAX_WEIGHT: u8 = 15;
 
 impl Weights {
     /// The rule of that name, or `None`.
     pub fn from_name(name: &str) -> Option<Weights> {
-        [Weights::None, Weights::Count, Weights::LogCount]
+        Weights::ALL
             .into_iter()
             .find(|weights| weights.name() == name)
+    }
+
+    /// Every rule, in the order in which they are told.
+    pub const ALL: [Weights; 6] = [
+        Weights::None,
+        Weights::Count,
+        Weights::LogCount,
+        Weights::Idf,
+        Weights::LogCountIdf,
+        Weights::Lexicon,
+    ];
+
+    /// Whether the rule reads a table.
+    pub fn needs_table(self) -> bool {
+        matches!(self, Weights::Idf | Weights::LogCountIdf | Weights::Lexicon)
     }
 
     /// Name as users write it.
@@ -29,6 +53,9 @@ impl Weights {
             Weights::None => "none",
             Weights::Count => "count",
             Weights::LogCount => "log-count",
+            Weights::Idf => "idf",
+            Weights::LogCountIdf => "log-count-idf",
+            Weights::Lexicon => "lexicon",
         }
     }
 }

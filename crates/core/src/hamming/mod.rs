@@ -2,15 +2,19 @@
 //!
 //! Exact for any width and any radius. Two plans stand behind [`HammingTables`]: tables on blocks of 16 bits whose neighbours are
 //! probed (generalised pigeonhole; Manku et al. 2007, Norouzi et al. 2014), and a blocked scan. Which one runs is a matter of
-//! cost, never of the result.
+//! cost, never of the result. [`join`] lists all pairs of one set or of two, larger than memory if need be.
 
+pub mod bit_bands;
 mod code_planes;
 mod distance;
+pub mod index;
+pub mod join;
 mod kernels;
-mod plan;
+pub mod plan;
 mod probe;
 mod radius;
 mod scan;
+pub mod stream;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -179,7 +179,10 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
                 if pending.push::<W>(table, Probe { later, start, end }) {
                     // SAFETY: passed on from the caller.
                     unsafe {
-                        compare_buckets::<K, W>(request, rank, &pending.probes, piece.start, hits);
+                        compare_buckets::<K, W>(request, rank, &pending.probes, &piece, hits);
+                    }
+                    if request.is_too_dense(&piece, hits.len()) {
+                        return;
                     }
                     pending.len = 0;
                 }
@@ -188,7 +191,7 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
         // SAFETY: passed on from the caller.
         unsafe {
             let probes = &pending.probes[..pending.len];
-            compare_buckets::<K, W>(request, rank, probes, piece.start, hits);
+            compare_buckets::<K, W>(request, rank, probes, &piece, hits);
         }
         pending.len = 0;
     }
@@ -203,7 +206,7 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
     request: &Request<'_>,
     rank: usize,
     probes: &[Probe],
-    piece_start: u32,
+    piece: &Range<u32>,
     hits: &mut Vec<u64>,
 ) {
     let (before, rest) = request.tables.tables.split_at(rank);
@@ -216,6 +219,9 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
         mut end,
     } in probes
     {
+        if request.is_too_dense(piece, hits.len()) {
+            return;
+        }
         let query = request.tables.codes.get::<W>(later as usize);
         if end - start > LARGE_BUCKET {
             let members = &table.positions[start as usize..end as usize];
@@ -244,7 +250,7 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
                 let differing: [u64; W] = std::array::from_fn(|word| code[word] ^ query[word]);
                 if !is_owned(before, &differing) {
                     hits.push(pack_hit(
-                        later - piece_start,
+                        later - piece.start,
                         earlier,
                         distance(&code, &query),
                     ));

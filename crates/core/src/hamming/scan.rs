@@ -43,6 +43,9 @@ pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
                     }
                 }
             }
+            if request.is_too_dense(&piece, hits.len()) {
+                return;
+            }
         }
     }
 }

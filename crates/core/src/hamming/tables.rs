@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 use super::code_planes::CodePlanes;
 use super::distance::Fingerprints;
 use super::kernels::run_kernel;
-use super::plan::{plan_blocks, scan_cost};
+use super::plan::block_radii::{plan_blocks, scan_cost};
 use super::probe::{BlockTable, Neighbours, probe_range};
 use super::scan::scan_range;
 use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
+use crate::bound::{Bound, unbroken};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
@@ -20,8 +21,6 @@ const GRAIN: usize = 128;
 const WORTH_A_THREAD: f64 = 200_000.0;
 /// Number of codes up to which a scan (about a millisecond) is not worth planning around.
 const FEW_CODES: usize = 4096;
-/// Above this number of codes a radius beyond 10 of 64 bits is refused.
-const MANY_CODES: usize = 1_000_000;
 
 /// How the pairs are found. The pairs are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +42,8 @@ pub struct HammingPairs {
     pub earlier: Vec<u32>,
     /// Differing bits.
     pub distance: Vec<u32>,
+    /// Later positions from here on were not looked at.
+    pub end: u32,
 }
 
 /// Everything needed to find the pairs at distance `within` or less.
@@ -64,6 +65,7 @@ pub struct HammingTables {
 pub(super) struct Request<'a> {
     pub(super) tables: &'a HammingTables,
     pub(super) states: Option<&'a [u8]>,
+    bound: Bound,
 }
 
 /// Bits of a packed hit below the later position, and below the earlier one.
@@ -82,8 +84,7 @@ impl HammingTables {
     /// Lays out the fingerprints `order[0], order[1], ...` for search by the cheapest strategy.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit, `within` is above `bits`, or `within` is above 10 of 64 bits with more than a
-    /// million fingerprints: there neither blocks nor a scan pays. [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where the shapes do not fit or `within` is above `bits`; [`Error::Cancelled`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         order: &[u32],
@@ -166,6 +167,11 @@ impl HammingTables {
         self.len() == 0
     }
 
+    /// Estimated seconds of one core for finding all pairs.
+    pub fn predicted_seconds(&self) -> f64 {
+        self.cost * self.len() as f64 / 1e9
+    }
+
     /// Strategy in use: [`Strategy::Blocks`] or [`Strategy::Scan`].
     pub fn strategy(&self) -> Strategy {
         if self.tables.is_empty() {
@@ -189,6 +195,27 @@ impl HammingTables {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<HammingPairs, Error> {
+        self.candidates_up_to(usize::MAX, range, states, isa, threads, cancel)
+    }
+
+    /// The same, up to about the position with which there are `max_pairs` or more: [`HammingPairs::end`] says how far it came, at least
+    /// one position (of an empty range none). All pairs of a position come together.
+    ///
+    /// # Errors
+    /// As [`HammingTables::candidates`].
+    ///
+    /// # Cost
+    /// Up to seven times that of the pairs which one thread may hold, where they stand denser than that. Held are at most about
+    /// `2 * max_pairs` pairs, and those of one position or one bucket a thread.
+    pub fn candidates_up_to(
+        &self,
+        max_pairs: usize,
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<HammingPairs, Error> {
         if range.start > range.end || range.end as usize > self.len() {
             return Err(Error::invalid(
                 "range",
@@ -206,6 +233,7 @@ impl HammingTables {
         let request = Request {
             tables: self,
             states,
+            bound: Bound::new(max_pairs, threads),
         };
         let request = &request;
         let cost = self.cost * range.len() as f64;
@@ -217,26 +245,45 @@ impl HammingTables {
             cancel,
             || (),
             |(), piece| {
+                if request.bound.is_reached(piece.start) {
+                    return None;
+                }
                 let piece = range.start + piece.start as u32..range.start + piece.end as u32;
-                (piece.start, request.hits_of(piece, isa))
+                let (start, asked) = (piece.start, piece.end);
+                let (hits, end) = request.hits_of(piece, isa);
+                request.bound.add(hits.len());
+                Some(((start, hits), end, asked))
             },
         )?;
-        Ok(concatenate(&parts))
+        Ok(concatenate(range.start, &unbroken(parts)))
     }
 }
 
 impl Request<'_> {
-    /// Sorted hits of a piece of the range.
-    fn hits_of(&self, piece: Range<u32>, isa: Isa) -> Vec<u64> {
+    /// Whether a piece of so many hits should be searched again by halves: they do not come in order of the later position, so that none
+    /// is complete before the end.
+    #[inline(always)]
+    pub(super) fn is_too_dense(&self, piece: &Range<u32>, num_hits: usize) -> bool {
+        num_hits > self.bound.a_piece() && piece.len() > 1
+    }
+
+    /// Sorted hits of a piece of the range, or of its first part where they stand too dense, and the end of that.
+    fn hits_of(&self, mut piece: Range<u32>, isa: Isa) -> (Vec<u64>, u32) {
         let mut hits = Vec::new();
-        let (request, out) = (self, &mut hits);
-        let num_words = self.tables.codes.num_words();
-        if self.tables.tables.is_empty() {
-            run_kernel!(isa, num_words, scan_range, (request: &Request<'_>, piece: Range<u32>, out: &mut Vec<u64>));
-        } else {
-            run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece: Range<u32>, out: &mut Vec<u64>));
+        let (request, num_words) = (self, self.tables.codes.num_words());
+        loop {
+            let (piece_now, out) = (piece.clone(), &mut hits);
+            if self.tables.tables.is_empty() {
+                run_kernel!(isa, num_words, scan_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
+            } else {
+                run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
+            }
+            if !self.is_too_dense(&piece, hits.len()) {
+                return (sort_hits(&hits), piece.end);
+            }
+            piece.end = piece.start + piece.len() as u32 / 2;
+            hits.clear();
         }
-        sort_hits(&hits)
     }
 }
 
@@ -266,14 +313,16 @@ fn sort_hits(hits: &[u64]) -> Vec<u64> {
     sorted
 }
 
-fn concatenate(parts: &[(u32, Vec<u64>)]) -> HammingPairs {
-    let num_pairs = parts.iter().map(|(_, hits)| hits.len()).sum();
+fn concatenate(start: u32, parts: &[((u32, Vec<u64>), u32)]) -> HammingPairs {
+    let num_pairs = parts.iter().map(|((_, hits), _)| hits.len()).sum();
     let mut pairs = HammingPairs {
         later: Vec::with_capacity(num_pairs),
         earlier: Vec::with_capacity(num_pairs),
         distance: Vec::with_capacity(num_pairs),
+        end: start,
     };
-    for (start, hits) in parts {
+    for ((start, hits), end) in parts {
+        pairs.end = *end;
         pairs
             .later
             .extend(hits.iter().map(|hit| start + (hit >> LATER_SHIFT) as u32));
@@ -309,24 +358,11 @@ fn check(fingerprints: &Fingerprints<'_>, order: &[u32], within: u32) -> Result<
             format!("row {row} is outside the {num_rows} fingerprints"),
         ));
     }
-    if order.len() > MANY_CODES && 64 * within > 10 * bits {
-        let minutes = scan_cost(order.len(), fingerprints.num_words()) / 6e10;
-        return Err(Error::invalid(
-            "within",
-            format!(
-                "{within} of {bits} bits is too wide for an exact search of {} fingerprints: blocks would be probed at nearly every value, \
-                 and comparing every pair takes about {minutes:.1} minutes on one core; take within <= {} for this many, at most {MANY_CODES} \
-                 documents, or MinHash with --threshold",
-                order.len(),
-                10 * bits / 64
-            ),
-        ));
-    }
     Ok(())
 }
 
 /// The fingerprints in order of position, bits beyond the width cleared.
-fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
+pub(super) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
     let num_words = fingerprints.num_words();
     let mut codes = CodePlanes::new(order.len(), num_words);
     for word in 0..num_words {

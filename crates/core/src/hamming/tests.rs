@@ -206,6 +206,55 @@ fn ranges_and_threads_change_nothing_and_removed_ones_are_left_out() {
 }
 
 #[test]
+fn a_bound_cuts_between_positions_and_changes_nothing() {
+    let n = 2000;
+    // Two in three are of one cluster: nearly a million pairs, all in one bucket of every block.
+    let words: Vec<u64> = (0..n)
+        .map(|i| {
+            if i % 3 == 0 {
+                mix64(i)
+            } else {
+                0xabc ^ 1 << (i % 40)
+            }
+        })
+        .collect();
+    let fingerprints = Fingerprints {
+        words: &words,
+        bits: 64,
+    };
+    let order = shuffled(n as usize, 2);
+    let end = n as u32;
+    for strategy in [Strategy::Blocks, Strategy::Scan] {
+        let tables = HammingTables::build_for(strategy, fingerprints, &order, 3, 2, &STOP).unwrap();
+        let all = tables
+            .candidates(0..end, None, Isa::best(), 2, &STOP)
+            .unwrap();
+        assert_eq!(all.end, end);
+        assert!(all.later.len() > 800_000);
+        for threads in [1, 3] {
+            for max_pairs in [0, 1500, 100_000] {
+                let (mut found, mut low) = (Vec::new(), 0);
+                while low < end {
+                    let pairs = tables
+                        .candidates_up_to(max_pairs, low..end, None, Isa::best(), threads, &STOP)
+                        .unwrap();
+                    assert!(pairs.end > low);
+                    let most = 2 * max_pairs + threads * n as usize;
+                    assert!(
+                        pairs.later.len() <= most,
+                        "{} over {most}",
+                        pairs.later.len()
+                    );
+                    found.extend(triples(&pairs));
+                    low = pairs.end;
+                }
+                assert!(found == triples(&all), "{strategy:?} {threads} {max_pairs}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_part_of_the_rows_in_any_order() {
     let words = codes("clustered", 200, 96, 4);
     let order: Vec<u32> = shuffled(200, 9).into_iter().take(120).collect();
@@ -261,22 +310,28 @@ fn misfits_are_refused() {
 }
 
 #[test]
-fn too_wide_for_too_many_is_refused_with_figures() {
-    let words = [0_u64];
+fn no_radius_is_too_wide_for_many_codes() {
+    let n = 1_000_100_usize;
+    let words = codes("clustered", n, 64, 5);
+    let order: Vec<u32> = (0..n as u32).collect();
     let fingerprints = Fingerprints {
         words: &words,
         bits: 64,
     };
-    let million = vec![0_u32; 1_000_001];
-    let (name, message) = refused(HammingTables::build(fingerprints, &million, 11, 1, &STOP));
-    assert_eq!(name, "within");
-    for part in [
-        "11 of 64",
-        "1000001",
-        "<= 10",
-        "--threshold",
-        "minutes on one core",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
+    let tables = HammingTables::build(fingerprints, &order, 30, 2, &STOP).unwrap();
+    assert_eq!(tables.strategy(), Strategy::Scan);
+    assert!(tables.predicted_seconds() > 10.0);
+    let last = n as u32 - 3..n as u32;
+    let pairs = tables
+        .candidates(last.clone(), None, Isa::best(), 2, &STOP)
+        .unwrap();
+    let expected: Vec<_> = last
+        .flat_map(|later| (0..later).map(move |earlier| (later, earlier)))
+        .map(|(later, earlier)| {
+            let between = (words[later as usize] ^ words[earlier as usize]).count_ones();
+            (later, earlier, between)
+        })
+        .filter(|&(_, _, between)| between <= 30)
+        .collect();
+    assert!(triples(&pairs) == expected && !expected.is_empty());
 }

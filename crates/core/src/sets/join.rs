@@ -44,6 +44,17 @@ pub struct PrefixJoin {
     idle: Mutex<Vec<Scratch>>,
 }
 
+/// Pairs that may reach the threshold, sorted by (later, earlier).
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Later positions.
+    pub later: Vec<u32>,
+    /// Earlier positions.
+    pub earlier: Vec<u32>,
+    /// Later positions from here on were not looked at.
+    pub end: u32,
+}
+
 /// Lists 2f and 2f + 1 are those of feature f: documents with it in their prefix, and behind it.
 #[derive(Debug)]
 struct Lists {
@@ -64,7 +75,9 @@ struct Scratch {
 
 const APART: f64 = -1.0;
 /// Later positions in one piece of work.
-const GRAIN: usize = 64;
+const GRAIN: usize = 16;
+/// Later positions between two looks at the number of pairs, for each thread.
+const BLOCK: usize = 128;
 
 impl PrefixJoin {
     pub(super) fn new(
@@ -131,6 +144,25 @@ impl PrefixJoin {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<(Vec<u32>, Vec<u32>), Error> {
+        let found = self.candidates_up_to(usize::MAX, range, states, threads, cancel)?;
+        Ok((found.later, found.earlier))
+    }
+
+    /// The same up to `max_pairs`, the next range beginning at the `end` of the later positions that were looked at.
+    ///
+    /// At least one position is looked at, and all pairs of one later position stay together. What is held on the way is
+    /// at most the pairs of some 128 positions a thread more.
+    ///
+    /// # Errors
+    /// As for [`Self::candidates`].
+    pub fn candidates_up_to(
+        &mut self,
+        max_pairs: usize,
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Listed, Error> {
         let range = range.start as usize..range.end as usize;
         let end = states.map_or(self.len(), <[u8]>::len).min(self.len());
         if range.start != self.listed.end || range.end < range.start || range.end > end {
@@ -143,32 +175,62 @@ impl PrefixJoin {
             ));
         }
         self.unlist_removed(states);
-        for position in range.clone() {
+        let mut found = Listed::default();
+        let mut looked_at = range.start;
+        while looked_at < range.end && found.later.len() <= max_pairs {
+            let high = range.end.min(looked_at + BLOCK * threads.max(1));
+            self.find_block(looked_at..high, states, threads, cancel, &mut found)?;
+            looked_at = high;
+        }
+        if let Some(&first_beyond) = found.later.get(max_pairs) {
+            let cut = looked_at.min((first_beyond as usize).max(range.start + 1));
+            // What stands behind the cut is asked for again.
+            for position in cut..looked_at {
+                self.unlist(position);
+            }
+            let num_pairs = found.later.partition_point(|&later| (later as usize) < cut);
+            found.later.truncate(num_pairs);
+            found.earlier.truncate(num_pairs);
+            looked_at = cut;
+        }
+        self.listed = range.start..looked_at;
+        found.end = looked_at as u32;
+        Ok(found)
+    }
+
+    /// Lists the positions of a block, and adds their pairs.
+    fn find_block(
+        &mut self,
+        block: Range<usize>,
+        states: Option<&[u8]>,
+        threads: usize,
+        cancel: &AtomicBool,
+        found: &mut Listed,
+    ) -> Result<(), Error> {
+        for position in block.clone() {
             self.list(position);
         }
-        self.listed = range.clone();
         let this = &*self;
         let parts = map_ranges(
-            range.len(),
+            block.len(),
             GRAIN,
             threads,
             cancel,
             || this.borrow_scratch(),
             |scratch, piece| {
                 let (mut later, mut earlier) = (Vec::new(), Vec::new());
-                for position in range.start + piece.start..range.start + piece.end {
+                for position in block.start + piece.start..block.start + piece.end {
                     this.find(position, states, &mut scratch.0, &mut earlier);
                     later.resize(earlier.len(), position as u32);
                 }
                 (later, earlier)
             },
         )?;
-        let (mut later, mut earlier) = (Vec::new(), Vec::new());
-        for (part_later, part_earlier) in parts {
-            later.extend(part_later);
-            earlier.extend(part_earlier);
+        for (later, earlier) in parts {
+            found.later.extend(later);
+            found.earlier.extend(earlier);
         }
-        Ok((later, earlier))
+        Ok(())
     }
 
     /// Takes the documents of the last range that were removed since out of the lists, so that crowds cost what is kept of them.
@@ -179,10 +241,7 @@ impl PrefixJoin {
             return;
         }
         for position in last.clone() {
-            for i in self.offsets[position]..self.offsets[position + 1] {
-                let list = self.list_of(position, i);
-                self.lists.lengths[list] -= 1;
-            }
+            self.unlist(position);
         }
         for position in last {
             if states[position] != REMOVED {
@@ -203,6 +262,14 @@ impl PrefixJoin {
                 self.lists.weights[slot] = weight;
             }
             self.lists.lengths[list] += 1;
+        }
+    }
+
+    /// Shortens the lists of a position: of some that end them all, each in any order.
+    fn unlist(&mut self, position: usize) {
+        for i in self.offsets[position]..self.offsets[position + 1] {
+            let list = self.list_of(position, i);
+            self.lists.lengths[list] -= 1;
         }
     }
 

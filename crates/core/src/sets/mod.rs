@@ -15,7 +15,7 @@ mod rarity;
 mod tests;
 
 pub use gather::Prefixes;
-pub use join::PrefixJoin;
+pub use join::{Listed, PrefixJoin};
 pub use limit::{Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
 pub use rarity::{Rarity, Wanted};

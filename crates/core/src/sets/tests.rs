@@ -173,6 +173,34 @@ fn neither_threads_nor_ranges_change_what_is_listed() {
 }
 
 #[test]
+fn a_search_that_stops_at_many_pairs_goes_on_where_it_stopped() {
+    let mut random = Random::new(6);
+    let sets = sets(&mut random, 300, 4);
+    let stop = AtomicBool::new(false);
+    for measure in MEASURES {
+        let limit = Limit::new(measure, 0.5);
+        let expected = all_candidates(&mut join(&sets, limit, false, 7), 300, None, 1);
+        for (max_pairs, threads) in [(0, 1), (1, 2), (40, 3), (usize::MAX, 1)] {
+            let mut join = join(&sets, limit, false, 50);
+            let (mut found, mut low) = (Vec::new(), 0);
+            while low < 300 {
+                let part = join
+                    .candidates_up_to(max_pairs, low..300, None, threads, &stop)
+                    .unwrap();
+                assert!(part.end > low);
+                assert!(part.later.len() <= max_pairs || part.end == low + 1);
+                // It stops no earlier than it must.
+                let next = expected.iter().filter(|pair| pair.0 == part.end).count();
+                assert!(part.end == 300 || part.later.len() + next > max_pairs);
+                found.extend(part.later.into_iter().zip(part.earlier));
+                low = part.end;
+            }
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
 fn removed_documents_are_listed_no_more() {
     let mut random = Random::new(8);
     let sets = sets(&mut random, 200, 2);

@@ -146,19 +146,41 @@ impl RecordParser {
     }
 }
 
-/// A field as JSON: numbers as numbers, "" for nothing.
+/// A field as JSON: numbers as numbers of the same value to the last digit, "" for nothing.
 pub(super) fn as_json(value: &str) -> String {
     if value.is_empty() {
         return String::new();
     }
-    if let Ok(whole) = value.parse::<i64>() {
-        return whole.to_string();
+    json_number(value).unwrap_or_else(|| serde_json::to_string(value).unwrap_or_default())
+}
+
+/// A decimal number as JSON writes it, if the value is one: `+.50` is `0.50`.
+fn json_number(value: &str) -> Option<String> {
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let (sign, unsigned) = match value.as_bytes()[0] {
+        b'-' => ("-", &value[1..]),
+        b'+' => ("", &value[1..]),
+        _ => ("", value),
+    };
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (unsigned, None),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.len() + fraction.len() == 0 || !is_digits(whole) || !is_digits(fraction) {
+        return None;
     }
-    let begins_a_number = value.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-    match value.parse::<f64>() {
-        Ok(number) if begins_a_number && number.is_finite() => {
-            serde_json::to_string(&number).unwrap_or_default()
+    let whole = whole.trim_start_matches('0');
+    let mut number = format!("{sign}{}", if whole.is_empty() { "0" } else { whole });
+    if !fraction.is_empty() {
+        number = format!("{number}.{fraction}");
+    }
+    if let Some(exponent) = exponent {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits.is_empty() || !is_digits(digits) {
+            return None;
         }
-        _ => serde_json::to_string(value).unwrap_or_default(),
+        number = format!("{number}e{exponent}");
     }
+    Some(number)
 }

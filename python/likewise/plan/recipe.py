@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from likewise.bands import s_curve
 from likewise.errors import InvalidParameter
-from likewise.recipe import Recipe, recall_within
+from likewise.recipe import Recipe
+from likewise.recipe_recall import recall_within
 
 _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 

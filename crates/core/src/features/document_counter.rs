@@ -1,0 +1,371 @@
+//! How many documents hold each feature?
+//!
+//! One pass, any number of threads, documents in any order: everything added up commutes, so that the counts depend on
+//! the documents alone. Features go by their highest bits to shards, each a sorted list of counts and a heap of features
+//! that are yet to be counted.
+
+use std::collections::HashSet;
+use std::mem::take;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::feature_shard::{NUM_SHARDS, Shard, shard_of};
+use super::rarity::Rarity;
+use super::weight_table::{CellPlan, Entries, WeightTable};
+use super::weights::{MAX_WEIGHT, digest};
+use crate::error::Error;
+use crate::parallel::map_ranges;
+
+/// Memory of a counted feature: 12 bytes, up to 6 for one that waits, up to 6 while a shard is sorted anew.
+const BYTES_A_FEATURE: u64 = 24;
+const CELL_BYTES: u64 = 4;
+const DEPTH: u32 = 4;
+/// Below it nothing could be counted.
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
+
+/// Counts, over documents with distinct feature sets, how many hold each feature.
+///
+/// Counts are exact while there are at most `memory_bytes / 48` features; with more of them all counts are those of a
+/// count-min sketch in half of the memory, which are too high at times and never too low.
+///
+/// Source of the sketch: Cormode, Muthukrishnan: An improved data stream summary: the count-min sketch and its
+/// applications, J. Algorithms 55 (2005). Plain updates, not conservative ones: those depend on the order.
+#[derive(Debug)]
+pub struct DocumentCounter {
+    shards: Box<[Mutex<Shard>]>,
+    documents: Box<[Mutex<HashSet<[u64; 2]>>]>,
+    max_features: u64,
+    /// The sketch of all shards; each has the columns of its highest byte.
+    plan: CellPlan,
+    num_documents: AtomicU64,
+    num_incidences: AtomicU64,
+    num_features: AtomicU64,
+    is_over: AtomicBool,
+    /// Where the next thread begins to hand over, so that they do not follow each other.
+    turn: AtomicUsize,
+}
+
+/// Features of some documents, on their way into a [`DocumentCounter`]; each thread has its own.
+#[derive(Debug)]
+pub struct Pending {
+    features: Vec<Vec<u64>>,
+    num_documents: u64,
+    num_incidences: u64,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending {
+            features: vec![Vec::new(); NUM_SHARDS],
+            num_documents: 0,
+            num_incidences: 0,
+        }
+    }
+}
+
+/// The weights that a [`DocumentCounter`] came to.
+#[derive(Debug)]
+pub struct Counted {
+    /// Documents with distinct feature sets, empty ones apart.
+    pub num_documents: u64,
+    /// Features of all of them together.
+    pub num_incidences: u64,
+    /// Distinct features; `None` where they were too many to be told apart.
+    pub num_features: Option<u64>,
+    /// Weights of features that weigh less than 15, or of cells.
+    pub entries: Entries,
+}
+
+impl Counted {
+    /// By how much the count of a feature may be too high, and with what probability it is higher: 0 and 0 where counts
+    /// are exact. For a sketch of `width` cells in each of `depth` rows, `e * num_incidences / width` and `e^-depth`.
+    pub fn error(&self) -> (u64, f64) {
+        match &self.entries {
+            Entries::Listed { .. } => (0, 0.0),
+            Entries::Cells { plan, .. } => {
+                let excess = std::f64::consts::E * self.num_incidences as f64 / plan.width as f64;
+                (libm::ceil(excess) as u64, libm::exp(-f64::from(plan.depth)))
+            }
+        }
+    }
+
+    /// The table: what is not listed weighs 15.
+    ///
+    /// # Errors
+    /// None but those of [`WeightTable::new`].
+    pub fn into_table(self) -> Result<WeightTable, Error> {
+        WeightTable::new(MAX_WEIGHT, self.entries)
+    }
+}
+
+impl DocumentCounter {
+    /// An empty counter.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
+    pub fn new(memory_bytes: u64) -> Result<Self, Error> {
+        if memory_bytes < MIN_MEMORY_BYTES {
+            return Err(Error::invalid(
+                "memory",
+                format!("{memory_bytes} bytes given; counting needs {MIN_MEMORY_BYTES} or more"),
+            ));
+        }
+        let half = memory_bytes / 2;
+        let width = half / (CELL_BYTES * u64::from(DEPTH) * NUM_SHARDS as u64);
+        Ok(DocumentCounter {
+            shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
+            documents: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
+            max_features: half / BYTES_A_FEATURE,
+            plan: CellPlan {
+                depth: DEPTH,
+                width: width * NUM_SHARDS as u64,
+            },
+            num_documents: AtomicU64::new(0),
+            num_incidences: AtomicU64::new(0),
+            num_features: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// Takes the distinct features of a document, unless it has none or another document has the same.
+    pub fn take(&self, features: &[u64], pending: &mut Pending) {
+        if features.is_empty() {
+            return;
+        }
+        let digest = digest(features, &[]);
+        if !locked(&self.documents[shard_of(digest[0])]).insert(digest) {
+            return;
+        }
+        pending.num_documents += 1;
+        pending.num_incidences += features.len() as u64;
+        for &feature in features {
+            pending.features[shard_of(feature)].push(feature);
+        }
+    }
+
+    /// Counts what is pending. Cost: about 20 ns a feature.
+    pub fn add(&self, pending: &mut Pending) {
+        self.num_documents
+            .fetch_add(take(&mut pending.num_documents), Ordering::Relaxed);
+        self.num_incidences
+            .fetch_add(take(&mut pending.num_incidences), Ordering::Relaxed);
+        let first = self.turn.fetch_add(NUM_SHARDS / 2 + 1, Ordering::Relaxed);
+        for i in 0..NUM_SHARDS {
+            let i = (first + i) % NUM_SHARDS;
+            let features = &mut pending.features[i];
+            if features.is_empty() {
+                continue;
+            }
+            let mut shard = locked(&self.shards[i]);
+            if shard.is_over() {
+                shard.count_cells(self.plan, i, features);
+            } else if shard.wait(features) {
+                self.sort_in(i, &mut shard);
+            }
+            features.clear();
+        }
+    }
+
+    /// Sorts in what waits, and goes over to the sketch where there are too many features.
+    fn sort_in(&self, which: usize, shard: &mut Shard) {
+        let num_new = shard.sort_in();
+        let num_features = self.num_features.fetch_add(num_new, Ordering::Relaxed) + num_new;
+        // The number of features only grows, so that it is over in the end however the documents came.
+        if num_features > self.max_features {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        if self.is_over.load(Ordering::Relaxed) {
+            shard.go_over(self.plan, which);
+        }
+    }
+
+    /// Turns counts into weights.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] when `cancel` was set.
+    pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
+        let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
+            map_ranges(
+                NUM_SHARDS,
+                1,
+                threads,
+                cancel,
+                || (),
+                |(), which| {
+                    which.for_each(|i| work(i, &mut locked(&self.shards[i])));
+                },
+            )
+        };
+        each(&|which, shard| {
+            if !shard.is_over() {
+                self.sort_in(which, shard);
+            }
+        })?;
+        let num_documents = self.num_documents.load(Ordering::Relaxed);
+        let rarity = Rarity::new(num_documents);
+        let is_over = self.is_over.load(Ordering::Relaxed);
+        let entries = match is_over {
+            true => {
+                each(&|which, shard| {
+                    if !shard.is_over() {
+                        shard.go_over(self.plan, which);
+                    }
+                })?;
+                self.cell_weights(&rarity)
+            }
+            false => self.listed_weights(&rarity),
+        };
+        Ok(Counted {
+            num_documents,
+            num_incidences: self.num_incidences.load(Ordering::Relaxed),
+            num_features: (!is_over).then(|| self.num_features.load(Ordering::Relaxed)),
+            entries,
+        })
+    }
+
+    fn listed_weights(&self, rarity: &Rarity) -> Entries {
+        let (mut features, mut weights) = (Vec::new(), Vec::new());
+        for shard in &self.shards {
+            let shard = take(&mut *locked(shard));
+            for (feature, count) in shard.features.into_iter().zip(shard.counts) {
+                let weight = rarity.weight(u64::from(count));
+                if weight < MAX_WEIGHT {
+                    features.push(feature);
+                    weights.push(weight);
+                }
+            }
+        }
+        Entries::Listed { features, weights }
+    }
+
+    fn cell_weights(&self, rarity: &Rarity) -> Entries {
+        let plan = self.plan;
+        let mut weights = vec![0; plan.num_cells() as usize];
+        let width = (plan.width / NUM_SHARDS as u64) as usize;
+        for (i, shard) in self.shards.iter().enumerate() {
+            let shard = take(&mut *locked(shard));
+            for (row, cells) in shard.cells.chunks(width).enumerate() {
+                let from = (row * NUM_SHARDS + i) * width;
+                for (weight, &count) in weights[from..from + width].iter_mut().zip(cells) {
+                    *weight = rarity.weight(u64::from(count));
+                }
+            }
+        }
+        Entries::Cells { plan, weights }
+    }
+}
+
+/// A lock that another thread's panic does not close: that panic ends the call anyway.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::testing::Random;
+
+    const MEMORY: u64 = 64 << 20;
+
+    /// Documents of skewed features: some in most documents, most in one.
+    fn documents(num_documents: usize) -> Vec<Vec<u64>> {
+        let mut random = Random::new(5);
+        let mut document = || {
+            let mut features: Vec<u64> = (0..40)
+                .map(|i| crate::hash::mix64(random.next() % (1 << (i / 2))))
+                .collect();
+            features.sort_unstable();
+            features.dedup();
+            features
+        };
+        (0..num_documents).map(|_| document()).collect()
+    }
+
+    fn counted(documents: &[Vec<u64>], memory_bytes: u64, batch: usize) -> Counted {
+        let counter = DocumentCounter::new(memory_bytes).unwrap();
+        let mut pending = Pending::default();
+        for documents in documents.chunks(batch) {
+            for document in documents {
+                counter.take(document, &mut pending);
+            }
+            counter.add(&mut pending);
+        }
+        counter.finish(2, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn counts_are_those_of_distinct_documents() {
+        let mut documents = documents(3000);
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        let distinct: HashSet<&Vec<u64>> = documents.iter().collect();
+        for &feature in distinct.iter().flat_map(|document| document.iter()) {
+            *counts.entry(feature).or_default() += 1;
+        }
+        let num_distinct = distinct.len() as u64;
+        let rarity = Rarity::new(num_distinct);
+        // Copies, in another order of features, and empty documents count for nothing.
+        let mut copies = documents[..500].to_vec();
+        copies.iter_mut().for_each(|copy| copy.reverse());
+        documents.extend(copies);
+        documents.push(Vec::new());
+        for batch in [1, 100, 10_000] {
+            let found = counted(&documents, MEMORY, batch);
+            assert_eq!(found.num_documents, num_distinct);
+            assert_eq!(found.num_features, Some(counts.len() as u64));
+            assert_eq!(found.error(), (0, 0.0));
+            let table = found.into_table().unwrap();
+            assert!(table.num_features().unwrap() < counts.len());
+            let features: Vec<u64> = counts.keys().copied().chain([1, 2, 3]).collect();
+            let mut weights = Vec::new();
+            table.weigh(&features, &mut weights);
+            for (feature, weight) in features.iter().zip(weights) {
+                let df = counts.get(feature).copied().unwrap_or(0);
+                assert_eq!(weight, u32::from(rarity.weight(df)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sketch_counts_too_much_at_times_and_never_too_little() {
+        let mut random = Random::new(6);
+        let mut documents = documents(2000);
+        // More features than 16 MiB hold exactly.
+        for document in &mut documents {
+            document.extend((0..200).map(|_| random.next()));
+            document.sort_unstable();
+        }
+        let exact = counted(&documents, 1 << 30, 100);
+        let sketch = counted(&documents, MIN_MEMORY_BYTES, 100);
+        assert_eq!(sketch.num_features, None);
+        assert_eq!(sketch.num_documents, exact.num_documents);
+        assert_eq!(
+            sketch.entries,
+            counted(&documents, MIN_MEMORY_BYTES, 7).entries
+        );
+        let (excess, probability) = sketch.error();
+        assert!(excess > 0 && probability > 0.0);
+        let rarity = Rarity::new(exact.num_documents);
+        let sketch = sketch.into_table().unwrap();
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        for &feature in documents.iter().flatten() {
+            *counts.entry(feature).or_default() += 1;
+        }
+        let (features, counts): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
+        let mut weights = Vec::new();
+        sketch.weigh(&features, &mut weights);
+        let mut num_too_light = 0;
+        for (&weight, &df) in weights.iter().zip(&counts) {
+            assert!(weight <= u32::from(rarity.weight(df)));
+            num_too_light += usize::from(weight < u32::from(rarity.weight(df + excess)));
+        }
+        assert!((num_too_light as f64) < probability * features.len() as f64);
+    }
+
+    #[test]
+    fn too_little_memory_is_refused() {
+        assert!(DocumentCounter::new(1 << 20).is_err());
+    }
+}

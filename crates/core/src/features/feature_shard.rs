@@ -1,0 +1,114 @@
+//! How many documents hold each feature of one highest byte?
+
+use std::mem::take;
+
+use super::weight_table::CellPlan;
+
+const SHARD_BITS: u32 = 8;
+/// Shards of all features.
+pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
+/// Features that wait in a shard before they are sorted in, at least.
+const MIN_WAITING: usize = 4096;
+
+/// The shard of a hash: its highest bits, so that shards in order hold rising features.
+#[inline(always)]
+pub(super) fn shard_of(hash: u64) -> usize {
+    (hash >> (64 - SHARD_BITS)) as usize
+}
+
+/// A sorted list of counts, and a heap of features that are yet to be counted; or the cells of a sketch.
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    pub(super) features: Vec<u64>,
+    pub(super) counts: Vec<u32>,
+    waiting: Vec<u64>,
+    /// Counts of the sketch, from when there are too many features.
+    pub(super) cells: Vec<u32>,
+}
+
+impl Shard {
+    /// Whether there are too many features to be listed.
+    pub(super) fn is_over(&self) -> bool {
+        !self.cells.is_empty()
+    }
+
+    /// Takes features that are yet to be counted; returns whether they should be sorted in now.
+    pub(super) fn wait(&mut self, features: &[u64]) -> bool {
+        self.waiting.extend_from_slice(features);
+        self.waiting.len() >= MIN_WAITING.max(self.features.len() / 2)
+    }
+
+    /// Sorts in what waits; returns how many features are new.
+    pub(super) fn sort_in(&mut self) -> u64 {
+        if self.waiting.is_empty() {
+            return 0;
+        }
+        let mut waiting = take(&mut self.waiting);
+        waiting.sort_unstable();
+        let num_before = self.features.len();
+        let mut features = Vec::with_capacity(num_before + waiting.len());
+        let mut counts = Vec::with_capacity(num_before + waiting.len());
+        let mut old = 0;
+        let mut new = 0;
+        while new < waiting.len() {
+            let feature = waiting[new];
+            let run = waiting[new..]
+                .iter()
+                .take_while(|&&other| other == feature)
+                .count();
+            new += run;
+            while old < num_before && self.features[old] < feature {
+                features.push(self.features[old]);
+                counts.push(self.counts[old]);
+                old += 1;
+            }
+            let mut count = u32::try_from(run).unwrap_or(u32::MAX);
+            if old < num_before && self.features[old] == feature {
+                count = count.saturating_add(self.counts[old]);
+                old += 1;
+            }
+            features.push(feature);
+            counts.push(count);
+        }
+        features.extend_from_slice(&self.features[old..]);
+        counts.extend_from_slice(&self.counts[old..]);
+        features.shrink_to_fit();
+        counts.shrink_to_fit();
+        waiting.clear();
+        waiting.shrink_to(MIN_WAITING.max(features.len() / 2));
+        self.features = features;
+        self.counts = counts;
+        self.waiting = waiting;
+        (self.features.len() - num_before) as u64
+    }
+
+    /// Counts from now on in the cells of a sketch. `plan` is that of all shards, `which` this one's number.
+    pub(super) fn go_over(&mut self, plan: CellPlan, which: usize) {
+        let Shard {
+            features,
+            counts,
+            waiting,
+            ..
+        } = take(self);
+        self.cells = vec![0; plan.num_cells() as usize / NUM_SHARDS];
+        for (&feature, &count) in features.iter().zip(&counts) {
+            self.count_in_cells(plan, which, feature, count);
+        }
+        self.count_cells(plan, which, &waiting);
+    }
+
+    pub(super) fn count_cells(&mut self, plan: CellPlan, which: usize, features: &[u64]) {
+        for &feature in features {
+            self.count_in_cells(plan, which, feature, 1);
+        }
+    }
+
+    fn count_in_cells(&mut self, plan: CellPlan, which: usize, feature: u64, count: u32) {
+        let width = plan.width / NUM_SHARDS as u64;
+        for row in 0..plan.depth {
+            let column = plan.column(feature, row) - which as u64 * width;
+            let cell = &mut self.cells[(u64::from(row) * width + column) as usize];
+            *cell = cell.saturating_add(count);
+        }
+    }
+}

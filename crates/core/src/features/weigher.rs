@@ -1,0 +1,104 @@
+//! What do the distinct features of a text weigh, by the rule and by what it reads?
+
+use std::sync::Arc;
+
+use super::distinct::Distinct;
+use super::lexicon::{self, UNLISTED_WEIGHT};
+use super::rarity::log_count_idf_weight;
+use super::weight_table::WeightTable;
+use super::weights::{MAX_WEIGHT, Weights, log_count_weight};
+
+/// The table that [`Weights::Idf`], [`Weights::LogCountIdf`] and [`Weights::Lexicon`] read.
+#[derive(Debug, Clone)]
+pub struct FeatureWeights {
+    /// Weights of features, or of terms by [`term_feature`](super::term_feature).
+    pub table: Arc<WeightTable>,
+    /// Numbers of tokens of the terms of a lexicon.
+    pub term_lengths: Arc<[u32]>,
+}
+
+/// Weighs the features of one text after the other.
+#[derive(Debug, Default)]
+pub(super) struct Weigher {
+    /// Without it every feature weighs 15, as one that no document holds.
+    pub(super) table: Option<FeatureWeights>,
+    /// By a lexicon: the weight of every occurrence.
+    of_occurrences: Vec<u8>,
+    weights: Vec<u32>,
+}
+
+impl Weigher {
+    /// By a lexicon, weighs every shingle of `width` of the tokens; before their hashes become features.
+    pub(super) fn weigh_shingles(&mut self, rule: Weights, tokens: &[u64], width: usize) {
+        self.of_occurrences.clear();
+        if rule == Weights::Lexicon
+            && !tokens.is_empty()
+            && let Some(FeatureWeights {
+                table,
+                term_lengths,
+            }) = &self.table
+        {
+            lexicon::weigh(table, term_lengths, tokens, width, &mut self.of_occurrences);
+        }
+    }
+
+    /// Weighs the distinct features; those of weight 0 are left out.
+    pub(super) fn weigh(&mut self, rule: Weights, occurrences: &[u64], distinct: &mut Distinct) {
+        self.weights.clear();
+        match rule {
+            Weights::None | Weights::Count => {}
+            Weights::LogCount => {
+                let counts = distinct.counts.iter();
+                self.weights
+                    .extend(counts.map(|&count| log_count_weight(count)));
+            }
+            Weights::Idf => self.look_up(&distinct.features),
+            Weights::LogCountIdf => {
+                self.look_up(&distinct.features);
+                for (weight, &count) in self.weights.iter_mut().zip(&distinct.counts) {
+                    *weight = log_count_idf_weight(count, *weight);
+                }
+            }
+            Weights::Lexicon => self.weigh_by_terms(occurrences, distinct),
+        }
+    }
+
+    /// The weights; none where all are 1.
+    pub(super) fn weights<'a>(&'a self, rule: Weights, distinct: &'a Distinct) -> &'a [u32] {
+        match rule {
+            Weights::None => &[],
+            Weights::Count => &distinct.counts,
+            _ => &self.weights,
+        }
+    }
+
+    /// Gives the scratch space back.
+    pub(super) fn release(&mut self) {
+        self.of_occurrences = Vec::new();
+        self.weights = Vec::new();
+    }
+
+    fn look_up(&mut self, features: &[u64]) {
+        match &self.table {
+            Some(FeatureWeights { table, .. }) => table.weigh(features, &mut self.weights),
+            None => self.weights.resize(features.len(), u32::from(MAX_WEIGHT)),
+        }
+    }
+
+    /// Weighs each feature as its first occurrence: equal features are equal tokens, and so of equal weight.
+    fn weigh_by_terms(&mut self, occurrences: &[u64], distinct: &mut Distinct) {
+        // Features stand in the order of their first occurrence, so that one walk meets them all.
+        let mut weighed = occurrences.iter().zip(&self.of_occurrences);
+        for feature in &distinct.features {
+            let found = weighed.find(|(occurrence, _)| *occurrence == feature);
+            let weight = found.map_or(UNLISTED_WEIGHT, |(_, &weight)| weight);
+            self.weights.push(u32::from(weight));
+        }
+        if self.weights.iter().all(|&weight| weight == 0) {
+            self.weights.fill(1);
+        } else if self.weights.contains(&0) {
+            distinct.retain(|i| self.weights[i] > 0);
+            self.weights.retain(|&weight| weight > 0);
+        }
+    }
+}

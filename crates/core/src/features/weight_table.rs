@@ -1,0 +1,314 @@
+//! What does a feature weigh by a table?
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::weights::MAX_WEIGHT;
+use crate::error::Error;
+use crate::hash::{GOLDEN, mix64};
+use crate::prefetch::prefetch_read;
+
+/// Weights of features, 0 to 15; those not listed weigh [`WeightTable::default_weight`].
+#[derive(Debug, Clone)]
+pub struct WeightTable {
+    default_weight: u8,
+    content: Content,
+}
+
+/// What a table holds, as it is written to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entries {
+    /// Features, rising, and their weights.
+    Listed {
+        /// Each once.
+        features: Vec<u64>,
+        /// As many.
+        weights: Vec<u8>,
+    },
+    /// Weights of the cells of a counting sketch: see [`CellPlan`].
+    Cells {
+        /// Which cells a feature has.
+        plan: CellPlan,
+        /// `plan.num_cells()` of them.
+        weights: Vec<u8>,
+    },
+}
+
+/// Where a feature is counted in a sketch: in one cell of each of `depth` rows of `width` cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellPlan {
+    /// Rows, 1 to 16.
+    pub depth: u32,
+    /// Cells in a row, at least 1.
+    pub width: u64,
+}
+
+impl CellPlan {
+    /// All cells of all rows.
+    pub fn num_cells(&self) -> u64 {
+        u64::from(self.depth) * self.width
+    }
+
+    /// The cell of a feature in a row, among all cells.
+    #[inline(always)]
+    pub fn cell(&self, feature: u64, row: u32) -> usize {
+        (u64::from(row) * self.width + self.column(feature, row)) as usize
+    }
+
+    /// The place of that cell in its row. Rising highest bytes of features go from left to right.
+    #[inline(always)]
+    pub fn column(&self, feature: u64, row: u32) -> u64 {
+        let mixed = mix64(feature ^ (u64::from(row) + 1).wrapping_mul(GOLDEN));
+        high_product(feature & 0xFF << 56 | mixed >> 8, self.width)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Listed(Buckets),
+    Cells(CellPlan, Box<[u8]>),
+}
+
+/// A cache line: seven features and their weights plus one; 0 is a free place, and places fill from the first.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+struct Bucket {
+    features: [u64; Bucket::PLACES],
+    stored: [u8; 8],
+}
+
+impl Bucket {
+    const PLACES: usize = 7;
+    /// Features a bucket holds on average: three places in ten stay free, so that few searches go on.
+    const MEAN_FEATURES: usize = 5;
+}
+
+#[derive(Debug, Clone)]
+struct Buckets {
+    buckets: Box<[Bucket]>,
+    num_features: usize,
+}
+
+/// Features whose cache lines are asked for before the first of them is looked up.
+const FEATURES_AHEAD: usize = 32;
+
+impl WeightTable {
+    /// Makes a table. Cost: about 20 ns a feature.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if features do not rise, the lengths do not fit, or a weight is above 15.
+    pub fn new(default_weight: u8, entries: Entries) -> Result<Self, Error> {
+        let weights = match &entries {
+            Entries::Listed { weights, .. } | Entries::Cells { weights, .. } => weights,
+        };
+        if weights
+            .iter()
+            .chain([&default_weight])
+            .any(|&weight| weight > MAX_WEIGHT)
+        {
+            return Err(Error::invalid("weights", "a weight is above 15"));
+        }
+        let content = match entries {
+            Entries::Listed { features, weights } => {
+                if features.len() != weights.len() || !features.is_sorted_by(|a, b| a < b) {
+                    return Err(Error::invalid(
+                        "features",
+                        "they must rise, one for each weight",
+                    ));
+                }
+                Content::Listed(Buckets::new(&features, &weights))
+            }
+            Entries::Cells { plan, weights } => {
+                let fits = (1..=16).contains(&plan.depth)
+                    && plan.width >= 1
+                    && u64::from(plan.depth).checked_mul(plan.width) == Some(weights.len() as u64);
+                if !fits {
+                    return Err(Error::invalid(
+                        "weights",
+                        "their number is not that of the cells",
+                    ));
+                }
+                Content::Cells(plan, weights.into())
+            }
+        };
+        Ok(WeightTable {
+            default_weight,
+            content,
+        })
+    }
+
+    /// What a feature weighs that is not listed.
+    pub fn default_weight(&self) -> u8 {
+        self.default_weight
+    }
+
+    /// Features listed; `None` for the cells of a sketch.
+    pub fn num_features(&self) -> Option<usize> {
+        match &self.content {
+            Content::Listed(buckets) => Some(buckets.num_features),
+            Content::Cells(..) => None,
+        }
+    }
+
+    /// The weight of a feature, if it is listed.
+    #[inline(always)]
+    pub fn listed(&self, feature: u64) -> Option<u8> {
+        match &self.content {
+            Content::Listed(buckets) => buckets.find(feature),
+            // A cell counts too much, never too little: the rarest reading is the nearest.
+            Content::Cells(plan, cells) => (0..plan.depth)
+                .map(|row| cells[plan.cell(feature, row)])
+                .max(),
+        }
+    }
+
+    /// Replaces `weights` by those of the features. Cost: one cache miss a feature, many at a time.
+    pub fn weigh(&self, features: &[u64], weights: &mut Vec<u32>) {
+        weights.clear();
+        for ahead in features.chunks(FEATURES_AHEAD) {
+            for &feature in ahead {
+                self.prefetch(feature);
+            }
+            weights.extend(
+                ahead
+                    .iter()
+                    .map(|&feature| u32::from(self.listed(feature).unwrap_or(self.default_weight))),
+            );
+        }
+    }
+
+    /// The content, features rising.
+    pub fn entries(&self) -> Entries {
+        match &self.content {
+            Content::Listed(buckets) => {
+                let mut listed: Vec<(u64, u8)> = buckets.listed().collect();
+                listed.sort_unstable();
+                let (features, weights) = listed.into_iter().unzip();
+                Entries::Listed { features, weights }
+            }
+            Content::Cells(plan, cells) => Entries::Cells {
+                plan: *plan,
+                weights: cells.to_vec(),
+            },
+        }
+    }
+
+    /// Bytes of memory held.
+    pub fn num_bytes(&self) -> usize {
+        match &self.content {
+            Content::Listed(buckets) => size_of_val::<[Bucket]>(&buckets.buckets),
+            Content::Cells(_, cells) => cells.len(),
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, feature: u64) {
+        match &self.content {
+            Content::Listed(buckets) => prefetch_read(&buckets.buckets, buckets.first(feature)),
+            Content::Cells(plan, cells) => {
+                for row in 0..plan.depth {
+                    prefetch_read(cells, plan.cell(feature, row));
+                }
+            }
+        }
+    }
+}
+
+/// 128 bits that stand for a table and for `rules`, what makes its features. Cost: one pass over the entries.
+pub fn table_id(rules: &[u8], default_weight: u8, entries: &Entries) -> u128 {
+    let mut hasher = Xxh3::new();
+    hasher.update(&(rules.len() as u64).to_le_bytes());
+    hasher.update(rules);
+    hasher.update(&[default_weight]);
+    match entries {
+        Entries::Listed { features, weights } => {
+            hasher.update(&[0]);
+            for feature in features {
+                hasher.update(&feature.to_le_bytes());
+            }
+            hasher.update(weights);
+        }
+        Entries::Cells { plan, weights } => {
+            hasher.update(&[1]);
+            hasher.update(&plan.depth.to_le_bytes());
+            hasher.update(&plan.width.to_le_bytes());
+            hasher.update(weights);
+        }
+    }
+    hasher.digest128()
+}
+
+impl Buckets {
+    fn new(features: &[u64], weights: &[u8]) -> Self {
+        let num_buckets = features.len() / Bucket::MEAN_FEATURES + 1;
+        let mut table = Buckets {
+            buckets: vec![Bucket::default(); num_buckets].into_boxed_slice(),
+            num_features: features.len(),
+        };
+        for (&feature, &weight) in features.iter().zip(weights) {
+            table.insert(feature, weight);
+        }
+        table
+    }
+
+    fn insert(&mut self, feature: u64, weight: u8) {
+        let mut at = self.first(feature);
+        loop {
+            let bucket = &mut self.buckets[at];
+            if let Some(place) = bucket.stored[..Bucket::PLACES].iter().position(|&s| s == 0) {
+                bucket.features[place] = feature;
+                bucket.stored[place] = weight + 1;
+                return;
+            }
+            at = self.next(at);
+        }
+    }
+
+    #[inline(always)]
+    fn find(&self, feature: u64) -> Option<u8> {
+        let mut at = self.first(feature);
+        loop {
+            let bucket = &self.buckets[at];
+            let mut stored = 0;
+            for place in 0..Bucket::PLACES {
+                // No feature stands twice, and a free place adds nothing.
+                let is_it = bucket.features[place] == feature;
+                stored |= bucket.stored[place] & 0u8.wrapping_sub(u8::from(is_it));
+            }
+            if stored != 0 {
+                return Some(stored - 1);
+            }
+            if bucket.stored[Bucket::PLACES - 1] == 0 {
+                return None;
+            }
+            at = self.next(at);
+        }
+    }
+
+    fn listed(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
+        self.buckets.iter().flat_map(|bucket| {
+            let places = bucket.features.iter().zip(&bucket.stored);
+            places
+                .filter(|(_, stored)| **stored != 0)
+                .map(|(&feature, &stored)| (feature, stored - 1))
+        })
+    }
+
+    #[inline(always)]
+    fn first(&self, feature: u64) -> usize {
+        high_product(feature.wrapping_mul(GOLDEN), self.buckets.len() as u64) as usize
+    }
+
+    fn next(&self, at: usize) -> usize {
+        if at + 1 == self.buckets.len() {
+            0
+        } else {
+            at + 1
+        }
+    }
+}
+
+/// The high half of the product: spreads a hash over `0..end`.
+#[inline(always)]
+fn high_product(hash: u64, end: u64) -> u64 {
+    ((u128::from(hash) * u128::from(end)) >> 64) as u64
+}

@@ -1,0 +1,305 @@
+//! How is a table of weights kept in a file?
+//!
+//! Every byte is told in `FORMAT.md`: a header, then features and weights, each followed by its checksum.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use likewise_core::features::{CellPlan, Entries, MAX_WEIGHT, table_id};
+use likewise_core::hash::xxh3_64_with_seed;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::Error;
+use crate::whole::write_whole;
+
+const MAGIC: &[u8; 8] = b"LWWEIGHT";
+const VERSION: u32 = 1;
+/// Bytes before the rules.
+const FIXED_BYTES: usize = 88;
+const UNKNOWN: u64 = u64::MAX;
+/// Features that are turned into bytes at a time.
+const FEATURES_AT_ONCE: usize = 8192;
+
+/// A table of weights as a file holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightFile {
+    /// What makes the features, as canonical JSON; the identity of the table covers it.
+    pub rules: String,
+    /// What a feature weighs that is not listed.
+    pub default_weight: u8,
+    /// Bit i: there are terms of i + 1 tokens (a lexicon).
+    pub term_lengths: u64,
+    /// Documents counted.
+    pub num_documents: u64,
+    /// Features of all of them together.
+    pub num_incidences: u64,
+    /// Distinct features counted, where that is known.
+    pub num_features: Option<u64>,
+    /// Features or cells, and their weights.
+    pub entries: Entries,
+}
+
+impl WeightFile {
+    /// The identity of the table and its rules.
+    pub fn id(&self) -> u128 {
+        table_id(self.rules.as_bytes(), self.default_weight, &self.entries)
+    }
+}
+
+/// Writes a table to a new file, which has its name only when it is complete and on the disk.
+///
+/// # Errors
+/// [`Error::Io`]; nothing is left then.
+pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
+    write_whole(path, |temporary| {
+        write_new(temporary, content).map_err(|source| Error::io("write", source))
+    })
+}
+
+fn write_new(path: &Path, content: &WeightFile) -> std::io::Result<()> {
+    let file = File::create(path)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let header = header(content);
+    out.write_all(&header)?;
+    out.write_all(&checksum(&header).to_le_bytes())?;
+    let (features, weights) = match &content.entries {
+        Entries::Listed { features, weights } => (&features[..], weights),
+        Entries::Cells { weights, .. } => (&[][..], weights),
+    };
+    let mut hasher = Xxh3::new();
+    let mut bytes = Vec::with_capacity(8 * FEATURES_AT_ONCE);
+    for features in features.chunks(FEATURES_AT_ONCE) {
+        bytes.clear();
+        bytes.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
+        hasher.update(&bytes);
+        out.write_all(&bytes)?;
+    }
+    out.write_all(&hasher.digest().to_le_bytes())?;
+    out.write_all(weights)?;
+    out.write_all(&checksum(weights).to_le_bytes())?;
+    out.into_inner()
+        .map_err(std::io::IntoInnerError::into_error)?
+        .sync_all()
+}
+
+fn header(content: &WeightFile) -> Vec<u8> {
+    let (kind, plan) = match &content.entries {
+        Entries::Listed { features, .. } => (
+            0u32,
+            CellPlan {
+                depth: 0,
+                width: features.len() as u64,
+            },
+        ),
+        Entries::Cells { plan, .. } => (1, *plan),
+    };
+    let mut header = MAGIC.to_vec();
+    for value in [VERSION, kind, u32::from(content.default_weight), plan.depth] {
+        header.extend(value.to_le_bytes());
+    }
+    for value in [
+        plan.width,
+        content.term_lengths,
+        content.num_documents,
+        content.num_incidences,
+        content.num_features.unwrap_or(UNKNOWN),
+        content.rules.len() as u64,
+    ] {
+        header.extend(value.to_le_bytes());
+    }
+    header.extend(content.id().to_le_bytes());
+    debug_assert_eq!(header.len(), FIXED_BYTES);
+    header.extend(content.rules.as_bytes());
+    header.resize(header.len().next_multiple_of(8), 0);
+    header
+}
+
+/// Reads what [`write_weights`] wrote.
+///
+/// # Errors
+/// [`Error::Damaged`] if the file is none of these, or a byte of it has changed; [`Error::Io`].
+pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
+    let mut file = File::open(path).map_err(|source| Error::io("open", source))?;
+    let metadata = file
+        .metadata()
+        .map_err(|source| Error::io("read the size", source))?;
+    let mut reader = Reader {
+        left: metadata.len(),
+        file: &mut file,
+    };
+    let mut header = reader.take(FIXED_BYTES as u64)?;
+    if !header.starts_with(MAGIC) {
+        return Err(damaged("it is no table of weights"));
+    }
+    let version = u32_at(&header, 8);
+    if version != VERSION {
+        return Err(damaged(format!(
+            "its version is {version}; this one reads version {VERSION}"
+        )));
+    }
+    let (kind, default_weight, depth) = (
+        u32_at(&header, 12),
+        u32_at(&header, 16),
+        u32_at(&header, 20),
+    );
+    let [
+        width,
+        term_lengths,
+        num_documents,
+        num_incidences,
+        num_features,
+        rules_len,
+    ] = [24, 32, 40, 48, 56, 64].map(|at| u64_at(&header, at));
+    let padded = rules_len
+        .checked_next_multiple_of(8)
+        .ok_or_else(|| damaged("its header is damaged"))?;
+    header.extend(reader.take(padded)?);
+    reader.check(&header)?;
+    let rules = header[FIXED_BYTES..FIXED_BYTES + rules_len as usize].to_vec();
+    let rules = String::from_utf8(rules).map_err(|_| damaged("its rules are not UTF-8"))?;
+    let plan = CellPlan { depth, width };
+    let (num_listed, num_weights) = match kind {
+        0 => (width, Some(width)),
+        1 => (0, u64::from(depth).checked_mul(width)),
+        _ => return Err(damaged(format!("it is of an unknown kind, {kind}"))),
+    };
+    let num_bytes = num_listed
+        .checked_mul(8)
+        .ok_or_else(|| damaged("its header is damaged"))?;
+    let bytes = reader.take(num_bytes)?;
+    reader.check(&bytes)?;
+    let features: Vec<u64> = bytes
+        .chunks_exact(8)
+        .map(|bytes| u64_at(bytes, 0))
+        .collect();
+    drop(bytes);
+    let weights = reader.take(num_weights.ok_or_else(|| damaged("its header is damaged"))?)?;
+    reader.check(&weights)?;
+    if reader.left != 0 {
+        return Err(damaged(format!("{} bytes follow its end", reader.left)));
+    }
+    let content = WeightFile {
+        rules,
+        default_weight: u8::try_from(default_weight)
+            .ok()
+            .filter(|&weight| weight <= MAX_WEIGHT)
+            .ok_or_else(|| damaged("its header is damaged"))?,
+        term_lengths,
+        num_documents,
+        num_incidences,
+        num_features: (num_features != UNKNOWN).then_some(num_features),
+        entries: match kind {
+            0 => Entries::Listed { features, weights },
+            _ => Entries::Cells { plan, weights },
+        },
+    };
+    let id = u128::from(u64_at(&header, 72)) | u128::from(u64_at(&header, 80)) << 64;
+    match content.id() == id {
+        true => Ok(content),
+        false => Err(damaged("its identity is not that of its content")),
+    }
+}
+
+struct Reader<'a> {
+    file: &'a mut File,
+    left: u64,
+}
+
+impl Reader<'_> {
+    /// Reads so many bytes; never asks for memory that the file cannot fill.
+    fn take(&mut self, num_bytes: u64) -> Result<Vec<u8>, Error> {
+        if num_bytes > self.left {
+            return Err(damaged("it ends too early"));
+        }
+        self.left -= num_bytes;
+        let mut bytes = vec![0; num_bytes as usize];
+        self.file
+            .read_exact(&mut bytes)
+            .map_err(|source| Error::io("read", source))?;
+        Ok(bytes)
+    }
+
+    fn check(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let expected = self.take(8)?;
+        match u64_at(&expected, 0) == checksum(bytes) {
+            true => Ok(()),
+            false => Err(damaged("a checksum is wrong")),
+        }
+    }
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, 0)
+}
+
+fn damaged(reason: impl Into<String>) -> Error {
+    Error::Damaged {
+        reason: reason.into(),
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or([0; 4]))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or([0; 8]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examples() -> [WeightFile; 2] {
+        let listed = WeightFile {
+            rules: "{\"shingle\":2}".to_owned(),
+            default_weight: 15,
+            term_lengths: 0,
+            num_documents: 7,
+            num_incidences: 19,
+            num_features: Some(11),
+            entries: Entries::Listed {
+                features: vec![1, 5, u64::MAX],
+                weights: vec![3, 1, 14],
+            },
+        };
+        let cells = WeightFile {
+            num_features: None,
+            entries: Entries::Cells {
+                plan: CellPlan { depth: 2, width: 5 },
+                weights: (1..=10).collect(),
+            },
+            ..listed.clone()
+        };
+        [listed, cells]
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let directory =
+            std::env::temp_dir().join(format!("likewise-weights-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        for (i, content) in examples().iter().enumerate() {
+            let path = directory.join(format!("{i}.weights"));
+            write_weights(&path, content).unwrap();
+            assert_eq!(&read_weights(&path).unwrap(), content);
+            let bytes = std::fs::read(&path).unwrap();
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1;
+                std::fs::write(&path, changed).unwrap();
+                assert!(
+                    read_weights(&path).is_err(),
+                    "byte {at} of example {i} changed unseen"
+                );
+                std::fs::write(&path, &bytes[..at]).unwrap();
+                assert!(
+                    read_weights(&path).is_err(),
+                    "cut at {at} of example {i} unseen"
+                );
+            }
+        }
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

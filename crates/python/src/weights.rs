@@ -1,0 +1,373 @@
+//! Tables of weights: counted, read, written, looked up.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use likewise_core::features::{
+    Counted, DocumentCounter as CoreCounter, Entries, Extractor, FeatureRules as CoreRules,
+    FeatureWeights, MAX_WEIGHT, Pending, Shape, UNLISTED_WEIGHT, WeightTable as CoreTable, Weights,
+    features_of_tokens, term_feature,
+};
+use likewise_core::hash::xxh3_64_with_seed;
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use likewise_disk::{WeightFile, read_weights, write_weights};
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::door::{check_same_length, run, run_short};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::texts::Texts;
+
+/// Integer weights of features, with what makes the features.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct WeightTable {
+    table: Arc<CoreTable>,
+    /// The content but for its entries, which the table holds.
+    about: WeightFile,
+    id: u128,
+    excess: u64,
+    excess_probability: f64,
+}
+
+impl WeightTable {
+    fn new(mut content: WeightFile, error: (u64, f64)) -> Result<Self, Failure> {
+        let id = content.id();
+        let nothing = Entries::Listed {
+            features: Vec::new(),
+            weights: Vec::new(),
+        };
+        let entries = std::mem::replace(&mut content.entries, nothing);
+        Ok(WeightTable {
+            table: Arc::new(CoreTable::new(content.default_weight, entries)?),
+            about: content,
+            id,
+            excess: error.0,
+            excess_probability: error.1,
+        })
+    }
+
+    /// What an extractor reads.
+    pub fn feature_weights(&self) -> FeatureWeights {
+        let lengths = (1..=64).filter(|length| self.about.term_lengths >> (length - 1) & 1 == 1);
+        FeatureWeights {
+            table: Arc::clone(&self.table),
+            term_lengths: lengths.collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl WeightTable {
+    /// Reads a file that `write` wrote.
+    #[staticmethod]
+    fn read(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
+        let num_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len() as usize);
+        run(py, num_bytes, |_| {
+            let content = read_weights(&path).map_err(|error| Failure::disk(error, &path))?;
+            let counted = Counted {
+                num_documents: content.num_documents,
+                num_incidences: content.num_incidences,
+                num_features: content.num_features,
+                entries: content.entries,
+            };
+            let error = counted.error();
+            let content = WeightFile {
+                entries: counted.entries,
+                ..content
+            };
+            WeightTable::new(content, error)
+        })
+    }
+
+    /// A table of terms: `features` and `lengths` are those of `term_features`.
+    #[staticmethod]
+    fn from_terms(
+        py: Python<'_>,
+        features: &Bound<'_, PyAny>,
+        lengths: &Bound<'_, PyAny>,
+        weights: &Bound<'_, PyAny>,
+        rules: String,
+    ) -> Result<Self, Failure> {
+        let features = Input::<u64>::take("features", features)?;
+        let lengths = Input::<u32>::take("lengths", lengths)?;
+        let weights = Input::<u32>::take("weights", weights)?;
+        let (features, lengths, weights) = (features.values(), lengths.values(), weights.values());
+        check_same_length("lengths", lengths.len(), "features", features.len())?;
+        check_same_length("weights", weights.len(), "features", features.len())?;
+        if lengths.iter().any(|length| !(1..=64).contains(length)) {
+            return Err(Failure::parameter("lengths", "a length is outside 1..64"));
+        }
+        if weights.iter().any(|&weight| weight > u32::from(MAX_WEIGHT)) {
+            return Err(Failure::parameter("weights", "a weight is outside 0..15"));
+        }
+        run_short(py, |_| {
+            let mut terms: Vec<(u64, u8)> = features
+                .iter()
+                .zip(weights)
+                .map(|(&feature, &weight)| (feature, weight as u8))
+                .collect();
+            terms.sort_unstable();
+            let (features, weights) = terms.into_iter().unzip();
+            let content = WeightFile {
+                rules,
+                default_weight: UNLISTED_WEIGHT,
+                term_lengths: lengths
+                    .iter()
+                    .fold(0, |all, length| all | 1 << (length - 1)),
+                num_documents: 0,
+                num_incidences: 0,
+                num_features: None,
+                entries: Entries::Listed { features, weights },
+            };
+            WeightTable::new(content, (0, 0.0))
+        })
+    }
+
+    /// Writes the table to a file, complete under its name or not at all.
+    fn write(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+        run(py, self.table.num_bytes(), |_| {
+            let content = WeightFile {
+                entries: self.table.entries(),
+                ..self.about.clone()
+            };
+            write_weights(Path::new(&path), &content).map_err(|error| Failure::disk(error, &path))
+        })
+    }
+
+    /// What features weigh: uint32.
+    fn weigh(&self, py: Python<'_>, features: &Bound<'_, PyAny>) -> Result<Array, Failure> {
+        let features = Input::<u64>::take("features", features)?;
+        let features = features.values();
+        let weights = run(py, 8 * features.len(), |_| {
+            let mut weights = Vec::with_capacity(features.len());
+            self.table.weigh(features, &mut weights);
+            Ok(weights)
+        })?;
+        Ok(weights.into())
+    }
+
+    /// What makes the features, as it was given.
+    #[getter]
+    fn rules(&self) -> &str {
+        &self.about.rules
+    }
+
+    /// 32 hexadecimal digits that stand for weights and rules.
+    #[getter]
+    fn weights_id(&self) -> String {
+        format!("{:032x}", self.id)
+    }
+
+    #[getter]
+    fn num_documents(&self) -> u64 {
+        self.about.num_documents
+    }
+
+    #[getter]
+    fn num_incidences(&self) -> u64 {
+        self.about.num_incidences
+    }
+
+    #[getter]
+    fn num_features(&self) -> Option<u64> {
+        self.about.num_features
+    }
+
+    /// Features listed; None for the cells of a sketch.
+    #[getter]
+    fn num_listed(&self) -> Option<usize> {
+        self.table.num_features()
+    }
+
+    /// Tokens of the longest term of a lexicon.
+    #[getter]
+    fn longest_term(&self) -> u32 {
+        64 - self.about.term_lengths.leading_zeros()
+    }
+
+    /// By how much a count may be too high.
+    #[getter]
+    fn excess(&self) -> u64 {
+        self.excess
+    }
+
+    /// How probable a higher count than that is, at most.
+    #[getter]
+    fn excess_probability(&self) -> f64 {
+        self.excess_probability
+    }
+
+    #[getter]
+    fn num_bytes(&self) -> usize {
+        self.table.num_bytes()
+    }
+}
+
+/// Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread, in any order.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct DocumentCounter {
+    counter: Mutex<Option<Arc<CoreCounter>>>,
+}
+
+impl DocumentCounter {
+    fn counter(&self) -> Result<Arc<CoreCounter>, Failure> {
+        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        counter
+            .clone()
+            .ok_or_else(|| Failure::parameter("counter", "it is finished"))
+    }
+}
+
+#[pymethods]
+impl DocumentCounter {
+    #[new]
+    fn new(memory_bytes: u64) -> Result<Self, Failure> {
+        Ok(DocumentCounter {
+            counter: Mutex::new(Some(Arc::new(CoreCounter::new(memory_bytes)?))),
+        })
+    }
+
+    /// Counts the features of texts.
+    #[pyo3(signature = (texts, rules, *, threads=1))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        rules: &FeatureRules,
+        threads: usize,
+    ) -> Result<(), Failure> {
+        let counter = self.counter()?;
+        let column = texts.column.as_ref();
+        let rules = CoreRules {
+            weights: Weights::None,
+            ..rules.rules
+        };
+        run(py, column.num_bytes, |cancel| {
+            let ranges = column.ranges(GRAIN_BYTES);
+            let make_state = || (Extractor::new(rules, Isa::best()), Pending::default());
+            map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |(extractor, pending), which| {
+                    for i in ranges[which.start].clone() {
+                        counter.take(extractor.features(column.get(i)).features, pending);
+                    }
+                    counter.add(pending);
+                },
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The table of what was counted. Nothing can be added afterwards.
+    #[pyo3(signature = (rules, *, threads=1))]
+    fn finish(
+        &self,
+        py: Python<'_>,
+        rules: String,
+        threads: usize,
+    ) -> Result<WeightTable, Failure> {
+        let counter = self
+            .counter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let counter = counter.and_then(Arc::into_inner).ok_or_else(|| {
+            Failure::parameter(
+                "counter",
+                "it is finished, or another thread still adds to it",
+            )
+        })?;
+        run(py, usize::MAX, |cancel| {
+            let counted = counter.finish(threads, cancel)?;
+            let error = counted.error();
+            let content = WeightFile {
+                rules,
+                default_weight: MAX_WEIGHT,
+                term_lengths: 0,
+                num_documents: counted.num_documents,
+                num_incidences: counted.num_incidences,
+                num_features: counted.num_features,
+                entries: counted.entries,
+            };
+            WeightTable::new(content, error)
+        })
+    }
+}
+
+/// The key of each term in a table, and how many tokens it has (0: none): `(features, lengths)`.
+#[pyfunction]
+pub fn term_features(
+    py: Python<'_>,
+    terms: &Texts,
+    rules: &FeatureRules,
+) -> Result<(Array, Array), Failure> {
+    let column = terms.column.as_ref();
+    let rules = CoreRules {
+        shingle: 1,
+        weights: Weights::None,
+        ..rules.rules
+    };
+    let (features, lengths) = run(py, column.num_bytes, |_| {
+        let mut extractor = Extractor::new(rules, Isa::best());
+        let (mut features, mut lengths) = (Vec::new(), Vec::new());
+        for i in 0..column.len() {
+            let (tokens, shape) = extractor.occurrences(column.get(i));
+            let tokens = if shape == Shape::Full { tokens } else { &[] };
+            features.push(term_feature(tokens));
+            lengths.push(tokens.len() as u32);
+        }
+        Ok((features, lengths))
+    })?;
+    Ok((features.into(), lengths.into()))
+}
+
+/// Features of lists of the user's own tokens: list i is `tokens[offsets[i]:offsets[i + 1]]`.
+#[pyfunction]
+pub fn features_of_own_tokens(
+    py: Python<'_>,
+    offsets: &Bound<'_, PyAny>,
+    tokens: &Texts,
+    weights: &Bound<'_, PyAny>,
+    rules: &FeatureRules,
+) -> Result<(Array, Array, Array), Failure> {
+    let offsets = Input::<i64>::take("offsets", offsets)?;
+    let weights = Input::<u32>::take("weights", weights)?;
+    let (offsets, weights) = (offsets.values(), weights.values());
+    let column = tokens.column.as_ref();
+    check_same_length("weights", weights.len(), "tokens", column.len())?;
+    let fits = offsets.first() == Some(&0)
+        && offsets.last() == Some(&(column.len() as i64))
+        && offsets.is_sorted();
+    if !fits {
+        return Err(Failure::parameter(
+            "offsets",
+            "not n + 1 rising values that end with the tokens",
+        ));
+    }
+    let rules = rules.rules;
+    let (ends, features, weights) = run(py, column.num_bytes + 16 * column.len(), |_| {
+        let (mut ends, mut all, mut all_weights) = (vec![0i64], Vec::new(), Vec::new());
+        let mut hashes = Vec::new();
+        for list in offsets.windows(2) {
+            let list = list[0] as usize..list[1] as usize;
+            hashes.clear();
+            hashes.extend(
+                list.clone()
+                    .map(|i| xxh3_64_with_seed(column.get(i).as_bytes(), rules.seed)),
+            );
+            let (features, weights) =
+                features_of_tokens(&hashes, &weights[list], rules.shingle.max(1) as usize);
+            all.extend(features);
+            all_weights.extend(weights);
+            ends.push(all.len() as i64);
+        }
+        Ok((ends, all, all_weights))
+    })?;
+    Ok((ends.into(), features.into(), weights.into()))
+}

@@ -1,0 +1,85 @@
+"""``likewise weights``: weights of features by their rarity, as a table."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli.options import INPUTS, QUIET, feature_options, input_options, parse_size, take_recipe, take_run
+from likewise.cli.progress import ShownProgress
+
+_HELP = """Count how many documents hold each feature, and write the integer weights that follow as a table.
+
+A feature in df of n documents weighs round(15 ln(n/df) / ln n), at least 1; what no document holds weighs 15. Documents
+of equal feature sets count once. The table knows its tokens, shingle and seed, so that --weights TABLE needs no more;
+runs, sketches and indexes made with it carry its identity, and refuse to mix with others.
+
+\b
+Examples:
+  likewise weights articles.jsonl -o articles.weights
+  likewise dedup new.jsonl -o out --weights articles.weights
+  likewise weights notes.jsonl -o notes.weights --method simhash
+  likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
+"""
+
+
+@click.command("weights", help=_HELP)
+@INPUTS
+@click.option(
+    "-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="W", help="The table."
+)
+@click.option(
+    "--memory",
+    default="2GB",
+    show_default=True,
+    metavar="SIZE",
+    help="Counts are exact up to a feature for each 48 bytes of it; beyond they are a sketch's, and may be too high.",
+)
+@feature_options
+@input_options
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print what was counted as JSON on stdout.")
+def command(
+    inputs: tuple[str, ...],
+    out: Path,
+    memory: str,
+    quiet: bool,  # noqa: FBT001 - click's call
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.dedup import weigh_files
+
+    is_of_recipe = options.get("recipe_file") is not None
+    method = options.get("method") or "minhash"
+    recipe = take_recipe(
+        options if is_of_recipe else options | {"weights": "log-count-idf" if method == "simhash" else "idf"}
+    )
+    with ShownProgress(quiet=quiet) as progress:
+        table = weigh_files(
+            inputs,
+            recipe,
+            run=take_run(options),
+            memory_bytes=parse_size("memory", memory),
+            progress=progress.report,
+        )
+    table.write(out)
+    if as_json:
+        click.echo(json.dumps(table.to_dict()))
+        return
+    if not table.is_exact:
+        click.echo(
+            "warning: more distinct features than the memory holds; counts come from a sketch and may be too high, by "
+            f"up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. A larger --memory "
+            "counts exactly.",
+            err=True,
+        )
+    if not quiet:
+        counted = "counts by a sketch"
+        if table.num_features is not None:
+            counted = f"{table.num_features:,} features, of which {table.num_listed:,} weigh less than 15"
+        click.echo(
+            f"{table.num_documents:,} documents with distinct feature sets; {counted}; weights {table.weights_id}",
+            err=True,
+        )

@@ -1,0 +1,83 @@
+"""Weights by rarity in files: as a table of its own, or as the first of two passes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from likewise.dedup.file_run import FileRun
+from likewise.dedup.run import RunRules
+from likewise.dedup.timing import Timing
+from likewise.dedup.weighing import count_sources
+from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.scratch import scratch_directory
+from likewise.progress import Progress, no_progress
+from likewise.recipe import Recipe
+from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
+
+
+def weigh_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    progress: Progress | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity in files.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Files, directories, globs, or ``-``.
+    recipe : Recipe, optional
+        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
+    run : FileRun, optional
+        How files are read.
+    memory_bytes : int
+        Memory of the counts.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    Weights
+        The table, to be written or given to a recipe.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is bad and `run` does not say ``on_error="skip"``.
+    """
+    recipe, run = recipe or Recipe.minhash(weights="idf"), run or FileRun()
+    rules = run.run_rules()
+    with scratch_directory() as work:
+        found = find_inputs(
+            [inputs] if isinstance(inputs, str | Path) else list(inputs),
+            run.read_rules(recipe),
+            file_format=run.file_format,
+            delimiter=run.delimiter,
+            stdin=run.stdin,
+            spool_directory=work,
+        )
+        return count_sources(
+            found.files,
+            recipe,
+            threads=rules.threads,
+            timing=Timing(),
+            progress=progress or no_progress,
+            memory_bytes=memory_bytes,
+            on_error=rules.on_error,
+        )
+
+
+def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
+    """Return the recipe with its weights; files are read once more where these are to be counted.
+
+    Raises
+    ------
+    RecipeMismatch
+        If the recipe names a table and the count comes to another.
+    """
+    if not recipe.needs_counting:
+        return recipe
+    table = count_sources(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)
+    return recipe.with_table(table)

@@ -1,0 +1,137 @@
+"""The first of two passes: counting how many documents hold each feature, before anything is sketched."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidInput
+from likewise.io.arrow import BatchStream
+from likewise.io.scratch import scratch_directory
+from likewise.io.source import Job, Source
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe import Recipe
+from likewise.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
+
+_PIECE_BYTES = 4 << 20
+_JOBS_A_THREAD = 3
+
+
+def weighed(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    work: Path,
+) -> tuple[Sequence[Source], Recipe]:
+    """Return sources that can be read again, and the recipe with its weights.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The documents.
+    recipe : Recipe
+        Given back as it is unless its weights are still to be counted.
+    threads : int
+        Threads at work at once.
+    timing, progress
+        Take seconds and events.
+    work : Path
+        A directory for what passes only once: it is put aside there, whole.
+
+    Returns
+    -------
+    sources, recipe
+
+    Raises
+    ------
+    RecipeMismatch
+        If the recipe names a table and the count comes to another.
+    """
+    if not recipe.needs_counting:
+        return sources, recipe
+    sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
+    table = count_sources(sources, recipe, threads=threads, timing=timing, progress=progress)
+    return sources, recipe.with_table(table)
+
+
+def count_sources(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    on_error: str = "skip",
+) -> Weights:
+    """Return the weights of features by their rarity in all documents.
+
+    Parameters
+    ----------
+    sources, recipe, threads, timing, progress
+        As for :func:`weighed`.
+    memory_bytes : int
+        Memory of the counts.
+    on_error : {"fail", "skip"}
+        What to do about bad rows. A second pass tells them better, and knows their lines.
+
+    Returns
+    -------
+    Weights
+        The same for any threads.
+
+    Raises
+    ------
+    InvalidInput
+        At a bad row, if `on_error` is ``fail``.
+    """
+    began = time.perf_counter()
+    stage = "weighing"
+    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
+    counter = Counter(recipe, memory_bytes)
+    waiting: deque[tuple[int, Future[None]]] = deque()
+    done = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-count")
+
+    def gather(most_waiting: int) -> None:
+        nonlocal done
+        while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
+            num_bytes, future = waiting.popleft()
+            future.result()
+            done += num_bytes
+            progress(StageAdvanced(stage, done))
+
+    try:
+        # What is unpacked for this pass goes with it.
+        with scratch_directory() as unpacked:
+            for source in sources:
+                inner_threads = threads if _is_one_job(source) else 1
+                for job in source.jobs(_PIECE_BYTES, unpacked):
+                    waiting.append((job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error)))
+                    gather(_JOBS_A_THREAD * threads)
+                gather(0)
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+    table = counter.finish(threads=threads)
+    timing.add_wall(stage, time.perf_counter() - began)
+    progress(StageFinished(stage, time.perf_counter() - began))
+    return table
+
+
+def _is_one_job(source: Source) -> bool:
+    return 0 < source.num_bytes <= _PIECE_BYTES
+
+
+def _count(counter: Counter, source: Source, job: Job, threads: int, on_error: str) -> None:
+    for piece in job.read():
+        if piece.bad_rows and on_error == "fail":
+            bad = piece.bad_rows[0]
+            raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", source.name)
+        counter.add(piece.texts, threads=threads)

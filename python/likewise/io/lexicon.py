@@ -1,0 +1,58 @@
+"""Lexicons: files of terms and their weights."""
+
+import csv
+from pathlib import Path
+
+from likewise.errors import InvalidInput
+
+MAX_WEIGHT = 15
+
+
+def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
+    """Read terms and weights.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8 lines of ``term <tab> weight``; of CSV (``term,weight``, quotes as usual) where the name ends in .csv.
+        Blank lines are skipped, and so is a first line ``term``, ``weight``.
+
+    Returns
+    -------
+    terms : list of (str, int)
+        As they came; weights from 0 to 15.
+    lines : list of int
+        The line of each, from 1.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is something else, naming it.
+    """
+    terms: list[tuple[str, int]] = []
+    lines: list[int] = []
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"byte {error.start} is not UTF-8: this is neither a weight table nor a lexicon", str(path)
+        ) from error
+    if path.suffix.lower() == ".csv":
+        reader = csv.reader(text.splitlines(), strict=True)
+        try:
+            rows = [(reader.line_num, row) for row in reader]
+        except csv.Error as error:
+            raise InvalidInput(f"this is no CSV: {error}", str(path), reader.line_num) from error
+    else:
+        rows = [(number, line.split("\t")) for number, line in enumerate(text.splitlines(), 1)]
+    for number, row in rows:
+        if not any(cell.strip() for cell in row) or (not terms and row == ["term", "weight"]):
+            continue
+        if len(row) != 2:
+            raise InvalidInput(f"{len(row)} fields found; a line holds a term and its weight", str(path), number)
+        weight = row[1].strip()
+        if not (weight.isascii() and weight.isdigit() and int(weight) <= MAX_WEIGHT):
+            raise InvalidInput(f"the weight {row[1]!r} is no whole number from 0 to {MAX_WEIGHT}", str(path), number)
+        terms.append((row[0], int(weight)))
+        lines.append(number)
+    return terms, lines

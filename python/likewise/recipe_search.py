@@ -1,0 +1,62 @@
+"""What a recipe's threshold and recall need: bands or radius, and what these find."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from likewise import _native
+from likewise.recipe_recall import recall_within
+
+# They find every pair that matches.
+_WITHOUT_CHOICE = ("shingles", "exact")
+
+
+def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict[str, Any]:
+    """Return the bands and rows, or the radius, that fields of a recipe leave open.
+
+    Parameters
+    ----------
+    fields : mapping
+        All fields, by name.
+    candidate_threshold : float
+        The Jaccard similarity that bands are chosen for.
+
+    Returns
+    -------
+    dict
+        Fields by name; empty where nothing is open.
+
+    Raises
+    ------
+    InvalidParameter
+        If no bands reach the recall at this threshold.
+    """
+    if fields["method"] in _WITHOUT_CHOICE:
+        return {}
+    if fields["method"] == "minhash":
+        if fields["bands"] is not None:
+            return {}
+        bands, rows, _ = _native.plan_bands(fields["num_slots"], candidate_threshold, fields["recall"])
+        return {"bands": bands, "rows": rows}
+    if fields["within"] is not None:
+        if fields["measure"] != "hamming" or fields["recall"] is None or fields["bands"] is not None:
+            return {}
+        bands, rows, _ = _native.plan_bit_bands(fields["bits"], fields["within"], fields["recall"])
+        return {"bands": bands, "rows": rows}
+    within, _ = _native.radius_for(fields["bits"], fields["threshold"], fields["recall"])
+    return {"within": within}
+
+
+def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> float | None:
+    """Return P(found) for a pair exactly at the threshold of a resolved recipe; None where no model exists."""
+    if fields["method"] in _WITHOUT_CHOICE:
+        return 1.0
+    measure = fields["measure"]
+    if fields["method"] == "minhash":
+        if measure != "jaccard":
+            return None
+        return _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
+    if measure == "hamming":
+        if fields["recall"] is None:
+            return 1.0
+        return _native.bit_band_recall(fields["bits"], fields["within"], fields["bands"], fields["rows"])
+    return recall_within(fields["bits"], fields["threshold"], fields["within"]) if measure == "cosine" else None

@@ -1,0 +1,140 @@
+"""Weights: tables of integer weights, counted on texts or read from files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from likewise import _native
+from likewise.errors import InvalidInput
+from likewise.io.lexicon import read_lexicon
+from likewise.recipe import Recipe
+from likewise.text import as_texts
+from likewise.threads import num_threads
+from likewise.weight_table import Weights, table_rules
+
+__all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_table"]
+
+DEFAULT_MEMORY_BYTES = 2_000_000_000
+_MAGIC = b"LWWEIGHT"
+
+
+class Counter:
+    """Counts how many documents hold each feature, batch by batch.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Whose features are counted.
+    memory_bytes : int
+        Counts are exact up to ``memory_bytes / 48`` distinct features. Beyond, all of them come from a count-min
+        sketch in half of the memory. The digests of documents, some 40 bytes each, come on top.
+
+    Raises
+    ------
+    InvalidParameter
+        If the memory is under 16 MiB.
+
+    Notes
+    -----
+    Everything commutes: the table does not depend on batches, their order, or threads.
+    """
+
+    def __init__(self, recipe: Recipe, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self._rules = table_rules("idf", recipe.to_dict())
+        self._feature_rules = recipe.unweighted_rules
+        self._counter = _native.DocumentCounter(memory_bytes)
+
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Count the features of texts. Safe from several threads at once."""
+        self._counter.add(texts, self._feature_rules, threads=threads)
+
+    def finish(self, *, threads: int = 1) -> Weights:
+        """Return the table; nothing can be added afterwards."""
+        return Weights(self._counter.finish(self._rules, threads=threads))
+
+
+def count_weights(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    text_field: str = "text",
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    threads: int | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity among texts.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The collection.
+    recipe : Recipe, optional
+        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
+    text_field : str
+        Column of a table that holds the text.
+    memory_bytes : int
+        Memory of the counts.
+    threads : int, optional
+        Threads of this call; all processors where None. They change no result.
+
+    Returns
+    -------
+    Weights
+        ``round(15 ln(n / df) / ln n)``, at least 1, for a feature in df of n documents with distinct feature sets.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text.
+
+    Examples
+    --------
+    >>> table = count_weights(["one fine day", "one fine night", "one fine day"])
+    >>> table.num_documents, table.num_listed
+    (2, 1)
+    """
+    counter = Counter(recipe or Recipe.minhash(weights="idf"), memory_bytes)
+    workers = num_threads(threads)
+    counter.add(as_texts(texts, text_field), threads=workers)
+    return counter.finish(threads=workers)
+
+
+def read_table(path: str | Path, *, tokens: str = "auto", seed: int = 0) -> Weights:
+    """Read a table of weights: what ``likewise weights`` wrote, or a lexicon.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
+    tokens : {"auto", "word", "char"}
+        How the terms of a lexicon are cut.
+    seed : int
+        Seed of the token hash of a lexicon.
+
+    Returns
+    -------
+    Weights
+
+    Raises
+    ------
+    InvalidInput
+        If the file is neither, or damaged.
+    """
+    with Path(path).open("rb") as file:
+        is_table = file.read(len(_MAGIC)) == _MAGIC
+    if is_table:
+        return Weights.read(path)
+    terms, lines = read_lexicon(Path(path))
+    try:
+        return Weights.from_terms(terms, tokens=tokens, seed=seed)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, str(path), None if error.row is None else lines[error.row]) from error
+
+
+def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
+    """Return the recipe with its table, counted on these texts if it is still to be counted."""
+    if not recipe.needs_counting:
+        return recipe
+    counter = Counter(recipe)
+    for batch in batches:
+        counter.add(batch, threads=threads)
+    return recipe.with_table(counter.finish(threads=threads))
