@@ -2,23 +2,21 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.recipe_check import COUNTED_WEIGHTS, FIELDS_OF_METHOD, check_fields, default_keep, default_measure
+from likewise.recipe_check import FIELDS_OF_METHOD, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of
-from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe_fields import RecipeFields
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
-from likewise.recipe_search import chosen_search, stated_recall
-from likewise.recipe_weights import check_weighable, checked_weights_id, weighing_of
+from likewise.recipe_weights import weighing_of
 from likewise.weight_table import Weights
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(RecipeFields):
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`shingles` or :meth:`exact`; what these do not take does not
@@ -83,34 +81,6 @@ class Recipe:
     >>> Recipe.from_json(recipe.to_json()) == recipe
     True
     """
-
-    method: str
-    tokens: str = "auto"
-    shingle: int = 3
-    weights: str = "none"
-    weights_id: str | None = None
-    seed: int = 0
-    bits: int | None = None
-    num_slots: int | None = None
-    slot_bits: int | None = None
-    scheme: str | None = None
-    threshold: float | None = None
-    within: int | None = None
-    measure: str = "jaccard"
-    recall: float | None = None
-    short_threshold: float | None = None
-    bands: int | None = None
-    rows: int | None = None
-    keep: str = "first"
-    group: str = "leaders"
-    text_version: str = _native.TEXT_VERSION
-    sketch_version: int = _native.SKETCH_VERSION
-    table: Weights | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for name, value in check_fields(dataclasses.asdict(self)).items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "weights_id", checked_weights_id(dataclasses.asdict(self)))
 
     @classmethod
     def minhash(
@@ -255,10 +225,12 @@ class Recipe:
         cls,
         threshold: float | None = None,
         *,
-        tokens: str = "auto",
+        tokens: str | None = None,
         shingle: int | None = None,
-        weights: str | None = None,
-        seed: int = 0,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
         measure: str = "jaccard",
         keep: str | None = None,
         group: str = "leaders",
@@ -267,13 +239,17 @@ class Recipe:
 
         Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
         """
-        features = features_of("shingles", tokens, shingle, weights)
+        weighing = weighing_of("shingles", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features = features_of("shingles", tokens, weighing.shingle, weighing.weights)
         return cls(
             method="shingles",
             tokens=tokens,
             shingle=features.shingle,
             weights=features.weights,
-            seed=seed,
+            weights_id=weights_id,
+            table=weighing.table,
+            seed=weighing.seed,
             threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
             keep=default_keep(measure) if keep is None else keep,
@@ -303,89 +279,6 @@ class Recipe:
         recipe: Self = getattr(cls, method)(**options)
         return recipe
 
-    @property
-    def is_distance_only(self) -> bool:
-        """Whether the Hamming distance alone decides."""
-        return self.measure == "hamming"
-
-    @property
-    def num_words(self) -> int:
-        """64-bit words of a fingerprint; 0 where there is none."""
-        return 0 if self.bits is None else -(-self.bits // 64)
-
-    @property
-    def feature_rules(self) -> _native.FeatureRules:
-        """What makes features of a text, for the native core.
-
-        Raises
-        ------
-        InvalidParameter
-            If the weights are read from a table that is not there.
-        """
-        check_weighable(self.weights, self.table)
-        table = None if self.table is None else self.table.native
-        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table)
-
-    @property
-    def unweighted_rules(self) -> _native.FeatureRules:
-        """What makes the same features where each counts once."""
-        return dataclasses.replace(self, weights="none", weights_id=None, table=None).feature_rules
-
-    @property
-    def needs_counting(self) -> bool:
-        """Whether the weights are still to be counted on the input."""
-        return self.weights in COUNTED_WEIGHTS and self.table is None
-
-    def with_table(self, table: Weights) -> Self:
-        """Return the recipe with its weight table.
-
-        Raises
-        ------
-        RecipeMismatch
-            If the recipe names another table, or this one weighs other features.
-        """
-        return dataclasses.replace(self, table=table)
-
-    @property
-    def candidate_threshold(self) -> float:
-        """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
-        threshold = 1.0 if self.threshold is None else self.threshold
-        return threshold if self.measure == "jaccard" else threshold / (2.0 - threshold)
-
-    @property
-    def stated_recall(self) -> float | None:
-        """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
-        return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
-
-    def resolve(self) -> Self:
-        """Return the recipe with bands and rows, or the radius, filled in.
-
-        Raises
-        ------
-        InvalidParameter
-            If no bands reach the recall at this threshold.
-        """
-        return dataclasses.replace(self, **chosen_search(dataclasses.asdict(self), self.candidate_threshold))
-
-    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
-        """Return the recipe with some fields changed, checked again."""
-        return dataclasses.replace(self, **changes)
-
-    @property
-    def sketch_id(self) -> str:
-        """Identity of what makes sketch bytes: 32 hexadecimal digits."""
-        return identity(dataclasses.asdict(self), SKETCH_FIELDS)
-
-    @property
-    def recipe_id(self) -> str:
-        """Identity of all that decides a result: 32 hexadecimal digits."""
-        return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the fields that this method uses, by name."""
-        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - {"table"}
-        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
-
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """Make a recipe of what :meth:`to_dict` gave.
@@ -400,10 +293,6 @@ class Recipe:
         options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - {"table"})
         return cls.from_options(str(fields["method"]), **options)
 
-    def to_json(self) -> str:
-        """Return the recipe as canonical JSON: sorted keys, no blanks, ASCII."""
-        return canonical_json(self.to_dict())
-
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Make a recipe of its JSON. Raises as :meth:`from_dict` does, and InvalidParameter for broken JSON."""
@@ -413,14 +302,3 @@ class Recipe:
     def from_file(cls, path: str | Path) -> Self:
         """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
         return cls.from_dict(fields_of_file(Path(path)))
-
-    def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
-        """Return the fields in which two resolved recipes differ, each with both values."""
-        mine, theirs = dataclasses.asdict(self.resolve()), dataclasses.asdict(other.resolve())
-        names = [name for name in mine if name not in ("recall", "table")]
-        return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
-
-    def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
-        """Return the fields in which two recipes make other sketches, each with both values."""
-        pairs = ((name, getattr(self, name), getattr(other, name)) for name in SKETCH_FIELDS)
-        return {name: (mine, theirs) for name, mine, theirs in pairs if mine != theirs}

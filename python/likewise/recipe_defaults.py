@@ -59,6 +59,7 @@ class FeatureChoice:
 _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     "words": {
         ("minhash", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
+        ("shingles", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
         ("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6),
     },
     "char": {},

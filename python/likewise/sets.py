@@ -13,6 +13,7 @@ from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice, check_integer
 from likewise.text import as_texts
 from likewise.threads import num_threads
+from likewise.weights import with_counted
 
 KINDS = ("min-s", "mod-m", "min-wise")
 _SIZES = {"min-s": 256, "mod-m": 16, "min-wise": 256}
@@ -111,7 +112,7 @@ class Samples:
     def _checked(self, other: "Samples | None") -> "Samples":
         if other is None or other is self:
             return self
-        names = ("tokens", "shingle", "weights", "seed", "text_version", "sketch_version")
+        names = ("tokens", "shingle", "weights", "weights_id", "seed", "text_version", "sketch_version")
         pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
         pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -136,7 +137,8 @@ def sample(
     texts : list of str, Arrow data, table, or iterable of str
         The texts.
     recipe : Recipe, optional
-        Whose features are sampled; ``Recipe.shingles()`` where None.
+        Whose features are sampled; ``Recipe.shingles()`` where None. Weights by rarity that have no table yet are
+        counted on these texts, and the recipe of the samples names the table.
     kind : {"min-s", "mod-m", "min-wise"}
         Min-s: the least hashes of each set; right for texts of like size. Mod-m (FracMinHash): one hash in so many;
         grows with the text, and so tells containment of small texts in large ones. Min-Wise: the least hash by each of
@@ -176,6 +178,7 @@ def sample(
     check_choice("kind", kind, KINDS)
     size = check_integer("size", _SIZES[kind] if size is None else size, 1, _MOST[kind])
     batch, workers = as_texts(texts, text_field), num_threads(threads)
+    recipe = with_counted(recipe, [batch], threads=workers)
     make = _min_wise if kind == "min-wise" else _least_hashes
     offsets, hashes, totals, is_whole = make(batch, recipe, kind, size, workers)
     return Samples(kind, size, recipe, offsets, hashes, totals, is_whole.astype(bool))

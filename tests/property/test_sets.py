@@ -11,6 +11,7 @@ import likewise
 from likewise import sets
 from tests.oracle import sets as oracle
 from tests.oracle.features import Rules, features
+from tests.oracle.weights import idf_table
 from tests.strategies import corpora, word_texts
 
 MEASURES = ("jaccard", "containment", "cosine")
@@ -27,6 +28,24 @@ MEASURES = ("jaccard", "containment", "cosine")
 def test_pairs_are_all_that_match(texts, measure, weights, shingle, threshold):
     recipe = likewise.Recipe.shingles(threshold, measure=measure, weights=weights, shingle=shingle)
     own = [features(text, Rules("auto", shingle, weights)).weights for text in texts]
+    table = likewise.pairs(texts, recipe, threads=2)
+    rows = zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True)
+    assert {(a, b): similarity for a, b, similarity in rows} == oracle.all_pairs(own, measure, threshold)
+
+
+@given(
+    texts=corpora(max_size=40),
+    measure=st.sampled_from(MEASURES),
+    weights=st.sampled_from(["idf", "log-count-idf"]),
+    shingle=st.integers(1, 3),
+    threshold=st.sampled_from([0.05, 0.3, 0.45, 2 / 3, 0.8, 1.0]),
+)
+@settings(max_examples=40)
+def test_pairs_by_rarity_are_all_that_match(texts, measure, weights, shingle, threshold):
+    recipe = likewise.Recipe.shingles(threshold, measure=measure, weights=weights, shingle=shingle)
+    rules = Rules("auto", shingle, weights)
+    rules = rules._replace(table=idf_table(texts, rules))
+    own = [features(text, rules).weights for text in texts]
     table = likewise.pairs(texts, recipe, threads=2)
     rows = zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True)
     assert {(a, b): similarity for a, b, similarity in rows} == oracle.all_pairs(own, measure, threshold)
