@@ -61,7 +61,6 @@ RECIPES = {
     "shingles-weighted": Shingles(0.6, shingle=1, weights="count"),
     "shingles-containment": Shingles(0.7, shingle=2, weights="log-count", measure="containment"),
     "shingles-cosine": Shingles(0.7, shingle=1, weights="log-count", measure="cosine"),
-    "shingles-idf": Shingles(0.5, shingle=1, weights="idf"),
     "exact": likewise.Recipe.exact(),
     "simhash": Simhash(),
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import sets
+from likewise.text import as_texts
+from likewise.weights import with_counted
+from tests.oracle import decide
 from tests.oracle import sets as oracle
 from tests.oracle.features import Rules, features
 from tests.oracle.weights import idf_table
+from tests.recipes import oracle_recipe, verdicts
 from tests.strategies import corpora, word_texts
 
 MEASURES = ("jaccard", "containment", "cosine")
@@ -49,6 +53,30 @@ def test_pairs_by_rarity_are_all_that_match(texts, measure, weights, shingle, th
     table = likewise.pairs(texts, recipe, threads=2)
     rows = zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True)
     assert {(a, b): similarity for a, b, similarity in rows} == oracle.all_pairs(own, measure, threshold)
+
+
+@given(texts=corpora(), measure=st.sampled_from(MEASURES))
+@settings(max_examples=10)
+def test_removals_by_rarity_are_those_of_the_online_rule(texts, measure):
+    recipe = likewise.Recipe.shingles(0.5, shingle=1, weights="idf", measure=measure, keep="first")
+    assert verdicts(likewise.dedup(texts, recipe, threads=2)) == decide.dedup(texts, oracle_recipe(recipe))
+
+
+def test_a_table_weighs_shingles_and_samples():
+    texts = ["one fine day in may", "one fine day in june", "one dull day in may"]
+    counted = likewise.Recipe.shingles(weights="idf")
+    table = with_counted(counted, [as_texts(texts)], threads=1).table
+    recipe = likewise.Recipe.shingles(weights=table)
+    assert (recipe.weights, recipe.shingle, recipe.weights_id) == ("idf", 2, table.weights_id)
+    assert likewise.pairs(texts, recipe.replace(threshold=0.1)).num_rows == 3
+    for kind in sets.KINDS:
+        found, again = (sets.sample(texts, some, kind=kind) for some in (recipe, counted))
+        assert found.recipe.weights_id == again.recipe.weights_id == table.weights_id
+        assert (found.hashes == again.hashes).all()
+    with pytest.raises(likewise.RecipeMismatch, match="weights_id"):
+        sets.sample(texts, counted).resemblance(0, 0, sets.sample(texts[:2], counted))
+    with pytest.raises(likewise.InvalidParameter, match="lists of"):
+        likewise.pairs(texts, likewise.Recipe.shingles(weights="own"))
 
 
 @given(texts=st.lists(word_texts, min_size=1, max_size=6), seed=st.sampled_from([0, 3]), size=st.integers(1, 30))

@@ -48,7 +48,7 @@ def test_sparse_pairs_are_listed_in_large_ranges():
 def test_ranges_of_any_size_give_the_same_answer(monkeypatch, most):
     from tests.quality.test_promises import planted
 
-    for name in ("minhash", "simhash-cosine"):
+    for name in ("minhash", "simhash-cosine", "shingles-weighted", "shingles-containment"):
         whole = likewise.dedup(planted(), RECIPES[name])
         pairs = likewise.pairs(planted(), RECIPES[name])
         with monkeypatch.context() as patched:

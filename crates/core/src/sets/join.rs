@@ -1,11 +1,12 @@
 //! Which earlier documents may a document reach the threshold with?
 
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
 use super::limit::Limit;
 use super::prefix::SetFacts;
+use super::scratch::{APART, Borrowed, Scratch};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::states::REMOVED;
@@ -65,15 +66,6 @@ struct Lists {
     weights: Vec<u32>,
 }
 
-/// What one thread needs.
-#[derive(Debug)]
-struct Scratch {
-    /// By position: what it shares with the document at hand, 0 where nothing, [`APART`] where it cannot be enough.
-    shared: Vec<f64>,
-    touched: Vec<u32>,
-}
-
-const APART: f64 = -1.0;
 /// Later positions in one piece of work.
 const GRAIN: usize = 16;
 /// Later positions between two looks at the number of pairs, for each thread.
@@ -216,7 +208,7 @@ impl PrefixJoin {
             GRAIN,
             threads,
             cancel,
-            || this.borrow_scratch(),
+            || Borrowed::take(&this.idle, this.len()),
             |scratch, piece| {
                 let (mut later, mut earlier) = (Vec::new(), Vec::new());
                 for position in block.start + piece.start..block.start + piece.end {
@@ -385,33 +377,5 @@ impl PrefixJoin {
         };
         sum + limit.most(f64::from(after), f64::from(size))
             >= limit.needed(f64::from(own.size), f64::from(theirs.size))
-    }
-
-    fn borrow_scratch(&self) -> Borrowed<'_> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let scratch = idle.pop().unwrap_or_else(|| Scratch {
-            shared: vec![0.0; self.len()],
-            touched: Vec::new(),
-        });
-        Borrowed(scratch, &self.idle)
-    }
-}
-
-/// Scratch space that goes back when a thread ends: it is as long as there are positions, and clean after each.
-struct Borrowed<'a>(Scratch, &'a Mutex<Vec<Scratch>>);
-
-impl Drop for Borrowed<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            return;
-        }
-        let scratch = Scratch {
-            shared: std::mem::take(&mut self.0.shared),
-            touched: std::mem::take(&mut self.0.touched),
-        };
-        self.1
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(scratch);
     }
 }

@@ -11,6 +11,7 @@ mod join;
 mod limit;
 mod prefix;
 mod rarity;
+mod scratch;
 #[cfg(test)]
 mod tests;
 
