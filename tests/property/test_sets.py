@@ -68,7 +68,7 @@ def test_a_table_weighs_shingles_and_samples():
     table = with_counted(counted, [as_texts(texts)], threads=1).table
     recipe = likewise.Recipe.shingles(weights=table)
     assert (recipe.weights, recipe.shingle, recipe.weights_id) == ("idf", 2, table.weights_id)
-    assert likewise.pairs(texts, recipe.replace(threshold=0.1)).num_rows == 3
+    assert likewise.pairs(texts, recipe.replace(threshold=0.01)).num_rows == 3
     for kind in sets.KINDS:
         found, again = (sets.sample(texts, some, kind=kind) for some in (recipe, counted))
         assert found.recipe.weights_id == again.recipe.weights_id == table.weights_id
