@@ -75,6 +75,8 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	bench/.venv/bin/python bench/run.py
 	bench/.venv/bin/python bench/rivals/run.py
 	bench/.venv/bin/python bench/findings/run.py
+	bench/.venv/bin/python bench/hamming_exact.py
+	bench/.venv/bin/python bench/hamming.py --clean
 
 .PHONY: quality
 quality: build ## Score every method on the labelled development sets (docs/benchmarks/quality.md)

@@ -1,7 +1,7 @@
 """The same recipe for the package and for the oracle, and runs in the oracle's terms."""
 
 import likewise
-from tests.oracle.candidates import radius_for
+from tests.oracle.candidates import plan_bit_bands, radius_for
 from tests.oracle.decide import Recipe as OracleRecipe
 from tests.oracle.decide import Verdict
 from tests.oracle.features import Rules
@@ -25,7 +25,15 @@ def oracle_recipe(recipe):
         bits=resolved.bits or 64,
         within=within,
         short_threshold=resolved.short_threshold if resolved.short_threshold is not None else 0.8,
+        bit_bands=_bit_bands(recipe),
     )
+
+
+def _bit_bands(recipe):
+    if recipe.method != "simhash" or recipe.measure != "hamming" or recipe.recall is None:
+        return None
+    given = recipe.bands, recipe.rows
+    return given if recipe.bands is not None else plan_bit_bands(recipe.bits, recipe.within, recipe.recall)
 
 
 def verdicts(result):
@@ -52,6 +60,8 @@ RECIPES = {
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
     "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),
     "simhash-short": Simhash(within=16, shingle=1, weights="none", short_threshold=0.97),
+    "simhash-recall": Simhash(within=24, bits=128, shingle=1, short_threshold=0.5, recall=0.9),
+    "simhash-bands": Simhash(within=20, shingle=1, short_threshold=0.2, recall=0.5, bands=3, rows=5, seed=3),
     "simhash-cosine": Simhash(threshold=0.8, shingle=1),
     "simhash-jaccard": Simhash(threshold=0.5, within=24, measure="jaccard", shingle=1, weights="none"),
     "simhash-containment": Simhash(threshold=0.7, within=20, measure="containment", shingle=1),

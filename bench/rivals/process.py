@@ -19,6 +19,7 @@ class Done:
     peak_bytes: int
     output: str
     failure: str
+    said: str = ""  # stderr
 
 
 def _children(process_id: int) -> list[int]:
@@ -75,4 +76,4 @@ def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None
     if not failure and process.returncode:
         last = [line for line in errors.splitlines() if line.strip()]
         failure = last[-1][:300] if last else f"ended with {process.returncode}"
-    return Done(seconds, peak, output, failure)
+    return Done(seconds, peak, output, failure, errors)

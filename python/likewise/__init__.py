@@ -25,7 +25,8 @@ if TYPE_CHECKING:
         LikewiseError,
         RecipeMismatch,
     )
-    from likewise.hamming import hamming_distance, hamming_pairs
+    from likewise.hamming import hamming_distance, hamming_join, hamming_pairs
+    from likewise.hamming_index import HammingIndex
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
 
@@ -43,7 +44,9 @@ _HOMES = {
     "compare": "likewise.compare",
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
+    "HammingIndex": "likewise.hamming_index",
     "hamming_distance": "likewise.hamming",
+    "hamming_join": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
     "pairs": "likewise.dedup",
     "sketch": "likewise.sketch",
@@ -51,6 +54,7 @@ _HOMES = {
 
 __all__ = [
     "Deduplication",
+    "HammingIndex",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
@@ -63,6 +67,7 @@ __all__ = [
     "dedup",
     "dedup_files",
     "hamming_distance",
+    "hamming_join",
     "hamming_pairs",
     "pairs",
     "sketch",

@@ -9,8 +9,9 @@ documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias, final
 
 from numpy.typing import NDArray
@@ -26,8 +27,10 @@ __all__ = [
     "Array",
     "BandBuckets",
     "CsvReader",
+    "Exercise",
     "FeatureRules",
     "FeatureSets",
+    "HammingSet",
     "HammingTables",
     "JsonlPiece",
     "JsonlRules",
@@ -38,11 +41,15 @@ __all__ = [
     "Texts",
     "__version__",
     "aligned_diff",
+    "bit_frequencies",
+    "check_keys",
     "components",
     "copy_lines",
     "csv_header",
+    "default_costs",
     "distances",
     "features",
+    "join_fingerprints",
     "jsonl_pieces",
     "min_equal_slots",
     "minhash_features",
@@ -58,6 +65,10 @@ __all__ = [
     "simhash_features",
     "sketch_minhash",
     "sketch_simhash",
+    "stream_joined_files",
+    "stream_joined_fingerprints",
+    "survey_plans",
+    "textbook_plans",
     "tokens",
 ]
 
@@ -68,7 +79,7 @@ __version__: str
 
 @final
 class Array:
-    """A read-only, one-dimensional array (uint8, uint32, uint64, int64 or float64). ``numpy.asarray`` gives a view."""
+    """A read-only 1-D array (uint8, uint16, uint32, uint64, int64 or float64). ``numpy.asarray`` gives a view."""
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -361,6 +372,10 @@ class HammingTables:
     def __new__(
         cls, fingerprints: Buffer, bits: int, order: Buffer, *, within: int, threads: int = 1
     ) -> HammingTables: ...
+    @property
+    def predicted_seconds(self) -> float:
+        """Estimated seconds of one core for finding all pairs."""
+
     def candidates(
         self, lo: int, hi: int, states: Buffer | None = None, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array]:
@@ -374,8 +389,253 @@ class HammingTables:
         At least one position is; held are at most about twice as many pairs, and those of one position.
         """
 
+@final
+class HammingSet:
+    """Fingerprints by row, found by distance; they come and go while they are searched.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    within : int
+        Radius in bits.
+    rows : uint32, optional
+        Row of each, ascending; its position where None.
+    with_rows : bool
+        Whether rows are kept.
+    keys : list of (mask, radius), optional
+        Of each table, the mask as four words; no table at all is the scan. The cheapest plan where None.
+    """
+
+    def __new__(
+        cls,
+        fingerprints: Buffer,
+        bits: int,
+        *,
+        within: int,
+        rows: Buffer | None = None,
+        with_rows: bool = True,
+        keys: Sequence[tuple[Sequence[int], int]] | None = None,
+        memory_bytes: float | None = None,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> HammingSet: ...
+    def __len__(self) -> int: ...
+    @property
+    def within(self) -> int:
+        """Return the radius of the plan."""
+    @property
+    def bits(self) -> int:
+        """Return the bits of a fingerprint."""
+    @property
+    def keys(self) -> list[tuple[list[int], int]]:
+        """Return (mask, radius) of each table."""
+    def insert(
+        self, fingerprints: Buffer, rows: Buffer | None = None, *, threads: int = 1, isa: str | None = None
+    ) -> int:
+        """Insert fingerprints under ascending rows above all before; return the row above them."""
+    def remove(self, rows: Buffer) -> int:
+        """Remove rows and return how many were there."""
+    def search(
+        self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return offsets (int64), rows (uint32), fingerprints where rows are not kept (uint64), distances (uint16)."""
+    def nearest(self, query: Buffer, num: int, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
+        """Return as :meth:`search` the nearest of one query, by distance."""
+    def facts(self) -> dict[str, Any]:
+        """Return sizes by name."""
+    def save(self, path: str, extra: str, ids: bytes | None = None) -> None:
+        """Write to one file, complete under its name or not at all."""
+    @staticmethod
+    def open(path: str, *, verify: bool = False) -> tuple[HammingSet, str, bytes | None]:
+        """Open a file: the set, the text and the ids that were given to :meth:`save`."""
+
+class BitBandBuckets:
+    """Fingerprints in order of priority, in the buckets of bands of sampled bits.
+
+    Parameters
+    ----------
+    fingerprints : uint64
+        ceil(bits / 64) words each.
+    order : uint32
+        Row of each position.
+    within : int
+        Radius in bits.
+    bands, rows : int
+        Bands, and bits in each.
+    seed : int
+        What the positions of the bits follow from.
+    """
+
+    def __new__(
+        cls,
+        fingerprints: Buffer,
+        bits: int,
+        order: Buffer,
+        *,
+        within: int,
+        bands: int,
+        rows: int,
+        seed: int = 0,
+    ) -> BitBandBuckets: ...
+    def pairs(
+        self, lo: int, hi: int, *, max_pairs: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int] | None:
+        """Return later, earlier, distance (uint32) of pairs within the radius that share a bucket, later in ``lo:hi``.
+
+        And how often a position of the range met a full last level. None where there are more than `max_pairs`.
+        """
+
+def bit_band_pairs(
+    fingerprints: Buffer,
+    bits: int,
+    order: Buffer,
+    *,
+    within: int,
+    recall: float,
+    seed: int = 0,
+    threads: int = 1,
+    isa: str | None = None,
+) -> tuple[Array, Array, Array, tuple[int, int, float]]:
+    """Return left, right, distance (uint32) of pairs of `order` within the radius, each found with this probability.
+
+    And the bands: number, bits in each, P(found) at the radius.
+    """
+
+def plan_bit_bands(bits: int, within: int, recall: float) -> tuple[int, int, float]:
+    """Return the bands of a recipe, the bits in each, and P(found) of a pair at a distance of exactly `within`."""
+
+def bit_band_recall(bits: int, distance: int, bands: int, rows: int) -> float:
+    """Return P(found) of a pair at this distance."""
+
+class StreamTables:
+    """Queries laid out for fingerprints that stream past.
+
+    Parameters
+    ----------
+    queries, sample : uint64
+        ceil(bits / 64) words a fingerprint; the sample, of the stream, may be empty.
+    within : int
+        Radius in bits.
+    """
+
+    def __new__(cls, queries: Buffer, bits: int, sample: Buffer, *, within: int, threads: int = 1) -> StreamTables: ...
+    @property
+    def keys(self) -> list[tuple[int, int]]:
+        """Width and radius of each key; none where every pair is compared."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes held."""
+
+    def search(
+        self, fingerprints: Buffer, first_row: int, *, max_hits: int, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, int]:
+        """Return rows (int64), queries, distances (uint32) of the hits, and how many fingerprints were searched."""
+
+    def search_file(
+        self,
+        path: str,
+        offset: int,
+        low: int,
+        high: int,
+        *,
+        max_hits: int,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, Array, int]:
+        """Return what :meth:`search` does for rows ``low:high`` of a flat file whose row 0 begins at byte `offset`."""
+
+def join_fingerprints(
+    left: tuple[Buffer, Buffer | None],
+    right: tuple[Buffer, Buffer | None] | None,
+    bits: int,
+    *,
+    within: int,
+    max_pairs: int,
+    threads: int = 1,
+    isa: str | None = None,
+) -> tuple[Array, Array]:
+    """Return rows (int64: left, right, left, ...) and distances (uint16) of all pairs within the radius, sorted.
+
+    A side is its fingerprints (uint64) and a byte for each that is not 0 where the text was empty. More than
+    `max_pairs` are an InvalidParameter named ``memory``.
+    """
+
+def stream_joined_fingerprints(
+    left: tuple[Buffer, Buffer | None],
+    right: tuple[Buffer, Buffer | None] | None,
+    bits: int,
+    *,
+    within: int,
+    consumer: Callable[[Array, Array, Array], object],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
+
+def stream_joined_files(
+    left: tuple[Path, int, int, Buffer],
+    right: tuple[Path, int, int, Buffer] | None,
+    bits: int,
+    *,
+    within: int,
+    memory_bytes: int,
+    folder: Path,
+    consumer: Callable[[Array, Array, Array], object],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """As `stream_joined_fingerprints` for flat files: path, first byte, fingerprints, rows of empty texts (uint32)."""
+
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""
+
+@final
+class Exercise:
+    """Memory to read from, and work of a known amount on it, for a caller with a clock."""
+
+    def __new__(cls, num_bytes: int) -> Exercise: ...
+    @property
+    def num_bytes(self) -> int:
+        """Bytes that reads are spread over: a power of two of words."""
+
+    def wait(self, num_reads: int, seed: int) -> int:
+        """Read at random places, each named by the read before; another seed leads to other places."""
+
+    def ask(self, num_reads: int, seed: int) -> int:
+        """Read at random places that were asked for some dozens ahead."""
+
+    def stream(self, within: int, *, isa: str | None = None) -> int:
+        """Compare one query with every word; return how many lie within the radius."""
+
+    def scan(self, num_queries: int, within: int, *, isa: str | None = None) -> int:
+        """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
+
+def bit_frequencies(fingerprints: Buffer, bits: int) -> Array:
+    """Return the share of fingerprints with a one at each bit: float64."""
+
+def check_keys(bits: int, within: int, keys: list[tuple[list[int], int]], asked: int | None = None) -> list[int | None]:
+    """Return the radii of keys (four words, radius) that are enough within `asked`; refuse an incomplete set."""
+
+def default_costs() -> tuple[list[tuple[float, float, float]], dict[str, float]]:
+    """Return the built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name."""
+
+def survey_plans(
+    num_fingerprints: int,
+    bits: int,
+    within: int,
+    *,
+    memory_bytes: float | None = None,
+    id_bits: int | None = None,
+    interleaved: bool = False,
+    bit_frequencies: list[float] | None = None,
+    costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the plans of Hamming search by size, and the number of the one that is taken."""
+
+def textbook_plans(num_fingerprints: int, bits: int, within: int) -> list[dict[str, Any]]:
+    """Return the searches of the literature by the textbook's arithmetic."""
 
 def distances(fingerprints: Buffer, bits: int, a: Buffer, b: Buffer) -> Array:
     """Return the Hamming distances of the fingerprints ``a[i]`` and ``b[i]`` (uint32): uint32."""

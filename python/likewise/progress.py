@@ -55,7 +55,20 @@ class StageFinished:
     seconds: float
 
 
-Event = StageStarted | StageAdvanced | StageFinished
+@dataclass(frozen=True)
+class Warned:
+    """Something the user should know before it goes on.
+
+    Parameters
+    ----------
+    message : str
+        What, and what could be done about it.
+    """
+
+    message: str
+
+
+Event = StageStarted | StageAdvanced | StageFinished | Warned
 Progress = Callable[[Event], None]
 
 

@@ -12,6 +12,7 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe_check import FIELDS_OF_METHOD, check_fields, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe_recall import recall_within as recall_within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +47,12 @@ class Recipe:
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone.
     recall : float, optional
         Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        In a distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; chosen by :meth:`resolve` where None.
+        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
+        bits in each. Chosen by :meth:`resolve` where None.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -166,6 +169,8 @@ class Recipe:
         seed: int = 0,
         measure: str | None = None,
         recall: float | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
         short_threshold: float | None = None,
         keep: str | None = None,
         group: str = "leaders",
@@ -180,6 +185,9 @@ class Recipe:
         Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
         from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
         "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
+
+        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
+        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
 
         Returns
         -------
@@ -213,6 +221,8 @@ class Recipe:
             within=features.within(bits) if within is None and alone else within,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
+            bands=bands,
+            rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
@@ -266,7 +276,13 @@ class Recipe:
             assert resolved.rows is not None
             return _native.s_curve(self.candidate_threshold, resolved.bands, resolved.rows)
         if self.is_distance_only:
-            return 1.0
+            if self.recall is None:
+                return 1.0
+            assert self.bits is not None
+            assert self.within is not None
+            assert resolved.bands is not None
+            assert resolved.rows is not None
+            return _native.bit_band_recall(self.bits, self.within, resolved.bands, resolved.rows)
         if self.measure != "cosine":
             return None
         assert self.bits is not None
@@ -290,7 +306,11 @@ class Recipe:
             bands, rows, _ = _native.plan_bands(self.num_slots, self.candidate_threshold, self.recall)
             return dataclasses.replace(self, bands=bands, rows=rows)
         if self.within is not None:
-            return self
+            if not self.is_distance_only or self.recall is None or self.bands is not None:
+                return self
+            assert self.bits is not None
+            bands, rows, _ = _native.plan_bit_bands(self.bits, self.within, self.recall)
+            return dataclasses.replace(self, bands=bands, rows=rows)
         assert self.bits is not None
         assert self.threshold is not None
         assert self.recall is not None
@@ -377,22 +397,3 @@ class Recipe:
         """Return the fields in which two recipes make other sketches, each with both values."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in SKETCH_FIELDS)
         return {name: (mine, theirs) for name, mine, theirs in pairs if mine != theirs}
-
-
-def recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
-
-    Notes
-    -----
-    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if not 0.0 < middle < 1.0:
-            break
-        radius, recall = _native.radius_for(bits, threshold, middle)
-        if radius == within:
-            return recall
-        low, high = (middle, high) if radius < within else (low, middle)
-    return 1.0 if low > 0.5 else 0.0

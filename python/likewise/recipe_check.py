@@ -9,13 +9,15 @@ _FEATURE_FIELDS = ("tokens", "shingle", "weights", "seed")
 _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
-    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold"),
+    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
 }
 MEASURES = ("jaccard", "containment", "cosine", "hamming")
 TOKENS = ("auto", "word", "char")
 WEIGHTS = ("none", "count", "log-count")
 SCHEMES = ("bucket", "classical")
 GROUPS = ("leaders", "components")
+# Of a fingerprint: as many as the core sorts by.
+MAX_BAND_BITS = 24
 
 
 def default_measure(threshold: float | None) -> str:
@@ -115,17 +117,17 @@ def _check_simhash(fields: dict[str, Any]) -> None:
     if measure == "hamming":
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
-        if fields["recall"] is not None:
-            raise InvalidParameter(
-                "recall", "recall does not act in a distance-only run, which is exact; give a threshold"
-            )
         if within is None:
             raise InvalidParameter("within", "a distance-only run needs within")
+        _check_bit_bands(fields)
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
         return
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
+    for name in ("bands", "rows"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"{name} acts on fingerprints by distance alone; this recipe has a threshold")
     if fields["short_threshold"] is not None:
         raise InvalidParameter(
             "short_threshold", "short_threshold acts in distance-only runs; this one has a threshold"
@@ -134,6 +136,19 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
     if fields["recall"] is None:
         fields["recall"] = 0.95
+
+
+def _check_bit_bands(fields: Mapping[str, Any]) -> None:
+    """Check bands of sampled bits, which act only where a recall asks for them."""
+    bands, rows = fields["bands"], fields["rows"]
+    if bands is None and rows is None:
+        return
+    if fields["recall"] is None:
+        raise InvalidParameter("recall", "bands and rows act on fingerprints only with a recall; without, all is found")
+    if bands is None or rows is None:
+        raise InvalidParameter("bands", "bands and rows of fingerprints are given together")
+    if not 1 <= rows <= min(MAX_BAND_BITS, fields["bits"]):
+        raise InvalidParameter("rows", f"{rows} given; a band of a fingerprint has 1 to {MAX_BAND_BITS} bits")
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
@@ -175,6 +190,11 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
         return number
 
     return check
+
+
+def check_fraction(name: str, value: object) -> float:
+    """Return a number above 0 and below 1, or raise InvalidParameter."""
+    return float(_fraction(zero=False, one=False)(name, value))
 
 
 def _text(name: str, value: object) -> str:

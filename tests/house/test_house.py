@@ -14,9 +14,9 @@ from likewise.cli import group
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "python" / "likewise"
 PUBLIC = {
-    "Deduplication", "InvalidInput", "InvalidParameter", "LikewiseError", "Recipe",
+    "Deduplication", "HammingIndex", "InvalidInput", "InvalidParameter", "LikewiseError", "Recipe",
     "RecipeMismatch", "Sketches", "__version__", "band_pairs", "compare", "dedup", "dedup_files",
-    "hamming_distance", "hamming_pairs", "pairs", "sketch",
+    "hamming_distance", "hamming_join", "hamming_pairs", "pairs", "sketch",
 }  # fmt: skip
 # Files of 400 lines and more: one class, half of it documentation; one stub for one module. Generated tables say so.
 LONG_FILES = {"python/likewise/recipe.py", "python/likewise/_native.pyi"}

@@ -19,6 +19,7 @@ class Recipe(NamedTuple):
     bits: int = 64
     within: int = 3
     short_threshold: float = 0.8
+    bit_bands: tuple | None = None
 
 
 class Verdict(NamedTuple):
@@ -51,6 +52,8 @@ class Online:
             t = candidates.effective_threshold(recipe.threshold, recipe.measure)
             self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
             self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
+        elif recipe.bit_bands is not None:
+            self.bands = candidates.BitBandModel(recipe.bits, *recipe.bit_bands, seed=recipe.rules.seed)
 
     def document(self, row, text):
         recipe = self.recipe
@@ -71,10 +74,13 @@ class Online:
             return set()
         if self.recipe.method == "minhash":
             return self.bands.arrive(document.row, document.sketch)
+        seen = self.documents if self.recipe.bit_bands is None else self.bands.arrive(document.row, document.sketch)
         return {
             row
             for row, other in self.documents.items()
-            if other.weights and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
+            if row in seen
+            and other.weights
+            and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
         }
 
     def match(self, later, earlier):

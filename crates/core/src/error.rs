@@ -13,6 +13,13 @@ pub enum Error {
         /// Value found and range allowed.
         message: String,
     },
+    /// Tables contradict themselves.
+    Damaged,
+    /// The system refuses memory.
+    OutOfMemory {
+        /// Bytes asked for.
+        num_bytes: usize,
+    },
     /// The caller asked the operation to stop.
     Cancelled,
 }
@@ -31,6 +38,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
+            Error::Damaged => f.write_str("the tables are damaged"),
+            Error::OutOfMemory { num_bytes } => {
+                write!(f, "the system refuses {num_bytes} bytes of memory")
+            }
             Error::Cancelled => f.write_str("cancelled"),
         }
     }

@@ -1,12 +1,16 @@
-//! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking.
+//! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking, searching flat files of fingerprints.
 //!
-//! Files are read by position, never mapped, so a file that is cut while it is read gives an error
-//! and not a crash. Nothing here knows Python.
+//! Files of users are read by position, never mapped, so a file that is cut while it is read gives an error
+//! and not a crash. Only the files that this package writes itself, and never changes once they have their name, are mapped.
+//! Nothing here knows Python.
 
 pub mod column;
 pub mod copy;
 pub mod csv;
 pub mod error;
+pub mod fingerprints;
+pub mod hamming_file;
+pub mod hamming_join;
 pub mod jsonl;
 pub mod lines;
 pub mod packed;
@@ -19,6 +23,7 @@ pub use csv::rows::read_csv_rows;
 pub use csv::rules::{CsvHeader, CsvRules, read_csv_header};
 pub use csv::stream::CsvStream;
 pub use error::Error;
+pub use fingerprints::FingerprintFile;
 pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
 pub use jsonl::rows::read_rows;

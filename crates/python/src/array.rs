@@ -21,6 +21,7 @@ pub struct Array {
 
 enum Values {
     U8(Vec<u8>),
+    U16(Vec<u16>),
     U32(Vec<u32>),
     U64(Vec<u64>),
     I64(Vec<i64>),
@@ -32,6 +33,7 @@ impl Values {
     fn parts(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match self {
             Values::U8(v) => (v.as_ptr().cast(), v.len(), 1, c"B"),
+            Values::U16(v) => (v.as_ptr().cast(), v.len(), 2, c"H"),
             Values::U32(v) => (v.as_ptr().cast(), v.len(), 4, c"I"),
             Values::U64(v) => (v.as_ptr().cast(), v.len(), 8, c"Q"),
             Values::I64(v) => (v.as_ptr().cast(), v.len(), 8, c"q"),
@@ -49,7 +51,7 @@ macro_rules! from_vec {
         }
     )*};
 }
-from_vec!(U8 u8, U32 u32, U64 u64, I64 i64, F64 f64);
+from_vec!(U8 u8, U16 u16, U32 u32, U64 u64, I64 i64, F64 f64);
 
 impl Array {
     fn new(values: Values) -> Self {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
 /// Whatever ends a call. Becomes a Python error only where the interpreter is attached.
@@ -21,6 +21,8 @@ pub enum Failure {
     System { source: io::Error, file: String },
     /// `LikewiseError("internal error: ...")`.
     Internal(String),
+    /// `MemoryError`.
+    Memory(String),
     /// The work saw that it was asked to stop.
     Cancelled,
     /// Raised by Python itself.
@@ -91,6 +93,8 @@ impl From<likewise_core::error::Error> for Failure {
         match error {
             Error::InvalidParameter { name, message } => Failure::parameter(name, message),
             Error::Cancelled => Failure::Cancelled,
+            Error::Damaged => Failure::input(error.to_string()),
+            Error::OutOfMemory { .. } => Failure::Memory(error.to_string()),
             other => Failure::Internal(other.to_string()),
         }
     }
@@ -107,6 +111,7 @@ impl From<Failure> for PyErr {
             Failure::Internal(message) => {
                 raise(py, "LikewiseError", (format!("internal error: {message}"),))
             }
+            Failure::Memory(message) => PyMemoryError::new_err(message),
             Failure::Cancelled => PyKeyboardInterrupt::new_err(()),
             Failure::Python(error) => error,
         })

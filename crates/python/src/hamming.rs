@@ -15,7 +15,10 @@ pub struct HammingTables {
 }
 
 /// Takes fingerprints of `bits` bits; gives also how many there are.
-fn take_fingerprints(words: &Bound<'_, PyAny>, bits: u32) -> Result<(Input<u64>, usize), Failure> {
+pub fn take_fingerprints(
+    words: &Bound<'_, PyAny>,
+    bits: u32,
+) -> Result<(Input<u64>, usize), Failure> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", words)?;
     let len = words.values().len();
@@ -55,6 +58,12 @@ impl HammingTables {
             )?)
         })?;
         Ok(HammingTables { tables })
+    }
+
+    /// Estimated seconds of one core for finding all pairs.
+    #[getter]
+    fn predicted_seconds(&self) -> f64 {
+        self.tables.predicted_seconds()
     }
 
     /// Pairs within the radius whose later position lies in `lo..hi`: `(later, earlier, distance)`.

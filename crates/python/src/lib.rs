@@ -3,6 +3,7 @@
 mod array;
 mod arrow;
 mod bands;
+mod bit_bands;
 mod column;
 mod csv;
 mod door;
@@ -10,6 +11,10 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_index;
+mod hamming_join;
+mod hamming_plan;
+mod hamming_stream;
 mod jsonl;
 mod packed;
 mod parquet;
@@ -32,6 +37,8 @@ mod _native {
     #[pymodule_export]
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
     #[pymodule_export]
+    use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
+    #[pymodule_export]
     use super::csv::{CsvReader, csv_header, read_csv_texts};
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
@@ -39,6 +46,16 @@ mod _native {
     use super::groups::{Leaders, components};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
+    #[pymodule_export]
+    use super::hamming_index::HammingSet;
+    #[pymodule_export]
+    use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
+    #[pymodule_export]
+    use super::hamming_plan::{
+        Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
+    };
+    #[pymodule_export]
+    use super::hamming_stream::StreamTables;
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,

@@ -14,7 +14,7 @@ _COMMANDS = {
     "pairs": "List every verified pair of near-duplicates.",
     "compare": "Show how alike two documents are, and where they differ.",
     "sketch": "Write fingerprints or signatures.",
-    "plan": "Say which bands or radius a threshold needs, and what they find.",
+    "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
     "diff": "Say whether two runs gave the same answer.",
 }
 

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,29 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
+
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+# More digits are not spelled out.
+_MAX_DIGITS = 30
+
+
+def count(text: str) -> int:
+    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none.
+    """
+    try:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
+            return whole
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
+
 
 _OPTIONS = {
     "method": click.option(
@@ -61,7 +84,7 @@ _OPTIONS = {
     ),
     "within": click.option(
         "--within",
-        type=int,
+        type=count,
         metavar="K",
         help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
         "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
@@ -72,10 +95,14 @@ _OPTIONS = {
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
     "recall": click.option(
-        "--recall", type=float, metavar="P", help="Find a pair at the threshold with this probability.  [default: 0.95]"
+        "--recall",
+        type=float,
+        metavar="P",
+        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
+        "bands of sampled bits.  [default: 0.95; distance alone: all]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="MinHash: bands, instead of those chosen by recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="MinHash: slots in a band."),
+    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
     "short_threshold": click.option(
         "--short-threshold",
         type=float,

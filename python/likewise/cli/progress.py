@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import click
 
-from likewise.progress import Event, Progress, StageAdvanced, StageStarted, no_progress
+from likewise.progress import Event, Progress, StageAdvanced, StageStarted, Warned, no_progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -20,7 +20,9 @@ class _Lines:
         self._total, self._unit = 0, ""
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, StageStarted):
+        if isinstance(event, Warned):
+            click.echo(f"note: {event.message}", err=True)
+        elif isinstance(event, StageStarted):
             self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
         elif isinstance(event, StageAdvanced):
             now = time.monotonic()
@@ -44,7 +46,11 @@ class _Drawn:
         self._unit = ""
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, StageStarted):
+        if isinstance(event, Warned):
+            if self._bars is None:
+                self._bars = self._open()
+            self._bars.console.print(f"note: {event.message}", highlight=False, markup=False)
+        elif isinstance(event, StageStarted):
             if self._bars is None:
                 self._bars = self._open()
             self._unit = event.unit

@@ -12,6 +12,8 @@ from likewise.bands import min_equal_slots, open_buckets
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
+from likewise.groups import REMOVED
+from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
@@ -20,6 +22,12 @@ _RANGE = 4096
 _PAIRS_AT_ONCE = 32768
 # Pairs at which a search stops: 48 MB with their distances, twice that at the most.
 _MAX_PAIRS = 1 << 22
+# Bands of bits: later positions of the first pass, how far the next ones reach, pairs that a pass may hold (400 MB).
+_FIRST_PASS = 65536
+_PASS_GROWTH = 8
+_PAIRS_A_PASS = 1 << 25
+# A search that takes longer is announced.
+_LONG_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +112,7 @@ class DistanceSearch:
             documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
         )
         self._threads = threads
+        self.predicted_seconds = self._tables.predicted_seconds / threads
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
@@ -113,14 +122,86 @@ class DistanceSearch:
         return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later), end)
 
 
-def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> Any:  # noqa: ANN401
-    """Return the search of a resolved recipe: :class:`BandSearch` or :class:`DistanceSearch`."""
-    search = BandSearch if recipe.method == "minhash" else DistanceSearch
-    return search(documents, collapsed, recipe, threads)
+class BitBandSearch:
+    """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
+
+    All bands are gone through at once for many later positions, whose pairs within the radius are then held.
+    """
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        assert recipe.bands is not None
+        assert recipe.rows is not None
+        self._buckets = _native.BitBandBuckets(
+            documents.sketches,
+            recipe.bits,
+            collapsed.order,
+            within=recipe.within,
+            bands=recipe.bands,
+            rows=recipe.rows,
+            seed=recipe.seed,
+        )
+        self._num_positions = len(collapsed.order)
+        self._threads = threads
+        self._end = 0
+        none = np.zeros(0, np.uint32)
+        self._held = Candidates(none, none, none, 0, 0)
+        self.num_capped = 0
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+
+        Ranges are asked for one after the other.
+        """
+        if high > self._end:
+            self._load(low, high)
+        start, stop = (int(place) for place in np.searchsorted(self._held.later, [low, high]))
+        if stop - start > max_pairs:
+            # All pairs of one later position stay together, and at least one position is looked at.
+            high = max(low + 1, int(self._held.later[start + max_pairs]))
+            stop = int(np.searchsorted(self._held.later, high))
+        found = self._held.select(slice(start, stop))
+        if states is not None:
+            alive = states[found.earlier] != REMOVED
+            found = found if alive.all() else found.select(alive)
+        return Candidates(found.later, found.earlier, found.distance, len(found), high)
+
+    def _load(self, low: int, high: int) -> None:
+        """Hold the pairs from `low` to at least `high`: so far that going through the bands again stays rare."""
+        end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
+        while True:
+            max_pairs = _PAIRS_A_PASS if end > high else 2**62
+            found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
+            if found is not None:
+                break
+            end = max(high, low + (end - low) // 4)
+        later, earlier, distance, num_capped = found
+        self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
+        self._end = end
+        self.num_capped += num_capped
+
+
+def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of three kinds
+    """Return the search of a resolved recipe; a distance search that will take long is announced."""
+    if recipe.method == "minhash":
+        return BandSearch(documents, collapsed, recipe, threads)
+    if recipe.bands is not None:
+        return BitBandSearch(documents, collapsed, recipe, threads)
+    search = DistanceSearch(documents, collapsed, recipe, threads)
+    if search.predicted_seconds > _LONG_SECONDS:
+        advice = "; --recall 0.95 compares far fewer" if recipe.is_distance_only else ""
+        progress(
+            Warned(
+                f"comparing all fingerprints within {recipe.within} of {recipe.bits} bits takes about "
+                f"{search.predicted_seconds:,.0f} s on {threads} threads{advice}"
+            )
+        )
+    return search
 
 
 def ranges_of_candidates(
-    search: Any,  # noqa: ANN401 - of one of two kinds
+    search: Any,  # noqa: ANN401 - of one of three kinds
     num_positions: int,
     states: Callable[[], NDArray[np.uint8] | None],
     timing: Timing,

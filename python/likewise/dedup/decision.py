@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.dedup.candidates import BandSearch, DistanceSearch, open_search, ranges_of_candidates
+from likewise.dedup.candidates import BandSearch, BitBandSearch, DistanceSearch, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
@@ -99,7 +99,7 @@ def decide(
         Independent of threads and of how the work is cut.
     """
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads)
+        search = open_search(documents, collapsed, recipe, threads, progress)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
         rule = _by_components if recipe.group == "components" else _by_leaders
         verdicts = rule(search, verifier, len(collapsed.order), documents, collapsed, recipe, timing, progress)
@@ -108,7 +108,7 @@ def decide(
 
 
 def _by_leaders(
-    search: BandSearch | DistanceSearch,
+    search: BandSearch | DistanceSearch | BitBandSearch,
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
@@ -151,7 +151,7 @@ def _by_leaders(
 
 
 def _by_components(
-    search: BandSearch | DistanceSearch,
+    search: BandSearch | DistanceSearch | BitBandSearch,
     verifier: Verifier,
     num_positions: int,
     documents: Documents,

@@ -73,7 +73,7 @@ def verified_pairs(
     began = Timing.now()
     yield from members.empty_pairs(recipe)
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads)
+        search = open_search(documents, collapsed, recipe, threads, progress)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
         for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
             for block_low, block_high, which in candidates.blocks(low, high):

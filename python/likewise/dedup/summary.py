@@ -15,6 +15,8 @@ def statement(recipe: Recipe) -> str:
             f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
             f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {recipe.short_threshold}"
         )
+        if recipe.bands is not None:
+            check += f", among pairs that share one of {recipe.bands} bands of {recipe.rows} sampled bits"
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
     if recipe.group == "components":

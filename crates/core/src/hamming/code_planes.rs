@@ -24,6 +24,13 @@ impl CodePlanes {
         }
     }
 
+    /// Makes room for `len` codes, whose words are whatever was there.
+    pub(super) fn resize(&mut self, len: usize) {
+        self.len = len;
+        self.stride = len + LANES;
+        self.data.resize(self.stride * self.num_words, 0);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -6,6 +6,8 @@
 
 /// Fingerprints that one step compares.
 pub(super) const LANES: usize = 8;
+/// Parts of 32 bits that one step compares.
+pub(super) const PART_LANES: usize = 16;
 
 /// One instruction set's way to compare.
 pub(super) trait Kernel {
@@ -39,12 +41,68 @@ pub(super) trait Kernel {
         }
         any != 0
     }
+
+    /// Bit `i` is set if the 32 bits at `parts + i` differ from `query` in `within` bits or less; sixteen are compared.
+    ///
+    /// # Safety
+    /// `parts` and the fifteen numbers behind it are readable; the processor has the instruction set.
+    unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16;
+
+    /// Whether any of sixteen numbers differs from any query in `within` bits or less.
+    ///
+    /// # Safety
+    /// As [`Kernel::parts_within16`].
+    #[inline(always)]
+    unsafe fn any_part_within16<const Q: usize>(
+        parts: *const u32,
+        queries: &[u32; Q],
+        within: u32,
+    ) -> bool {
+        let mut any = 0;
+        for &query in queries {
+            // SAFETY: passed on from the caller.
+            any |= unsafe { Self::parts_within16(parts, query, within) };
+        }
+        any != 0
+    }
+
+    /// The bits of `word` under `mask`, side by side from bit 0 on.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 
 /// Portable.
 pub(super) struct Plain;
 
 impl Kernel for Plain {
+    #[inline(always)]
+    unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
+        let mut mask = 0;
+        for lane in 0..PART_LANES {
+            // SAFETY: readable by the contract of the trait.
+            let distance = unsafe { (*parts.add(lane) ^ query).count_ones() };
+            mask |= u16::from(distance <= within) << lane;
+        }
+        mask
+    }
+
+    #[inline(always)]
+    unsafe fn gather(word: u64, mask: u64) -> u64 {
+        // Run by run: most masks have one or two.
+        let (mut left, mut gathered, mut num_bits) = (mask, 0, 0);
+        while left != 0 {
+            let start = left.trailing_zeros();
+            let length = (left >> start).trailing_ones();
+            let run = u64::MAX >> (64 - length);
+            gathered |= (word >> start & run) << num_bits;
+            num_bits += length;
+            left &= !(run << start);
+        }
+        gathered
+    }
+
     #[inline(always)]
     unsafe fn within8<const W: usize>(
         codes: *const u64,
@@ -69,150 +127,7 @@ impl Kernel for Plain {
 pub(super) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::Kernel;
-    use std::arch::x86_64::*;
-
-    /// Popcount by table look-up of nibbles.
-    pub struct Avx2;
-
-    impl Avx2 {
-        /// Distances of four codes as 64-bit numbers.
-        ///
-        /// # Safety
-        /// As [`Kernel::within8`], for four codes.
-        #[inline(always)]
-        unsafe fn distances4<const W: usize>(
-            codes: *const u64,
-            stride: usize,
-            query: &[u64; W],
-        ) -> __m256i {
-            // SAFETY: the caller's processor has AVX2 and the codes are readable.
-            unsafe {
-                let counts = _mm256_setr_epi8(
-                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, //
-                    0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
-                );
-                let low = _mm256_set1_epi8(0x0f);
-                // Bytes hold at most 8 a word, 32 in all.
-                let mut bytes = _mm256_setzero_si256();
-                for (w, &word) in query.iter().enumerate() {
-                    let code = _mm256_loadu_si256(codes.add(w * stride).cast());
-                    let differing = _mm256_xor_si256(code, _mm256_set1_epi64x(word as i64));
-                    let lower = _mm256_and_si256(differing, low);
-                    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), low);
-                    bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, lower));
-                    bytes = _mm256_add_epi8(bytes, _mm256_shuffle_epi8(counts, upper));
-                }
-                _mm256_sad_epu8(bytes, _mm256_setzero_si256())
-            }
-        }
-    }
-
-    impl Kernel for Avx2 {
-        #[inline(always)]
-        unsafe fn within8<const W: usize>(
-            codes: *const u64,
-            stride: usize,
-            query: &[u64; W],
-            within: u32,
-        ) -> u8 {
-            // SAFETY: passed on from the caller.
-            unsafe {
-                let limit = _mm256_set1_epi64x(i64::from(within));
-                let first = _mm256_cmpgt_epi64(Self::distances4(codes, stride, query), limit);
-                let second =
-                    _mm256_cmpgt_epi64(Self::distances4(codes.add(4), stride, query), limit);
-                let first = _mm256_movemask_pd(_mm256_castsi256_pd(first));
-                let second = _mm256_movemask_pd(_mm256_castsi256_pd(second));
-                !((first | second << 4) as u8)
-            }
-        }
-
-        // Distances fit 32 bits and the upper halves are 0, so the least of all is taken before one comparison.
-        #[inline(always)]
-        unsafe fn any_within8<const W: usize, const Q: usize>(
-            codes: *const u64,
-            stride: usize,
-            queries: &[[u64; W]; Q],
-            within: u32,
-        ) -> bool {
-            // SAFETY: passed on from the caller.
-            unsafe {
-                let mut least = Self::distances4(codes, stride, &queries[0]);
-                for query in queries {
-                    let first = Self::distances4(codes, stride, query);
-                    let second = Self::distances4(codes.add(4), stride, query);
-                    least = _mm256_min_epu32(least, _mm256_min_epu32(first, second));
-                }
-                let far = _mm256_cmpgt_epi64(least, _mm256_set1_epi64x(i64::from(within)));
-                _mm256_movemask_epi8(far) != -1
-            }
-        }
-    }
-
-    /// Popcount by VPOPCNTDQ.
-    pub struct Avx512;
-
-    impl Avx512 {
-        /// Distances of eight codes as 64-bit numbers.
-        ///
-        /// # Safety
-        /// As [`Kernel::within8`].
-        #[inline(always)]
-        unsafe fn distances8<const W: usize>(
-            codes: *const u64,
-            stride: usize,
-            query: &[u64; W],
-        ) -> __m512i {
-            // SAFETY: the caller's processor has the instructions and the codes are readable.
-            unsafe {
-                let mut distances = _mm512_setzero_si512();
-                for (w, &word) in query.iter().enumerate() {
-                    let code = _mm512_loadu_si512(codes.add(w * stride).cast());
-                    let differing = _mm512_xor_si512(code, _mm512_set1_epi64(word as i64));
-                    distances = _mm512_add_epi64(distances, _mm512_popcnt_epi64(differing));
-                }
-                distances
-            }
-        }
-    }
-
-    impl Kernel for Avx512 {
-        #[inline(always)]
-        unsafe fn within8<const W: usize>(
-            codes: *const u64,
-            stride: usize,
-            query: &[u64; W],
-            within: u32,
-        ) -> u8 {
-            // SAFETY: passed on from the caller.
-            unsafe {
-                let limit = _mm512_set1_epi64(i64::from(within));
-                _mm512_cmple_epu64_mask(Self::distances8(codes, stride, query), limit)
-            }
-        }
-
-        // One comparison for all queries: moving masks out of vector registers costs more than the distances.
-        #[inline(always)]
-        unsafe fn any_within8<const W: usize, const Q: usize>(
-            codes: *const u64,
-            stride: usize,
-            queries: &[[u64; W]; Q],
-            within: u32,
-        ) -> bool {
-            // SAFETY: passed on from the caller.
-            unsafe {
-                let mut least = Self::distances8(codes, stride, &queries[0]);
-                for query in &queries[1..] {
-                    least = _mm512_min_epu64(least, Self::distances8(codes, stride, query));
-                }
-                let limit = _mm512_set1_epi64(i64::from(within));
-                _mm512_cmple_epu64_mask(least, limit) != 0
-            }
-        }
-    }
-}
+mod x86;
 
 /// Runs a generic body with the kernel of an instruction set and the number of words as a constant.
 ///
@@ -229,7 +144,7 @@ macro_rules! run_kernel {
             unsafe { $body::<kernels::Avx2, W>($($argument),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512vpopcntdq")]
         fn avx512<const W: usize>($($argument: $type),*) {
             // SAFETY: this function enables what the kernel needs.
             unsafe { $body::<kernels::Avx512, W>($($argument),*) }

@@ -4,13 +4,17 @@
 //! probed (generalised pigeonhole; Manku et al. 2007, Norouzi et al. 2014), and a blocked scan. Which one runs is a matter of
 //! cost, never of the result.
 
+pub mod bit_bands;
 mod code_planes;
 mod distance;
+pub mod index;
+pub mod join;
 mod kernels;
-mod plan;
+pub mod plan;
 mod probe;
 mod radius;
 mod scan;
+pub mod stream;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::code_planes::CodePlanes;
 use super::distance::Fingerprints;
 use super::kernels::run_kernel;
-use super::plan::{plan_blocks, scan_cost};
+use super::plan::block_radii::{plan_blocks, scan_cost};
 use super::probe::{BlockTable, Neighbours, probe_range};
 use super::scan::scan_range;
 use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
@@ -21,8 +21,6 @@ const GRAIN: usize = 128;
 const WORTH_A_THREAD: f64 = 200_000.0;
 /// Number of codes up to which a scan (about a millisecond) is not worth planning around.
 const FEW_CODES: usize = 4096;
-/// Above this number of codes a radius beyond 10 of 64 bits is refused.
-const MANY_CODES: usize = 1_000_000;
 
 /// How the pairs are found. The pairs are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +84,7 @@ impl HammingTables {
     /// Lays out the fingerprints `order[0], order[1], ...` for search by the cheapest strategy.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit, `within` is above `bits`, or `within` is above 10 of 64 bits with more than a
-    /// million fingerprints: there neither blocks nor a scan pays. [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where the shapes do not fit or `within` is above `bits`; [`Error::Cancelled`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         order: &[u32],
@@ -168,6 +165,11 @@ impl HammingTables {
     /// Whether there is no position.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Estimated seconds of one core for finding all pairs.
+    pub fn predicted_seconds(&self) -> f64 {
+        self.cost * self.len() as f64 / 1e9
     }
 
     /// Strategy in use: [`Strategy::Blocks`] or [`Strategy::Scan`].
@@ -356,24 +358,11 @@ fn check(fingerprints: &Fingerprints<'_>, order: &[u32], within: u32) -> Result<
             format!("row {row} is outside the {num_rows} fingerprints"),
         ));
     }
-    if order.len() > MANY_CODES && 64 * within > 10 * bits {
-        let minutes = scan_cost(order.len(), fingerprints.num_words()) / 6e10;
-        return Err(Error::invalid(
-            "within",
-            format!(
-                "{within} of {bits} bits is too wide for an exact search of {} fingerprints: blocks would be probed at nearly every value, \
-                 and comparing every pair takes about {minutes:.1} minutes on one core; take within <= {} for this many, at most {MANY_CODES} \
-                 documents, or MinHash with --threshold",
-                order.len(),
-                10 * bits / 64
-            ),
-        ));
-    }
     Ok(())
 }
 
 /// The fingerprints in order of position, bits beyond the width cleared.
-fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
+pub(super) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
     let num_words = fingerprints.num_words();
     let mut codes = CodePlanes::new(order.len(), num_words);
     for word in 0..num_words {

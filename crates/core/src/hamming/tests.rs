@@ -310,22 +310,28 @@ fn misfits_are_refused() {
 }
 
 #[test]
-fn too_wide_for_too_many_is_refused_with_figures() {
-    let words = [0_u64];
+fn no_radius_is_too_wide_for_many_codes() {
+    let n = 1_000_100_usize;
+    let words = codes("clustered", n, 64, 5);
+    let order: Vec<u32> = (0..n as u32).collect();
     let fingerprints = Fingerprints {
         words: &words,
         bits: 64,
     };
-    let million = vec![0_u32; 1_000_001];
-    let (name, message) = refused(HammingTables::build(fingerprints, &million, 11, 1, &STOP));
-    assert_eq!(name, "within");
-    for part in [
-        "11 of 64",
-        "1000001",
-        "<= 10",
-        "--threshold",
-        "minutes on one core",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
+    let tables = HammingTables::build(fingerprints, &order, 30, 2, &STOP).unwrap();
+    assert_eq!(tables.strategy(), Strategy::Scan);
+    assert!(tables.predicted_seconds() > 10.0);
+    let last = n as u32 - 3..n as u32;
+    let pairs = tables
+        .candidates(last.clone(), None, Isa::best(), 2, &STOP)
+        .unwrap();
+    let expected: Vec<_> = last
+        .flat_map(|later| (0..later).map(move |earlier| (later, earlier)))
+        .map(|(later, earlier)| {
+            let between = (words[later as usize] ^ words[earlier as usize]).count_ones();
+            (later, earlier, between)
+        })
+        .filter(|&(_, _, between)| between <= 30)
+        .collect();
+    assert!(triples(&pairs) == expected && !expected.is_empty());
 }

@@ -5,7 +5,7 @@
 //! uniform codes the best split is the even one (`within = m*r + a`: `a + 1` of `m` blocks at radius r, the others at r - 1). Real
 //! fingerprints are skewed, so the split is chosen by what the blocks really hold: one on which all codes agree is worth nothing.
 
-use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
+use crate::hamming::{BLOCK_BITS, NUM_BLOCK_VALUES};
 
 const NUM_WEIGHTS: usize = BLOCK_BITS as usize + 1;
 
@@ -26,25 +26,25 @@ fn probe_ns(num_codes: usize) -> f64 {
 }
 
 /// Estimated nanoseconds on one core of finding all pairs by a scan.
-pub(super) fn scan_cost(num_codes: usize, num_words: usize) -> f64 {
+pub(in crate::hamming) fn scan_cost(num_codes: usize, num_words: usize) -> f64 {
     let n = num_codes as f64;
     n * n / 2.0 * SCAN_NS * num_words as f64
 }
 
 /// A radius for each used block.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct BlockPlan {
+pub(in crate::hamming) struct BlockPlan {
     /// (block, radius) of the used blocks, in order of block.
-    pub(super) radii: Vec<(u32, u32)>,
+    pub(in crate::hamming) radii: Vec<(u32, u32)>,
     /// Estimated nanoseconds on one core of finding all pairs.
-    pub(super) cost: f64,
+    pub(in crate::hamming) cost: f64,
 }
 
 /// The cheapest complete plan for codes whose blocks hold these numbers of codes by value.
 ///
 /// # Cost
 /// About half a millisecond a block.
-pub(super) fn plan_blocks(
+pub(in crate::hamming) fn plan_blocks(
     histograms: &[Vec<u32>],
     num_codes: usize,
     num_words: usize,

@@ -1,0 +1,127 @@
+"""Measure Hamming search, ours and the rivals' in one run; bench/results/hamming.json and docs/benchmarks/hamming.md.
+
+    hamming.py [--only PATTERNS] [--sizes 1e6,1e7] [--tools NAMES] [--repeats N] [--work FOLDER] [--list] [--page-only]
+
+Each row and tool is a process of its own with a time limit; whatever fails is written down with its reason, and the
+run goes on. Results are merged into the JSON, so that the whole may be measured in slices: --only 'queries-1e6-*'.
+Rows of 5e8 and more need up to 21 GB under --work, which --clean removes at the end.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parent
+sys.path.insert(0, str(BENCH))
+
+import hamming_page
+import hamming_rows
+import machine
+from hamming_data import WORK, flat_name
+from hamming_ours import Likewise
+from rivals import hamming_registry, process
+from rivals.protocol import version
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def measure(row: hamming_rows.Row, tool: str, work: Path, repeats: int, limit_s: float | None) -> dict:
+    """One row by one tool, in fresh processes: one for all radii where one index serves them, else one for each."""
+    used = Likewise if tool == hamming_rows.OURS else hamming_registry.find(tool)
+    result: dict = {"version": version(used.package), "settings": used.settings, "within": {}}
+    for radii in [row.within] if used.builds_once else [(within,) for within in row.within]:
+        names = [str(within) for within in radii]
+        command = [
+            sys.executable,
+            str(BENCH / "hamming_one.py"),
+            row.id,
+            tool,
+            ",".join(names),
+            str(work),
+            str(repeats),
+        ]
+        done = process.run(command, limit_s=limit_s or row.limit_s, env=ONE_THREAD)
+        found: dict[str, dict] = {}
+        for line in done.said.splitlines():  # a radius that was done before a failure keeps its figures
+            if line.startswith(f"{row.id} "):
+                _, within, figures = line.split(" ", 2)
+                found[within] = json.loads(figures)
+        reason = done.failure
+        if not reason:
+            reason = json.loads(done.output.splitlines()[-1]).get("not_run", "")
+        whole = {"process_s": done.seconds, "peak_anonymous_bytes": done.peak_bytes}
+        for within in names:
+            result["within"][within] = whole | found.get(within, {"not_run": reason})
+            print(f"{row.id} k={within} {tool}: {brief(result['within'][within])}", file=sys.stderr, flush=True)
+    return result
+
+
+def brief(figures: dict) -> dict:
+    """The figures that fit a line."""
+    return {
+        key: float(f"{value:.4g}") if isinstance(value, float) else value
+        for key, value in figures.items()
+        if not isinstance(value, (list, dict))
+    }
+
+
+def merged(path: Path) -> dict:
+    """The results so far, begun anew where another machine made them."""
+    facts = machine.facts()
+    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    same = all(old.get("machine", {}).get(key) == facts[key] for key in ("cpu", "num_cores", "isa"))
+    return {"machine": facts, "rows": old.get("rows", {}) if same else {}}
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description="Measure Hamming search.")
+    parser.add_argument("--only", help="patterns of row ids, comma list")
+    parser.add_argument("--sizes", help="numbers of fingerprints, comma list")
+    parser.add_argument("--tools", help="names, comma list; all of the row where absent")
+    parser.add_argument("--repeats", type=int, default=5, help="at most; the 1e9 rows run once")
+    parser.add_argument("--limit-s", type=float, help="of one row by one tool; each row has its own where absent")
+    parser.add_argument("--work", type=Path, default=WORK)
+    parser.add_argument("--name", default="hamming", help="of the JSON; another name leaves the documentation alone")
+    parser.add_argument("--list", action="store_true", help="print the rows and stop")
+    parser.add_argument("--page-only", action="store_true", help="write the page from the JSON and stop")
+    parser.add_argument("--keep", action="store_true", help="keep flat files and index files for the next slice")
+    parser.add_argument("--clean", action="store_true", help="remove the work folder at the end")
+    options = parser.parse_args()
+    rows = hamming_rows.chosen(options.only, options.sizes)
+    if options.list:
+        print("\n".join(f"{row.id:24} {row.title} ({', '.join(row.tools)})" for row in rows))
+        return
+    path = BENCH / "results" / f"{options.name}.json"
+    page = BENCH.parent / "docs" / "benchmarks" / "hamming.md"
+    result = merged(path)
+    tools = options.tools.split(",") if options.tools else None
+    options.work.mkdir(parents=True, exist_ok=True)
+    for place, row in enumerate([] if options.page_only else rows):
+        entry = result["rows"].setdefault(row.id, {"tools": {}})
+        for tool in row.tools:
+            if tools is None or tool in tools:
+                found = measure(row, tool, options.work, options.repeats, options.limit_s)
+                entry["tools"][tool] = found | {
+                    "date": result["machine"]["date"], "load_average": os.getloadavg()[0], "repeats": options.repeats,
+                }  # fmt: skip
+                path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        if not options.keep and all(
+            flat_name(row.data, row.bits, row.n) != flat_name(later.data, later.bits, later.n)
+            for later in rows[place + 1 :]
+        ):
+            (options.work / flat_name(row.data, row.bits, row.n)).unlink(missing_ok=True)
+            for left in options.work.glob(f"{row.id}.*"):  # the index file
+                left.unlink()
+    if options.name == "hamming":
+        hamming_page.write(result, page)
+    print(hamming_page.markdown(result))
+    if options.clean:
+        shutil.rmtree(options.work)
+
+
+if __name__ == "__main__":
+    main()

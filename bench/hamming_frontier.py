@@ -1,0 +1,79 @@
+"""What our planner foretells: the frontier of plans for the plot, and the time of a query for each row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import likewise
+from hamming_rows import Row
+from rivals.hamming_protocol import NotDone
+
+FAMILIES = {
+    "scan": "scan", "probed neighbours": "all neighbours probed", "stored neighbours": "all neighbours stored",
+}  # fmt: skip
+
+
+def costs(work: Path) -> Any:
+    """Costs of this machine, measured once a work folder."""
+    try:
+        from likewise.plan import Costs
+    except ImportError as reason:
+        raise NotDone("this version has no planner of Hamming search") from reason
+    path = work / "costs.json"
+    try:
+        return Costs.read(path)
+    except (OSError, likewise.LikewiseError):  # none yet, or those of another version
+        work.mkdir(parents=True, exist_ok=True)
+        measured = Costs.measure()
+        measured.write(path)
+        return measured
+
+
+def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list | None = None) -> dict[str, object]:
+    """Microseconds of a query among many on one core, of the plan that has `keys`, else of the one that is chosen."""
+    from likewise.plan import bit_frequencies, plan_hamming
+
+    memory = None if row.bytes_a_fingerprint is None else int(row.bytes_a_fingerprint * row.n)
+    plan = plan_hamming(
+        row.n, bits=row.bits, within=within, memory_bytes=memory, costs=costs(work), with_ids=row.with_rows,
+        bit_frequencies=None if codes is None else bit_frequencies(codes[:: max(1, len(codes) // 10_000)]),
+    )  # fmt: skip
+    search = plan.chosen
+    if keys is not None:
+        wanted = sorted(keys)
+        search = next((s for s in plan.searches if sorted((k.mask, k.radius) for k in s.keys) == wanted), plan.chosen)
+    if search is None:
+        return {}
+    return {
+        "plan": search.name,
+        "predicted_us": search.batch_us,
+        "predicted_single_us": search.single_us,
+        "predicted_bytes_a_fingerprint": search.num_bytes / row.n,
+    }
+
+
+def frontier(row: Row, make: object, codes: Any) -> dict[int, dict[str, object]]:
+    """Every plan of the frontier and every search of the literature, as the plot takes them."""
+    from hamming_measures import say
+
+    measured = costs(codes.work)
+    from likewise.plan import plan_hamming
+
+    made: dict[int, dict[str, object]] = {}
+    for within in row.within:
+        plan = plan_hamming(row.n, bits=row.bits, within=within, costs=measured)
+        made[within] = {
+            "plans": [
+                {
+                    "name": FAMILIES.get(search.family, search.name),
+                    "bytes_a_fingerprint": search.num_bytes / row.n,
+                    "predicted_us": search.batch_us,
+                    "is_historical": search.is_historical,
+                    "is_on_frontier": search.is_on_frontier,
+                }
+                for search in plan.searches
+            ],
+            "costs": json.loads((codes.work / "costs.json").read_text(encoding="utf-8")),
+        }
+        say(row, make(), within, made[within])
+    return made

@@ -1,0 +1,74 @@
+"""Likewise behind the same verbs as its rivals (rivals/hamming_protocol.py)."""
+
+from pathlib import Path
+
+import numpy as np
+
+import likewise
+from rivals.hamming_protocol import Found, NotDone, Searcher
+
+
+def columns(codes: np.ndarray) -> np.ndarray:
+    """(n,) where a fingerprint is one word, as the doors take it."""
+    return codes[:, 0] if codes.shape[1] == 1 else codes
+
+
+class Likewise(Searcher):
+    """The index, all pairs, and the pass over a flat file."""
+
+    name = "likewise"
+    package = "likewise"
+    settings = "HammingIndex(codes, within=k, memory=bytes of the row), query_batch; hamming_pairs; hamming_stream"
+
+    def __init__(self, memory_bytes: int | None = None, *, with_rows: bool = True, recall: float | None = None) -> None:
+        self.memory_bytes, self.with_rows, self.recall = memory_bytes, with_rows, recall
+
+    def build(self, codes: np.ndarray, bits: int, within: int, threads: int) -> None:
+        if not hasattr(likewise, "HammingIndex"):
+            raise NotDone("this version has no HammingIndex")
+        self.index = None
+        ids = None if self.with_rows else False
+        self.index = likewise.HammingIndex(columns(codes), ids, within, self.memory_bytes, bits=bits, threads=threads)
+
+    def query(self, queries: np.ndarray, within: int, threads: int) -> Found:
+        """By the threads that the index was made with."""
+        found = self.index.query_batch(columns(queries), within)
+        return Found(found.offsets, found.rows, are_codes=not self.with_rows)
+
+    def query_one(self, query: np.ndarray, within: int) -> object:
+        """One query, as an online caller asks it."""
+        return self.index.query(query, within)
+
+    def save(self, path: Path) -> None:
+        """One file."""
+        self.index.save(path)
+
+    def open(self, path: Path, threads: int) -> None:
+        """The file of `save`, mapped."""
+        self.index = likewise.HammingIndex.open(path, threads=threads)
+
+    def keys(self) -> list[tuple[int, int]]:
+        """(mask, radius) of the tables of the index."""
+        return self.index.stats["keys"]
+
+    def facts(self) -> dict[str, object]:
+        """What the index says about itself."""
+        return {"stats": self.index.stats}
+
+    def pairs(self, codes: np.ndarray, bits: int, within: int, threads: int) -> np.ndarray:
+        options = {} if self.recall is None else {"recall": self.recall}
+        return likewise.hamming_pairs(columns(codes), within=within, threads=threads, **options)[0]
+
+    def write_pairs(self, codes: np.ndarray, out: Path, within: int, threads: int, memory_bytes: int) -> int:
+        """All pairs of a mapped file into a Parquet file, within so much memory; their number."""
+        found = likewise.hamming_pairs(columns(codes), within=within, out=out, memory=memory_bytes, threads=threads)
+        return found.num_pairs
+
+    def stream(self, queries: np.ndarray, path: Path, bits: int, within: int, threads: int) -> Found:
+        """One pass over a flat file."""
+        from likewise import hamming
+
+        if not hasattr(hamming, "hamming_stream"):
+            raise NotDone("this version has no hamming_stream")
+        offsets, rows, _ = hamming.hamming_stream(columns(queries), path, within, bits=bits, threads=threads)
+        return Found(offsets, rows)

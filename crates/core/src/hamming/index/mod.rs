@@ -1,0 +1,38 @@
+//! Which of a billion fingerprints lie within `within` bits of this one, exactly?
+//!
+//! The space of plans of [`super::plan`], laid out to cost the fewest bytes and cache misses. For each key of the plan one table: the
+//! distinct codes sorted with the key's bits on top, a directory over the first bits, and of each code only the bits that remain, packed.
+//! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
+//! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
+
+mod build;
+mod choice;
+mod directory;
+mod flips;
+mod kernel;
+mod matches;
+mod nearest;
+mod packed;
+mod parts;
+mod permutation;
+mod planes;
+mod refine;
+mod removed;
+mod resolve;
+mod rows;
+mod search;
+mod segment;
+mod set;
+mod set_search;
+mod sort;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use choice::plan_for;
+pub use matches::Matches;
+pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
+pub use segment::{Building, Segment};
+pub use set::{HammingSet, SetFacts};
+pub use words::{SharedBytes, Words, WordsMut};

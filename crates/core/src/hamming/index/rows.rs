@@ -1,0 +1,150 @@
+//! Which rows hold a code?
+
+use super::packed;
+use super::words::{Words, WordsMut};
+use crate::error::Error;
+
+/// Rows of the distinct codes, in order of rank. A code in one row has its number; one in several rows the number of a group.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    /// Of each rank `2 * row`, or `2 * group + 1`, packed and padded.
+    pub(super) numbers: Words,
+    /// Bits of such a number.
+    pub(super) width: u32,
+    /// Where the rows of each group end, as 32-bit numbers.
+    pub(super) group_ends: Words,
+    /// Rows of the groups, ascending within each, as 32-bit numbers.
+    pub(super) group_rows: Words,
+    /// Rows in all.
+    pub(super) num_rows: usize,
+}
+
+/// Bits of the numbers of rows up to `max_row`.
+pub(super) fn width_of(max_row: u32) -> u32 {
+    33 - max_row.leading_zeros()
+}
+
+impl Rows {
+    /// The row of a rank, or the rows of its group. What a damaged file claims is cut to what there is.
+    #[inline(always)]
+    pub(super) fn of_rank(&self, rank: usize) -> Postings<'_> {
+        let number = packed::get(self.numbers.as_slice(), self.width, rank);
+        if number & 1 == 0 {
+            return Postings::One((number >> 1) as u32);
+        }
+        let ends = self.group_ends.as_u32();
+        let end_of = |group: usize| ends.get(group).copied().unwrap_or(0) as usize;
+        let group = (number >> 1) as usize;
+        let start = if group == 0 { 0 } else { end_of(group - 1) };
+        Postings::Many(
+            self.group_rows
+                .as_u32()
+                .get(start..end_of(group))
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Bytes in use.
+    pub(super) fn num_bytes(&self) -> usize {
+        self.numbers.num_bytes() + self.group_ends.num_bytes() + self.group_rows.num_bytes()
+    }
+}
+
+/// The rows of one code.
+pub(super) enum Postings<'a> {
+    One(u32),
+    Many(&'a [u32]),
+}
+
+/// Rows of neighbouring ranks, as they were found.
+#[derive(Default)]
+pub(super) struct RowsPart {
+    /// Of each rank its row; of a rank with several, the number of its group within this part.
+    numbers: Vec<u32>,
+    /// Ranks with several rows, ascending, counted from the first of this part.
+    multiple: Vec<u32>,
+    group_ends: Vec<u32>,
+    group_rows: Vec<u32>,
+}
+
+impl RowsPart {
+    /// Appends a rank with one row.
+    #[inline(always)]
+    pub(super) fn push(&mut self, row: u32) {
+        self.numbers.push(row);
+    }
+
+    /// Gives the last rank another row.
+    pub(super) fn push_to_last(&mut self, row: u32) {
+        let last = self.numbers.len() - 1;
+        if self.multiple.last() != Some(&(last as u32)) {
+            self.multiple.push(last as u32);
+            self.group_rows.push(self.numbers[last]);
+            self.numbers[last] = self.group_ends.len() as u32;
+            self.group_ends.push(0);
+        }
+        self.group_rows.push(row);
+        let end = self.group_rows.len() as u32;
+        if let Some(last) = self.group_ends.last_mut() {
+            *last = end;
+        }
+    }
+}
+
+/// Puts parts together.
+pub(super) struct RowsBuilder {
+    numbers: WordsMut,
+    width: u32,
+    num_ranks: usize,
+    num_rows: usize,
+    group_ends: Vec<u32>,
+    group_rows: Vec<u32>,
+}
+
+impl RowsBuilder {
+    /// Room for up to `capacity` ranks whose rows are at most `max_row`.
+    pub(super) fn new(max_row: u32, capacity: usize) -> Result<Self, Error> {
+        let width = width_of(max_row);
+        Ok(RowsBuilder {
+            numbers: WordsMut::zeroed(packed::num_words(capacity, width))?,
+            width,
+            num_ranks: 0,
+            num_rows: 0,
+            group_ends: Vec::new(),
+            group_rows: Vec::new(),
+        })
+    }
+
+    /// Appends the ranks of a part.
+    pub(super) fn append(&mut self, part: RowsPart) {
+        let words = self.numbers.as_mut_slice();
+        let mut multiple = part.multiple.iter().copied().peekable();
+        let groups_before = self.group_ends.len() as u64;
+        for (rank, number) in (0..).zip(&part.numbers) {
+            let number = match multiple.next_if_eq(&rank) {
+                Some(_) => (u64::from(*number) + groups_before) << 1 | 1,
+                None => u64::from(*number) << 1,
+            };
+            packed::set(words, self.width, self.num_ranks, number);
+            self.num_ranks += 1;
+        }
+        let rows_before = self.group_rows.len() as u32;
+        self.num_rows += part.numbers.len() - part.multiple.len() + part.group_rows.len();
+        self.group_ends
+            .extend(part.group_ends.iter().map(|end| end + rows_before));
+        self.group_rows.extend(part.group_rows);
+    }
+
+    pub(super) fn finish(self) -> Result<Rows, Error> {
+        Ok(Rows {
+            numbers: self
+                .numbers
+                .freeze()
+                .first(packed::num_words(self.num_ranks, self.width)),
+            width: self.width,
+            group_ends: Words::from_u32(&self.group_ends)?,
+            group_rows: Words::from_u32(&self.group_rows)?,
+            num_rows: self.num_rows,
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! What is an immutable set of fingerprints that can be searched?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use super::super::distance::Fingerprints;
+use super::super::kernels::run_kernel;
+use super::super::plan::SearchPlan;
+use super::build::{Means, Source, build_table};
+use super::matches::{Found, Matches, concatenate};
+use super::resolve::resolve;
+use super::rows::{Postings, Rows};
+use super::search::{Hits, Request, search_range};
+use super::table::Table;
+use crate::error::Error;
+use crate::isa::Isa;
+use crate::parallel::map_ranges;
+
+/// Queries that a thread takes at once.
+const GRAIN: usize = 2048;
+
+/// Tables of the distinct fingerprints of a set, and the rows that hold each.
+#[derive(Debug)]
+pub struct Segment {
+    pub(super) plan: SearchPlan,
+    pub(super) tables: Vec<Table>,
+    pub(super) rows: Option<Rows>,
+    /// Radii of the tables for each radius of a query up to the plan's.
+    radii: Vec<Vec<Option<u32>>>,
+}
+
+/// How a segment is built.
+#[derive(Clone, Copy)]
+pub struct Building<'a> {
+    /// Instruction set.
+    pub isa: Isa,
+    /// Threads of the call.
+    pub threads: usize,
+    /// Bytes that sorting may take beyond the segment itself.
+    pub memory_bytes: usize,
+    /// Whether rows are kept; without them fingerprints are found and not where they stand.
+    pub with_rows: bool,
+    /// Ends the work when set.
+    pub cancel: &'a AtomicBool,
+}
+
+impl Segment {
+    /// Tables for the keys of a plan. `rows` names the row of each fingerprint; its position where `None`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where plan, rows and fingerprints do not fit, or there are 2^32 fingerprints or more;
+    /// [`Error::OutOfMemory`]; [`Error::Cancelled`].
+    ///
+    /// # Cost
+    /// About 40 ns a fingerprint and table on one core.
+    pub fn build(
+        fingerprints: Fingerprints<'_>,
+        rows: Option<&[u32]>,
+        plan: SearchPlan,
+        building: Building<'_>,
+    ) -> Result<Self, Error> {
+        check(&fingerprints, rows, &plan)?;
+        let means = Means {
+            isa: building.isa,
+            threads: building.threads,
+            slice_bytes: building.memory_bytes,
+            cancel: building.cancel,
+        };
+        let source = Source { fingerprints, rows };
+        let mut tables: Vec<Table> = Vec::new();
+        let mut kept_rows = None;
+        for (index, key) in plan.keys().iter().enumerate() {
+            let num_expected = tables
+                .first()
+                .map_or(fingerprints.len(), |table| table.num_entries);
+            let with_rows = building.with_rows && index == 0;
+            let (table, rows) = build_table(source, *key, num_expected, with_rows, means)?;
+            tables.push(table);
+            kept_rows = kept_rows.or(rows);
+        }
+        Ok(Segment::of_parts(plan, tables, kept_rows))
+    }
+
+    pub(super) fn of_parts(plan: SearchPlan, tables: Vec<Table>, rows: Option<Rows>) -> Self {
+        Segment {
+            radii: (0..=plan.within())
+                .map(|within| plan.radii_at(within))
+                .collect(),
+            plan,
+            tables,
+            rows,
+        }
+    }
+
+    /// The plan it was built for.
+    pub fn plan(&self) -> &SearchPlan {
+        &self.plan
+    }
+
+    /// Distinct fingerprints.
+    pub fn num_distinct(&self) -> usize {
+        self.tables.first().map_or(0, |table| table.num_entries)
+    }
+
+    /// Rows, where they are kept; else distinct fingerprints.
+    pub fn len(&self) -> usize {
+        self.rows
+            .as_ref()
+            .map_or(self.num_distinct(), |rows| rows.num_rows)
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the tables, and of the rows.
+    pub fn num_bytes(&self) -> (usize, usize) {
+        (
+            self.tables.iter().map(Table::num_bytes).sum(),
+            self.rows.as_ref().map_or(0, Rows::num_bytes),
+        )
+    }
+
+    /// Appends every fingerprint, row-major, and its row.
+    pub(super) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+        match self.plan.bits().div_ceil(64) {
+            1 => self.copy::<1>(codes, rows),
+            2 => self.copy::<2>(codes, rows),
+            3 => self.copy::<3>(codes, rows),
+            _ => self.copy::<4>(codes, rows),
+        }
+    }
+
+    fn copy<const W: usize>(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+        let Some(table) = self.tables.first() else {
+            return Ok(());
+        };
+        let mut is_whole = true;
+        table.directory.for_each_bucket(|prefix, start, len| {
+            if start + len > table.num_entries {
+                is_whole = false;
+                return;
+            }
+            for rank in start..start + len {
+                let code: [u64; W] = table.permutation.invert(&table.entry(prefix, rank));
+                match self.rows.as_ref().map(|rows| rows.of_rank(rank)) {
+                    None => codes.extend_from_slice(&code),
+                    Some(Postings::One(row)) => {
+                        codes.extend_from_slice(&code);
+                        rows.push(row);
+                    }
+                    Some(Postings::Many(all)) => {
+                        for &row in all {
+                            codes.extend_from_slice(&code);
+                            rows.push(row);
+                        }
+                    }
+                }
+            }
+        });
+        match is_whole {
+            true => Ok(()),
+            false => Err(Error::Damaged),
+        }
+    }
+
+    /// Entries of the largest bucket of any table.
+    pub fn largest_bucket(&self) -> usize {
+        let mut largest = 0;
+        for table in &self.tables {
+            table
+                .directory
+                .for_each_bucket(|_, _, len| largest = largest.max(len));
+        }
+        largest
+    }
+
+    /// All fingerprints at distance `within` or less of each query.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`] where the tables
+    /// contradict themselves; [`Error::Cancelled`].
+    pub fn search(
+        &self,
+        queries: Fingerprints<'_>,
+        within: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Matches, Error> {
+        self.check_query(&queries, within)?;
+        let request = Request {
+            tables: &self.tables,
+            radii: &self.radii[within as usize],
+            within,
+            queries: queries.words,
+        };
+        let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(64, GRAIN);
+        let parts = map_ranges(
+            queries.len(),
+            grain,
+            threads,
+            cancel,
+            Hits::default,
+            |hits, range| self.search_part(&request, range, isa, hits),
+        )?;
+        concatenate(parts)
+    }
+
+    fn search_part(
+        &self,
+        request: &Request<'_>,
+        range: Range<usize>,
+        isa: Isa,
+        hits: &mut Hits,
+    ) -> Result<Found, Error> {
+        hits.clear();
+        let num_queries = range.len();
+        let num_words = self.plan.bits().div_ceil(64) as usize;
+        let out = &mut *hits;
+        run_kernel!(isa, num_words, search_range, (request: &Request<'_>, range: Range<usize>, out: &mut Hits));
+        let found = match &self.rows {
+            Some(rows) => {
+                let (table, out) = (&self.tables[0], &mut *hits);
+                run_kernel!(isa, num_words, resolve, (table: &Table, out: &mut Hits));
+                Found::of_rows(num_queries, hits, rows)
+            }
+            None => match num_words {
+                1 => Found::of_codes::<1>(num_queries, hits, &self.tables[0]),
+                2 => Found::of_codes::<2>(num_queries, hits, &self.tables[0]),
+                3 => Found::of_codes::<3>(num_queries, hits, &self.tables[0]),
+                _ => Found::of_codes::<4>(num_queries, hits, &self.tables[0]),
+            },
+        };
+        match hits.is_damaged {
+            true => Err(Error::Damaged),
+            false => Ok(found),
+        }
+    }
+
+    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
+        queries.check()?;
+        if queries.bits != self.plan.bits() {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!(
+                    "have {} bits; those searched have {}",
+                    queries.bits,
+                    self.plan.bits()
+                ),
+            ));
+        }
+        if within > self.plan.within() {
+            return Err(Error::invalid(
+                "within",
+                format!(
+                    "{within} is above {}, the radius of the plan",
+                    self.plan.within()
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check(
+    fingerprints: &Fingerprints<'_>,
+    rows: Option<&[u32]>,
+    plan: &SearchPlan,
+) -> Result<(), Error> {
+    fingerprints.check()?;
+    if plan.bits() != fingerprints.bits {
+        return Err(Error::invalid(
+            "plan",
+            format!(
+                "is for {} bits; the fingerprints have {}",
+                plan.bits(),
+                fingerprints.bits
+            ),
+        ));
+    }
+    if u32::try_from(fingerprints.len()).is_err() {
+        return Err(Error::invalid(
+            "fingerprints",
+            format!("{}; at most 4294967295 fit", fingerprints.len()),
+        ));
+    }
+    if rows.is_some_and(|rows| rows.len() != fingerprints.len()) {
+        return Err(Error::invalid("rows", "must be one a fingerprint"));
+    }
+    Ok(())
+}

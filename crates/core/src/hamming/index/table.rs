@@ -1,0 +1,96 @@
+//! What is one table?
+
+use super::super::plan::Key;
+use super::directory::{Directory, Shape};
+use super::flips::Flips;
+use super::kernel::Unpacking;
+use super::packed;
+use super::permutation::Permutation;
+use super::words::Words;
+
+/// The distinct codes sorted by one key: a directory over the first bits, and of each code the bits that remain.
+///
+/// An entry's number is its rank in this order. The first word's remaining bits are packed; further words stand by entry.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) key: Key,
+    pub(super) permutation: Permutation,
+    pub(super) directory: Directory,
+    pub(super) num_entries: usize,
+    /// Bits stored of the first word: those behind the prefix, or 64 where that many would not be read faster.
+    pub(super) residual_bits: u32,
+    /// The first word's remaining bits, packed and padded.
+    pub(super) residuals: Words,
+    /// The other words of each code.
+    pub(super) rest: Words,
+    pub(super) unpacking: Box<[Unpacking; 8]>,
+    /// What is XORed to a prefix to reach its neighbours: above the line, and within it.
+    pub(super) line_flips: Flips,
+    pub(super) bucket_flips: Flips,
+}
+
+/// Bits stored of a first word of `top_bits` behind a prefix of `prefix_bits`.
+pub(super) fn residual_bits(top_bits: u32, prefix_bits: u32) -> u32 {
+    match top_bits - prefix_bits {
+        // With the bits of a byte before it, a wider number would not lie in eight bytes.
+        58.. => 64,
+        bits => bits,
+    }
+}
+
+impl Table {
+    /// A table of these parts; their lengths have been checked.
+    pub(super) fn new(
+        key: Key,
+        bits: u32,
+        directory: Directory,
+        num_entries: usize,
+        residuals: Words,
+        rest: Words,
+    ) -> Self {
+        let permutation = Permutation::new(bits, &key);
+        let Shape {
+            prefix_bits,
+            line_shift,
+            ..
+        } = directory.shape;
+        let residual_bits = residual_bits(permutation.top_bits(), prefix_bits);
+        Table {
+            residual_bits,
+            unpacking: Unpacking::of_width(residual_bits),
+            line_flips: Flips::new(prefix_bits - line_shift, line_shift, key.radius),
+            bucket_flips: Flips::new(line_shift, 0, key.radius),
+            key,
+            permutation,
+            directory,
+            num_entries,
+            residuals,
+            rest,
+        }
+    }
+
+    /// Bits of the first word behind the prefix.
+    #[inline(always)]
+    pub(super) fn prefix_shift(&self) -> u32 {
+        self.permutation.top_bits() - self.directory.shape.prefix_bits
+    }
+
+    /// The permuted code of an entry in the bucket of `prefix`.
+    #[inline(always)]
+    pub(super) fn entry<const W: usize>(&self, prefix: u64, rank: usize) -> [u64; W] {
+        let mut code = [0; W];
+        let shift = self.prefix_shift();
+        let residual = packed::get(self.residuals.as_slice(), self.residual_bits, rank);
+        code[0] = prefix << shift | residual & (u64::MAX >> (64 - shift));
+        code[1..].copy_from_slice(&self.rest.as_slice()[rank * (W - 1)..][..W - 1]);
+        code
+    }
+
+    /// Bytes of the table.
+    pub(super) fn num_bytes(&self) -> usize {
+        self.directory.lines.num_bytes()
+            + self.directory.escapes.num_bytes()
+            + self.residuals.num_bytes()
+            + self.rest.num_bytes()
+    }
+}

@@ -1,0 +1,162 @@
+//! Which positions form a block?
+
+use super::{Key, MAX_BITS};
+
+/// How positions are dealt to blocks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Division {
+    /// Runs of neighbouring positions.
+    Contiguous,
+    /// One position to each block in turn: bit i to block i mod m where the blocks are equal.
+    Interleaved,
+    /// By the share of ones at each position of the data: every block gets its part of what tells codes apart.
+    Balanced(Vec<f64>),
+}
+
+impl Division {
+    /// P(two codes of the data differ) at each of `bits` positions: 2 p (1 - p), and 1/2 where nothing is known.
+    pub fn mismatch(&self, bits: u32) -> Vec<f64> {
+        match self {
+            Division::Balanced(ones) => ones
+                .iter()
+                .map(|share| 2.0 * share * (1.0 - share))
+                .collect(),
+            _ => vec![0.5; bits as usize],
+        }
+    }
+
+    /// The positions of blocks of these widths, which sum to the number of positions.
+    pub fn deal(&self, widths: &[u32]) -> Vec<Vec<u32>> {
+        let bits: u32 = widths.iter().sum();
+        let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
+        match self {
+            Division::Contiguous => {
+                let mut first = 0;
+                for (block, width) in blocks.iter_mut().zip(widths) {
+                    block.extend(first..first + width);
+                    first += width;
+                }
+            }
+            Division::Interleaved => {
+                let mut block = 0;
+                for bit in 0..bits {
+                    while blocks[block].len() == widths[block] as usize {
+                        block = (block + 1) % widths.len();
+                    }
+                    blocks[block].push(bit);
+                    block = (block + 1) % widths.len();
+                }
+            }
+            Division::Balanced(_) => self.deal_balanced(widths, &mut blocks),
+        }
+        blocks
+    }
+
+    /// The most telling positions first, each to the block that is furthest behind its part (longest processing time first).
+    fn deal_balanced(&self, widths: &[u32], blocks: &mut [Vec<u32>]) {
+        let bits: u32 = widths.iter().sum();
+        // Bits of collision entropy: what a position takes off the size of a bucket.
+        let information: Vec<f64> = self
+            .mismatch(bits)
+            .iter()
+            .map(|differs| -libm::log2(1.0 - differs))
+            .collect();
+        let mut order: Vec<u32> = (0..bits).collect();
+        order.sort_by(|&a, &b| {
+            information[b as usize]
+                .total_cmp(&information[a as usize])
+                .then(a.cmp(&b))
+        });
+        let mut held = vec![0.0; widths.len()];
+        for bit in order {
+            let behind = |block: usize| held[block] / f64::from(widths[block]);
+            let block = (0..widths.len())
+                .filter(|&block| blocks[block].len() < widths[block] as usize)
+                .min_by(|&a, &b| behind(a).total_cmp(&behind(b)))
+                .unwrap_or(0);
+            held[block] += information[bit as usize];
+            blocks[block].push(bit);
+        }
+    }
+}
+
+/// Widths of `num_blocks` blocks as equal as can be, the wider first.
+pub fn even_widths(bits: u32, num_blocks: u32) -> Vec<u32> {
+    (0..num_blocks)
+        .map(|block| bits / num_blocks + u32::from(block < bits % num_blocks))
+        .collect()
+}
+
+/// Share of fingerprints that have a one at each of `bits` positions. Words as in [`crate::hamming::Fingerprints`].
+///
+/// # Cost
+/// About a nanosecond a bit; a sample of ten thousand is enough.
+pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
+    let num_words = bits.min(MAX_BITS).div_ceil(64) as usize;
+    let num_codes = (words.len() / num_words.max(1)).max(1);
+    (0..bits as usize)
+        .map(|bit| {
+            let ones = words
+                .iter()
+                .skip(bit / 64)
+                .step_by(num_words)
+                .filter(|&word| word >> (bit % 64) & 1 == 1);
+            ones.count() as f64 / num_codes as f64
+        })
+        .collect()
+}
+
+/// The key of several blocks.
+pub(super) fn key_of_blocks<'a>(
+    blocks: impl IntoIterator<Item = &'a Vec<u32>>,
+    radius: u32,
+) -> Key {
+    Key::of_bits(blocks.into_iter().flatten().copied(), radius)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_position_is_dealt_once() {
+        let skewed: Vec<f64> = (0..64).map(|bit| f64::from(bit) / 70.0).collect();
+        for division in [
+            Division::Contiguous,
+            Division::Interleaved,
+            Division::Balanced(skewed),
+        ] {
+            for widths in [vec![64], vec![22, 21, 21], vec![16; 4], vec![40, 4, 20]] {
+                let blocks = division.deal(&widths);
+                let sizes: Vec<u32> = blocks.iter().map(|block| block.len() as u32).collect();
+                assert_eq!(sizes, widths);
+                let mut all: Vec<u32> = blocks.concat();
+                all.sort();
+                assert_eq!(all, (0..64).collect::<Vec<_>>());
+            }
+        }
+        assert_eq!(Division::Interleaved.deal(&[2, 2, 2])[1], [1, 4]);
+        assert_eq!(Division::Contiguous.deal(&[2, 2, 2])[1], [2, 3]);
+    }
+
+    #[test]
+    fn near_constant_positions_are_spread() {
+        // The upper half of the positions is almost constant.
+        let ones: Vec<f64> = (0..64)
+            .map(|bit| if bit < 32 { 0.5 } else { 0.001 })
+            .collect();
+        for block in Division::Balanced(ones).deal(&[16; 4]) {
+            assert_eq!(block.iter().filter(|&&bit| bit < 32).count(), 8);
+        }
+    }
+
+    #[test]
+    fn ones_are_counted_by_position() {
+        let words = [0b01, 1 << 63, 0b11, 0, 0b01, 0];
+        let shares = bit_frequencies(&words, 128);
+        assert_eq!(shares[0], 1.0);
+        assert!((shares[1] - 1.0 / 3.0).abs() < 1e-12);
+        assert!((shares[127] - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(even_widths(64, 6), [11, 11, 11, 11, 10, 10]);
+    }
+}

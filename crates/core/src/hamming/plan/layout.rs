@@ -1,0 +1,319 @@
+//! What does an index of tables hold, and what does a query read of it?
+//!
+//! A table is sorted by its key. A directory over the leading bits of the key, the prefix, names the bucket; of the first word only the
+//! bits behind the prefix are stored, the residual. Where buckets are small the directory is made of cache lines with one bit a bucket
+//! and one an entry, so that neighbours that differ in the low bits of the prefix share a line; where they are large it is the
+//! plain list of their starts. Values that differ behind the prefix lie in the same bucket. Ids are stored once.
+
+use super::costs::Costs;
+
+/// Buckets and entries that a line of the directory holds.
+const LINE_CAPACITY: f64 = 478.0;
+/// Bytes of a line.
+const LINE_BYTES: f64 = 64.0;
+/// Most bits of a prefix.
+const MAX_PREFIX_BITS: u32 = 36;
+/// Plain starts of so few bits stay in the caches.
+const FEW_PREFIX_BITS: u32 = 16;
+/// Bytes of a plain start, and base-2 logarithm of those in a cache line.
+const START_BYTES: f64 = 4.0;
+const STARTS_SHIFT: u32 = 4;
+/// Mean number of entries from which buckets are large.
+const LARGE_BUCKET: f64 = 3.0;
+/// Bytes that reading one more occupied bucket is worth when the prefix is chosen.
+const OCCUPIED_BYTES: f64 = 0.3;
+/// Share of a read's latency that asking for it ahead does not hide. Like the built-in costs, fitted to measured times of the index: 38 pairs of
+/// plan and size, 10^5 to 10^8 fingerprints of 32 to 256 bits.
+pub(super) const EXPOSED: f64 = 0.16;
+/// Residuals of this many bits and more take whole words.
+const WIDE_RESIDUAL: u32 = 58;
+
+/// The set that is searched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Collection {
+    /// Number of fingerprints.
+    pub num_fingerprints: u64,
+    /// Bits of a fingerprint.
+    pub bits: u32,
+    /// Bits stored for the id of a fingerprint; 0 where a fingerprint is an answer of its own.
+    pub id_bits: u32,
+}
+
+/// The directory of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    pub(super) prefix_bits: u32,
+    /// Lines hold `2^line_shift` buckets.
+    pub(super) line_shift: u32,
+    pub(super) num_bytes: f64,
+}
+
+impl Collection {
+    /// The set with the row of each fingerprint for an id, and a bit to tell a row from a group of equal fingerprints.
+    pub fn with_rows(num_fingerprints: u64, bits: u32) -> Self {
+        Collection {
+            num_fingerprints,
+            bits,
+            id_bits: u64::BITS + 1 - num_fingerprints.saturating_sub(1).leading_zeros(),
+        }
+    }
+
+    pub(super) fn num_words(&self) -> f64 {
+        f64::from(self.bits.div_ceil(64))
+    }
+
+    /// The directory of a key of this width: of those prefixes whose lines do not overflow, the one of fewest bytes.
+    pub(super) fn shape(&self, width: u32) -> Shape {
+        let top_bits = self.bits.min(64);
+        let log2 = self.num_fingerprints.max(1).ilog2();
+        let n = self.num_fingerprints.max(1) as f64;
+        let full = (log2 + 2).min(width).min(top_bits - 1).min(MAX_PREFIX_BITS);
+        if full <= FEW_PREFIX_BITS || n / power_of_two(full) > LARGE_BUCKET {
+            let prefix_bits = full.min(log2);
+            return Shape {
+                prefix_bits,
+                line_shift: STARTS_SHIFT.min(prefix_bits),
+                num_bytes: START_BYTES * (power_of_two(prefix_bits) + 1.0),
+            };
+        }
+        let mut best = (
+            f64::INFINITY,
+            Shape {
+                prefix_bits: full,
+                line_shift: 0,
+                num_bytes: 0.0,
+            },
+        );
+        for prefix_bits in full.saturating_sub(4)..=full {
+            let load = n / power_of_two(prefix_bits);
+            let fits = |shift: u32| {
+                let buckets = power_of_two(shift);
+                // Lines overflow rarely: the number of entries of a line is Poisson.
+                buckets * (1.0 + load) + 2.3 * (buckets * load).sqrt() <= LINE_CAPACITY
+            };
+            let Some(line_shift) = (0..=8.min(prefix_bits)).rev().find(|&shift| fits(shift)) else {
+                continue;
+            };
+            let residual = f64::from(top_bits - prefix_bits) / 8.0;
+            let directory = LINE_BYTES / (power_of_two(line_shift) * load);
+            let occupied = 1.0 - libm::exp(-load);
+            let cost = residual + directory + OCCUPIED_BYTES * occupied;
+            if cost < best.0 {
+                best = (
+                    cost,
+                    Shape {
+                        prefix_bits,
+                        line_shift,
+                        num_bytes: directory * n,
+                    },
+                );
+            }
+        }
+        best.1
+    }
+
+    /// Bytes of the codes of a table without what the prefix of this many bits says.
+    pub(super) fn residual_bytes(&self, prefix_bits: u32) -> f64 {
+        let top_bits = self.bits.min(64);
+        let residual_bits = match top_bits - prefix_bits {
+            WIDE_RESIDUAL.. => 64,
+            bits => bits,
+        };
+        (f64::from(residual_bits) / 8.0 + 8.0 * (self.num_words() - 1.0))
+            * self.num_fingerprints as f64
+    }
+
+    /// Bytes of the ids.
+    pub(super) fn id_bytes(&self) -> f64 {
+        f64::from(self.id_bits) / 8.0 * self.num_fingerprints as f64
+    }
+
+    /// Bytes of the fingerprints as they are.
+    pub(super) fn plain_bytes(&self) -> f64 {
+        f64::from(self.bits) / 8.0 * self.num_fingerprints as f64
+    }
+
+    /// Nanoseconds of a scan: (one query alone, one of many).
+    pub(super) fn scan_ns(&self, costs: &Costs) -> (f64, f64) {
+        let words = self.num_fingerprints as f64 * self.num_words();
+        (words * costs.stream_ns, words * costs.scan_ns)
+    }
+
+    /// Nanoseconds of building one table: a sort by the permuted code, byte by byte over the prefix and a little behind it.
+    fn build_ns(&self, prefix_bits: u32, costs: &Costs) -> f64 {
+        let passes = prefix_bits.div_ceil(8) + 1;
+        f64::from(passes) * costs.sort_ns * self.num_words() * self.num_fingerprints as f64
+    }
+}
+
+/// What searching one key costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KeyCost {
+    /// Values of the key within its radius.
+    pub num_probes: f64,
+    /// Codes whose key lies within the radius.
+    pub num_candidates: f64,
+    /// Buckets asked for: values of the prefix within the radius.
+    pub num_buckets: f64,
+    /// Codes in those buckets.
+    pub num_compared: f64,
+    /// Bytes of the table, without ids.
+    pub num_bytes: f64,
+    /// Nanoseconds for one query alone.
+    pub single_ns: f64,
+    /// Nanoseconds for one query of many.
+    pub batch_ns: f64,
+    /// Nanoseconds of building the table.
+    pub build_ns: f64,
+}
+
+/// What searching a key costs in an index of `num_tables` such tables, which share the caches.
+///
+/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first.
+pub(super) fn key_cost(
+    collection: &Collection,
+    mismatch: &[f64],
+    radius: u32,
+    num_tables: usize,
+    costs: &Costs,
+) -> KeyCost {
+    let width = mismatch.len() as u32;
+    let n = collection.num_fingerprints as f64;
+    let shape = collection.shape(width);
+    let num_lines = ball(shape.prefix_bits - shape.line_shift, radius);
+    let num_buckets = ball(shape.prefix_bits, radius);
+    let num_compared = n * within_probability(&mismatch[..shape.prefix_bits as usize], radius);
+    // Buckets are filled as by chance.
+    let num_occupied = num_buckets * (1.0 - libm::exp(-num_compared / num_buckets));
+    let residual_bytes = collection.residual_bytes(shape.prefix_bits);
+    // What is read more often for its size stays in the caches; the other is read beside all of it.
+    let tables = num_tables as f64;
+    let (own, all) = (
+        tables * shape.num_bytes,
+        tables * (shape.num_bytes + residual_bytes),
+    );
+    let is_directory_hotter = num_lines / shape.num_bytes >= num_occupied / residual_bytes;
+    let (directory_latency, _) = costs.read_ns(if is_directory_hotter { own } else { all });
+    let (residual_latency, line_read) = costs.read_ns(all);
+    let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
+    let is_wide = f64::from(u8::from(collection.bits > 64));
+    let batch_ns = costs.table_ns
+        + is_wide * costs.wide_ns
+        + num_buckets * costs.bucket_ns
+        + EXPOSED * (num_lines * directory_latency + num_occupied * residual_latency)
+        + lines_of_entries * line_read
+        + num_compared * costs.compare_ns * collection.num_words();
+    KeyCost {
+        num_probes: ball(width, radius),
+        num_candidates: n * within_probability(mismatch, radius),
+        num_buckets,
+        num_compared,
+        num_bytes: shape.num_bytes + residual_bytes,
+        // The first line and the first bucket are waited for; the others were asked for meanwhile.
+        single_ns: batch_ns + directory_latency + residual_latency,
+        batch_ns,
+        build_ns: collection.build_ns(shape.prefix_bits, costs),
+    }
+}
+
+/// Number of values of `width` bits within `radius` of one: the sum of `C(width, j)`.
+pub fn ball(width: u32, radius: u32) -> f64 {
+    (0..=radius.min(width))
+        .map(|errors| choose(width, errors))
+        .sum()
+}
+
+/// `C(n, k)`; 0 where k is above n.
+pub fn choose(n: u32, k: u32) -> f64 {
+    let k = if k > n { return 0.0 } else { k.min(n - k) };
+    // Every partial product is a whole number, exact below 2^53.
+    (0..k).fold(1.0, |product, i| {
+        product * f64::from(n - i) / f64::from(i + 1)
+    })
+}
+
+pub(super) fn power_of_two(exponent: u32) -> f64 {
+    (0..exponent).fold(1.0, |power, _| 2.0 * power)
+}
+
+/// P(at most `radius` of independent bits differ), each with its own probability.
+fn within_probability(mismatch: &[f64], radius: u32) -> f64 {
+    if radius as usize >= mismatch.len() {
+        return 1.0;
+    }
+    let mut by_errors = vec![0.0; radius as usize + 1];
+    by_errors[0] = 1.0;
+    for &differs in mismatch {
+        for errors in (0..by_errors.len()).rev() {
+            let fewer = if errors == 0 {
+                0.0
+            } else {
+                by_errors[errors - 1]
+            };
+            by_errors[errors] = by_errors[errors] * (1.0 - differs) + fewer * differs;
+        }
+    }
+    by_errors.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn textbook_numbers() {
+        assert_eq!(choose(64, 3), 41_664.0);
+        assert_eq!(ball(64, 3), 43_745.0);
+        assert_eq!(ball(16, 16), 65_536.0);
+        assert_eq!(choose(3, 4), 0.0);
+        let n = 1_u64 << 34;
+        let cost = key_cost(
+            &Collection::with_rows(n, 64),
+            &[0.5; 16],
+            0,
+            4,
+            &Costs::default(),
+        );
+        assert_eq!(
+            (cost.num_candidates, cost.num_compared),
+            (262_144.0, 262_144.0)
+        );
+        assert_eq!((cost.num_probes, cost.num_buckets), (1.0, 1.0));
+    }
+
+    #[test]
+    fn neighbours_behind_the_prefix_share_a_bucket() {
+        let collection = Collection::with_rows(1_000_000_000, 64);
+        assert_eq!(collection.id_bits, 31);
+        let shape = collection.shape(32);
+        let prefix = shape.prefix_bits;
+        // A bit a bucket and a bit an entry, and little room left free.
+        let bits = 8.0 * shape.num_bytes / (1e9 + power_of_two(prefix));
+        assert!(
+            (27..=31).contains(&prefix) && (1.0..1.6).contains(&bits),
+            "{shape:?} {bits}"
+        );
+        let cost = key_cost(&collection, &[0.5; 32], 1, 2, &Costs::default());
+        assert_eq!(
+            (cost.num_probes, cost.num_buckets),
+            (33.0, f64::from(prefix + 1))
+        );
+        assert!((cost.num_candidates - 33e9 / 4_294_967_296.0).abs() < 1e-6);
+        assert!(
+            (cost.num_compared - f64::from(prefix + 1) * 1e9 / power_of_two(prefix)).abs() < 1e-6
+        );
+        assert_eq!(
+            cost.num_bytes,
+            f64::from(64 - prefix) / 8.0 * 1e9 + shape.num_bytes
+        );
+    }
+
+    #[test]
+    fn skewed_bits_find_more() {
+        let exact: f64 = within_probability(&[0.5, 0.1], 0);
+        assert!((exact - 0.45).abs() < 1e-12);
+        let one = within_probability(&[0.5, 0.1, 0.0], 1);
+        assert!((one - 0.95).abs() < 1e-12);
+        assert_eq!(within_probability(&[0.5], 1), 1.0);
+    }
+}

@@ -1,0 +1,228 @@
+//! How is a set written?
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::layout::{Description, KeyEntry, RowsEntry, Section, SegmentEntry, TableEntry};
+use super::{ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, MAGIC, VERSION};
+use crate::error::Error;
+
+/// Writes a set to `path`, with the caller's ids and text: complete and synced under its name, or not at all.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Cancelled`].
+pub fn write_hamming_set(
+    set: &HammingSet,
+    path: &Path,
+    ids: Option<&[u8]>,
+    extra: &str,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let temporary = temporary_name(path);
+    let result = write_all(set, &temporary, ids, extra, cancel)
+        .and_then(|()| fs::rename(&temporary, path).map_err(|e| Error::io("rename", e)))
+        .and_then(|()| sync_directory(path));
+    if result.is_err() {
+        // The first error says more than one of clearing up.
+        let _ = fs::remove_file(&temporary);
+    }
+    result
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
+}
+
+#[cfg(unix)]
+fn sync_directory(path: &Path) -> Result<(), Error> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(parent)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|e| Error::io("sync the directory", e))
+}
+
+#[cfg(not(unix))]
+fn sync_directory(_: &Path) -> Result<(), Error> {
+    Ok(())
+}
+
+fn write_all(
+    set: &HammingSet,
+    path: &Path,
+    ids: Option<&[u8]>,
+    extra: &str,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let file = File::create(path).map_err(|e| Error::io("create", e))?;
+    let mut writer = Writer {
+        file: BufWriter::with_capacity(1 << 20, file),
+        at: 0,
+        cancel,
+    };
+    // The header is written last: a file without it is none.
+    writer.put(&[0; HEADER_BYTES])?;
+    let parts = set.parts();
+    let segments = parts
+        .segments
+        .iter()
+        .map(|segment| writer.segment(segment))
+        .collect::<Result<_, Error>>()?;
+    let tail_rows: Vec<u8> = parts
+        .tail_rows
+        .iter()
+        .flat_map(|r| r.to_le_bytes())
+        .collect();
+    let description = Description {
+        bits: parts.plan.bits(),
+        within: parts.plan.within(),
+        keys: parts
+            .plan
+            .keys()
+            .iter()
+            .map(|key| KeyEntry {
+                mask: key.mask,
+                radius: key.radius,
+            })
+            .collect(),
+        next_row: parts.next_row,
+        num_removed_present: parts.num_removed_present,
+        segments,
+        tail_codes: writer.words(&parts.tail_codes)?,
+        num_tail_rows: parts.tail_rows.len(),
+        tail_rows: writer.section(&tail_rows)?,
+        removed: writer.words(&parts.removed)?,
+        ids: ids.map(|ids| writer.section(ids)).transpose()?,
+        extra: extra.to_owned(),
+    };
+    let json = serde_json::to_vec(&description)
+        .map_err(|e| Error::invalid("extra", format!("cannot be written: {e}")))?;
+    writer.align()?;
+    let offset = writer.at;
+    writer.put(&json)?;
+    let file_bytes = writer.at;
+    let mut file = writer
+        .file
+        .into_inner()
+        .map_err(|e| Error::io("write", e.into_error()))?;
+    let header = header(offset, &json, file_bytes);
+    use std::io::Seek;
+    file.rewind()
+        .and_then(|()| file.write_all(&header))
+        .and_then(|()| file.sync_all())
+        .map_err(|e| Error::io("write", e))
+}
+
+fn header(offset: u64, json: &[u8], file_bytes: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[16..24].copy_from_slice(&offset.to_le_bytes());
+    header[24..32].copy_from_slice(&(json.len() as u64).to_le_bytes());
+    header[32..40].copy_from_slice(&file_bytes.to_le_bytes());
+    header[40..48].copy_from_slice(&xxh3_64(json).to_le_bytes());
+    let checksum = xxh3_64(&header[..56]);
+    header[56..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+struct Writer<'a> {
+    file: BufWriter<File>,
+    at: u64,
+    cancel: &'a AtomicBool,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        self.at += bytes.len() as u64;
+        self.file
+            .write_all(bytes)
+            .map_err(|e| Error::io("write", e))
+    }
+
+    fn align(&mut self) -> Result<(), Error> {
+        let padding = self.at.next_multiple_of(ALIGNMENT) - self.at;
+        self.put(&vec![0; padding as usize])
+    }
+
+    /// Writes bytes and behind them the checksums of their blocks.
+    fn section(&mut self, bytes: &[u8]) -> Result<Section, Error> {
+        self.blocks(bytes.chunks(BLOCK_BYTES).map(|block| block.to_vec()))
+    }
+
+    /// As [`section`](Self::section), of words.
+    fn words(&mut self, words: &[u64]) -> Result<Section, Error> {
+        let blocks = words.chunks(BLOCK_BYTES / 8);
+        self.blocks(blocks.map(|block| block.iter().flat_map(|w| w.to_le_bytes()).collect()))
+    }
+
+    fn blocks(&mut self, blocks: impl Iterator<Item = Vec<u8>>) -> Result<Section, Error> {
+        self.align()?;
+        let offset = self.at;
+        let mut checksums = Vec::new();
+        for block in blocks {
+            checksums.extend(xxh3_64(&block).to_le_bytes());
+            self.put(&block)?;
+        }
+        let num_bytes = self.at - offset;
+        self.put(&checksums)?;
+        Ok(Section {
+            offset,
+            num_bytes,
+            checksum: xxh3_64(&checksums),
+        })
+    }
+
+    fn shared(&mut self, words: &Words) -> Result<Section, Error> {
+        self.words(words.as_slice())
+    }
+
+    fn segment(&mut self, segment: &SegmentParts) -> Result<SegmentEntry, Error> {
+        Ok(SegmentEntry {
+            tables: segment
+                .tables
+                .iter()
+                .map(|table| self.table(table))
+                .collect::<Result<_, Error>>()?,
+            rows: segment
+                .rows
+                .as_ref()
+                .map(|rows| self.rows(rows))
+                .transpose()?,
+        })
+    }
+
+    fn table(&mut self, table: &TableParts) -> Result<TableEntry, Error> {
+        Ok(TableEntry {
+            prefix_bits: table.prefix_bits,
+            line_shift: table.line_shift,
+            is_unary: table.is_unary,
+            num_entries: table.num_entries,
+            lines: self.shared(&table.lines)?,
+            escapes: self.shared(&table.escapes)?,
+            residuals: self.shared(&table.residuals)?,
+            rest: self.shared(&table.rest)?,
+        })
+    }
+
+    fn rows(&mut self, rows: &RowParts) -> Result<RowsEntry, Error> {
+        Ok(RowsEntry {
+            width: rows.width,
+            num_rows: rows.num_rows,
+            numbers: self.shared(&rows.numbers)?,
+            group_ends: self.shared(&rows.group_ends)?,
+            group_rows: self.shared(&rows.group_rows)?,
+        })
+    }
+}

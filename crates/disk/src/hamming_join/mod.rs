@@ -1,0 +1,262 @@
+//! How are fingerprints joined that do not fit in memory?
+//!
+//! For each key of one plan the fingerprints are spread into files by the key's first bits, and each file is joined with itself
+//! and with those whose bits are near. A file that is still too large is joined in pieces.
+
+mod flat;
+mod spill;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::join::{
+    JoinOptions, JoinSide, PairBatch, PartPair, join_parts, join_self, join_two, plan_parts,
+};
+use likewise_core::hamming::plan::SearchPlan;
+
+pub use flat::FlatFingerprints;
+
+use crate::error::Error;
+use spill::{Part, spill};
+
+/// Files of one key at once, at most: 2^8.
+const MAX_SPREAD_BITS: u32 = 8;
+/// Fingerprints from which the plan learns what bits are worth.
+const NUM_SAMPLED: usize = 1 << 14;
+/// Memory a fingerprint takes while it is joined, in bytes a word and beside: it stands in the piece, in a table, and may be collapsed.
+const BYTES_A_WORD: usize = 24;
+const BYTES_BESIDE: usize = 20;
+
+/// Takes batches; `false` ends the join.
+pub type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
+
+/// Joins two pieces, or one with itself.
+type JoinPieces<'a> = &'a mut dyn FnMut(&JoinSide<'_>, Option<&JoinSide<'_>>) -> Result<(), Error>;
+
+/// A join that is larger than memory.
+#[derive(Debug)]
+pub struct LargeJoin<'a> {
+    /// The left set, or the only one.
+    pub left: &'a FlatFingerprints,
+    /// The right set; `None` joins the left one with itself.
+    pub right: Option<&'a FlatFingerprints>,
+    /// Width of a fingerprint.
+    pub bits: u32,
+    /// Memory that may be used, in bytes, about.
+    pub memory_bytes: usize,
+    /// An existing folder that takes about `8 * words + 4` bytes a fingerprint; what is put there is deleted.
+    pub folder: &'a Path,
+}
+
+impl LargeJoin<'_> {
+    /// Whether the join fits in its memory as a whole.
+    pub fn fits(&self) -> bool {
+        let num_right = self.right.map_or(0, FlatFingerprints::len);
+        self.left.len() + num_right <= self.max_rows()
+    }
+
+    /// Rows that may be held at once.
+    fn max_rows(&self) -> usize {
+        let bytes_a_row = BYTES_A_WORD * self.num_words() + BYTES_BESIDE;
+        (self.memory_bytes / bytes_a_row).max(2)
+    }
+
+    fn num_words(&self) -> usize {
+        self.bits.div_ceil(64) as usize
+    }
+
+    /// Gives every pair of rows at distance `within` or less to `consumer`, each once, the lesser row left; of two sets the row of
+    /// the left one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where `within` or the width is out of range or a set has more than 2^31 rows; [`Error::Io`] and
+    /// [`Error::Changed`] for the files; [`Error::Cancelled`], also where `consumer` wanted no more.
+    ///
+    /// # Cost
+    /// Each key writes and reads the fingerprints once.
+    pub fn run(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
+        if !self.fits() {
+            let plan = self.plan(self.left.len(), options)?;
+            return self.run_by(&plan, options, consumer);
+        }
+        let whole = |file: &FlatFingerprints| file.read_part(0, file.len(), options.cancel);
+        let left = whole(self.left)?;
+        let right = self.right.map(whole).transpose()?;
+        self.join_empty(&mut *consumer)?;
+        let left = left.side(self.bits);
+        match &right {
+            None => Ok(join_self(&left, options, consumer)?),
+            Some(right) => Ok(join_two(&left, &right.side(self.bits), options, consumer)?),
+        }
+    }
+
+    /// The plan for sets as skewed as these, of which the left one has so many rows.
+    fn plan(&self, num_left: usize, options: &JoinOptions<'_>) -> Result<SearchPlan, Error> {
+        let sample = self.left.sample(NUM_SAMPLED)?;
+        let sample = Fingerprints {
+            words: &sample,
+            bits: self.bits,
+        };
+        let num_right = self.right.map(FlatFingerprints::len);
+        Ok(plan_parts(sample, num_left, num_right, options)?)
+    }
+
+    /// Finds all pairs part by part.
+    fn run_by(
+        &self,
+        plan: &SearchPlan,
+        options: &JoinOptions<'_>,
+        consumer: Consumer<'_>,
+    ) -> Result<(), Error> {
+        let is_self = self.right.is_none();
+        let mut ordered = |mut batch: PairBatch| {
+            if is_self {
+                for (left, right) in batch.left.iter_mut().zip(&mut batch.right) {
+                    if left > right {
+                        std::mem::swap(left, right);
+                    }
+                }
+            }
+            consumer(batch)
+        };
+        self.join_empty(&mut ordered)?;
+        if plan.keys().is_empty() {
+            return self.compare_all(options, &mut ordered);
+        }
+        for key in 0..plan.keys().len() {
+            self.join_key(plan, key, options, &mut ordered)?;
+        }
+        Ok(())
+    }
+
+    /// Pairs of empty texts.
+    fn join_empty(&self, consumer: Consumer<'_>) -> Result<(), Error> {
+        let left = self.left.empty_rows();
+        let mut batch = PairBatch::default();
+        for (index, &a) in left.iter().enumerate() {
+            let others = match self.right {
+                None => &left[index + 1..],
+                Some(right) => right.empty_rows(),
+            };
+            for &b in others {
+                batch.left.push(a);
+                batch.right.push(b);
+                batch.distance.push(0);
+                if batch.len() == 1 << 16 && !consumer(std::mem::take(&mut batch)) {
+                    return Err(Error::Cancelled);
+                }
+            }
+        }
+        if !batch.is_empty() && !consumer(batch) {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Compares every pair, some rows of each side at a time.
+    fn compare_all(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
+        let left = Part::of_flat(self.left);
+        let right = self.right.map(Part::of_flat);
+        self.in_pieces(
+            &left,
+            right.as_ref(),
+            options,
+            &mut |left, right| match right {
+                None => Ok(join_self(left, options, &mut *consumer)?),
+                Some(right) => Ok(join_two(left, right, options, &mut *consumer)?),
+            },
+        )
+    }
+
+    /// Finds the pairs that one key owns.
+    fn join_key(
+        &self,
+        plan: &SearchPlan,
+        index: usize,
+        options: &JoinOptions<'_>,
+        consumer: Consumer<'_>,
+    ) -> Result<(), Error> {
+        let key = &plan.keys()[index];
+        let num_rows = self.left.len() + self.right.map_or(0, FlatFingerprints::len);
+        // Twice as many files as needed if rows were spread evenly.
+        let num_bits = (2 * num_rows / self.max_rows() + 1)
+            .next_power_of_two()
+            .ilog2()
+            .clamp(1, MAX_SPREAD_BITS)
+            .min(key.width());
+        let buffer_bytes = self.memory_bytes / 4;
+        let spread = |file: &FlatFingerprints, name: &str| {
+            spill(
+                file,
+                key,
+                num_bits,
+                (self.folder, name),
+                buffer_bytes,
+                options.cancel,
+            )
+        };
+        let left = spread(self.left, "left")?;
+        let right = self.right.map(|file| spread(file, "right")).transpose()?;
+        for from in 0..left.len() {
+            for to in 0..left.len() {
+                let num_errors = (from ^ to).count_ones();
+                if num_errors > key.radius || (right.is_none() && to < from) {
+                    continue;
+                }
+                let pair = PartPair {
+                    plan,
+                    key: index,
+                    num_bits,
+                    num_errors,
+                };
+                let other = match &right {
+                    Some(right) => Some(&right[to]),
+                    None => (from != to).then(|| &left[to]),
+                };
+                self.in_pieces(&left[from], other, options, &mut |left, right| {
+                    Ok(join_parts(left, right, &pair, options, &mut *consumer)?)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins two parts, or one with itself, so many rows at a time as memory holds.
+    fn in_pieces(
+        &self,
+        left: &Part<'_>,
+        right: Option<&Part<'_>>,
+        options: &JoinOptions<'_>,
+        join: JoinPieces<'_>,
+    ) -> Result<(), Error> {
+        if left.len() == 0 || right.is_some_and(|right| right.len() == 0) {
+            return Ok(());
+        }
+        let fits = left.len() + right.map_or(0, Part::len) <= self.max_rows();
+        let piece = if fits {
+            usize::MAX
+        } else {
+            self.max_rows() / 2
+        };
+        for start in (0..left.len()).step_by(piece) {
+            let end = start.saturating_add(piece).min(left.len());
+            let rows = left.read(start, end, options.cancel)?;
+            let side = rows.side(self.bits);
+            let (other, first) = match right {
+                None => {
+                    join(&side, None)?;
+                    (left, end)
+                }
+                Some(right) => (right, 0),
+            };
+            for start in (first..other.len()).step_by(piece) {
+                let end = start.saturating_add(piece).min(other.len());
+                let rows = other.read(start, end, options.cancel)?;
+                join(&side, Some(&rows.side(self.bits)))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The dynamic Hamming set.
+
+use std::path::PathBuf;
+
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{self, Building, Matches, plan_for};
+use likewise_core::hamming::plan::{Key, SearchPlan};
+use likewise_disk::hamming_file::{open_hamming_set, write_hamming_set};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::array::{Array, Input};
+use crate::door::{LONG_BYTES, parse_isa, run, run_short};
+use crate::errors::Failure;
+use crate::hamming::take_fingerprints;
+
+/// Sorting takes this much beyond the set where nothing is said.
+const BUILD_BYTES: usize = 2 << 30;
+/// Queries from which a search is long enough to look for Ctrl-C: a few milliseconds.
+const LONG_QUERIES: usize = 256;
+
+/// Fingerprints by row, found by distance; they come and go while they are searched.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct HammingSet {
+    pub set: index::HammingSet,
+}
+
+/// Offsets, rows, fingerprints, distances.
+type Found = (Array, Array, Array, Array);
+
+fn found(matches: Matches) -> Found {
+    (
+        matches.offsets.into(),
+        matches.rows.into(),
+        matches.codes.into(),
+        matches.distances.into(),
+    )
+}
+
+#[pymethods]
+impl HammingSet {
+    /// The set of these fingerprints. `keys`: (mask, radius) of each table, none for a scan; the cheapest plan where None.
+    #[new]
+    #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1, isa=None))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    fn new(
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        bits: u32,
+        within: u32,
+        rows: Option<&Bound<'_, PyAny>>,
+        with_rows: bool,
+        keys: Option<Vec<([u64; 4], u32)>>,
+        memory_bytes: Option<f64>,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let isa = parse_isa(isa)?;
+        let (words, len) = take_fingerprints(fingerprints, bits)?;
+        let rows = Input::<u32>::take_option("rows", rows)?;
+        let rows = rows.as_ref().map(Input::values);
+        let words = words.values();
+        let set = run(py, 64 * len, |cancel| {
+            let fingerprints = Fingerprints { words, bits };
+            let plan = match keys {
+                Some(keys) => {
+                    let key = |(mask, radius)| Key { mask, radius };
+                    SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?
+                }
+                None => plan_for(fingerprints, within, with_rows, memory_bytes)?,
+            };
+            let building = Building {
+                isa,
+                threads,
+                memory_bytes: BUILD_BYTES,
+                with_rows,
+                cancel,
+            };
+            Ok(index::HammingSet::build(
+                fingerprints,
+                rows,
+                plan,
+                building,
+            )?)
+        })?;
+        Ok(HammingSet { set })
+    }
+
+    fn __len__(&self) -> usize {
+        self.set.len()
+    }
+
+    /// The radius of the plan.
+    #[getter]
+    fn within(&self) -> u32 {
+        self.set.plan().within()
+    }
+
+    /// Bits of a fingerprint.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.set.plan().bits()
+    }
+
+    /// (mask, radius) of each table.
+    #[getter]
+    fn keys(&self) -> Vec<([u64; 4], u32)> {
+        let keys = self.set.plan().keys();
+        keys.iter().map(|key| (key.mask, key.radius)).collect()
+    }
+
+    /// Inserts fingerprints; gives the row above all.
+    #[pyo3(signature = (fingerprints, rows=None, *, threads=1, isa=None))]
+    fn insert(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, PyAny>,
+        rows: Option<&Bound<'_, PyAny>>,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<u64, Failure> {
+        let isa = parse_isa(isa)?;
+        let bits = self.bits();
+        let (words, len) = take_fingerprints(fingerprints, bits)?;
+        let rows = Input::<u32>::take_option("rows", rows)?;
+        let rows = rows.as_ref().map(Input::values);
+        let words = words.values();
+        run(py, 64 * len, |cancel| {
+            let building = Building {
+                isa,
+                threads,
+                memory_bytes: BUILD_BYTES,
+                with_rows: true,
+                cancel,
+            };
+            Ok(self
+                .set
+                .insert(Fingerprints { words, bits }, rows, building)?)
+        })
+    }
+
+    /// Removes rows; gives how many were there.
+    fn remove(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<usize, Failure> {
+        let rows = Input::<u32>::take("rows", rows)?;
+        let rows = rows.values();
+        run_short(py, |_| Ok(self.set.remove(rows)?))
+    }
+
+    /// Matches of each query: offsets, rows, fingerprints (where rows are not kept), distances.
+    #[pyo3(signature = (queries, within, *, threads=1, isa=None))]
+    fn search(
+        &self,
+        py: Python<'_>,
+        queries: &Bound<'_, PyAny>,
+        within: u32,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<Found, Failure> {
+        let isa = parse_isa(isa)?;
+        let bits = self.bits();
+        let (words, len) = take_fingerprints(queries, bits)?;
+        let words = words.values();
+        let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
+        run(py, num_bytes, |cancel| {
+            let queries = Fingerprints { words, bits };
+            Ok(self.set.search(queries, within, isa, threads, cancel)?)
+        })
+        .map(found)
+    }
+
+    /// The nearest of one query.
+    #[pyo3(signature = (query, num, *, isa=None))]
+    fn nearest(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyAny>,
+        num: usize,
+        isa: Option<&str>,
+    ) -> Result<Found, Failure> {
+        let isa = parse_isa(isa)?;
+        let bits = self.bits();
+        let (words, len) = take_fingerprints(query, bits)?;
+        if len != 1 {
+            return Err(Failure::parameter(
+                "fingerprint",
+                format!("expected one, found {len}"),
+            ));
+        }
+        let words = words.values();
+        run_short(py, |cancel| {
+            let query = Fingerprints { words, bits };
+            Ok(self.set.nearest(query, num, isa, 1, cancel)?)
+        })
+        .map(found)
+    }
+
+    /// Writes to one file, complete under its name or not at all.
+    #[pyo3(signature = (path, extra, ids=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        extra: &str,
+        ids: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            write_hamming_set(&self.set, &path, ids, extra, cancel)
+                .map_err(|error| Failure::disk(error, &path))
+        })
+    }
+
+    /// Opens a file: the set, the text and the ids that were given to `save`.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, verify=false))]
+    fn open<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        verify: bool,
+    ) -> Result<(Self, String, Option<Bound<'py, PyBytes>>), Failure> {
+        let opened = run(py, LONG_BYTES, |cancel| {
+            open_hamming_set(&path, verify, cancel).map_err(|error| Failure::disk(error, &path))
+        })?;
+        let ids = opened.ids.map(|ids| PyBytes::new(py, &ids));
+        Ok((HammingSet { set: opened.set }, opened.extra, ids))
+    }
+
+    /// Sizes.
+    fn facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+        let facts = run_short(py, |_| Ok(self.set.facts()))?;
+        let dict = PyDict::new(py);
+        dict.set_item("num_rows", facts.num_rows)?;
+        dict.set_item("num_removed", facts.num_removed)?;
+        dict.set_item("segment_rows", facts.segments)?;
+        dict.set_item("segment_distinct", facts.distinct)?;
+        dict.set_item("num_scanned", facts.num_scanned)?;
+        dict.set_item("table_bytes", facts.table_bytes)?;
+        dict.set_item("row_bytes", facts.row_bytes)?;
+        dict.set_item("next_row", facts.next_row)?;
+        dict.set_item("largest_bucket", facts.largest_bucket)?;
+        Ok(dict)
+    }
+}

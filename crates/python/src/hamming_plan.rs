@@ -1,0 +1,263 @@
+//! Plans of Hamming search: the survey, the textbook's figures, and work to be timed.
+
+use likewise_core::hamming::plan::{
+    self, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan, SurveyRequest,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::array::{Array, Input};
+use crate::door::{LONG_BYTES, caught, parse_isa, run, run_short};
+use crate::errors::Failure;
+use crate::sketch::check_bits;
+
+/// Nanoseconds of the steps of a search: (bytes, latency, overlapped) of random reads, and the others by name.
+type NamedCosts<'py> = (Vec<(f64, f64, f64)>, Bound<'py, PyDict>);
+
+fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
+    let mut taken = Costs::default();
+    let Some((memory, steps)) = costs else {
+        return Ok(taken);
+    };
+    taken.memory = memory
+        .into_iter()
+        .map(|(num_bytes, latency_ns, overlapped_ns)| MemoryCost {
+            num_bytes,
+            latency_ns,
+            overlapped_ns,
+        })
+        .collect();
+    for (name, value) in steps {
+        let name: String = name.extract()?;
+        let value: f64 = value.extract()?;
+        match taken.step_mut(&name) {
+            Some(step) => *step = value,
+            None => return Err(Failure::parameter("costs", format!("{name:?} is no step"))),
+        }
+    }
+    Ok(taken)
+}
+
+/// The costs that are built in: random reads as (bytes, latency, overlapped), and the other steps by name.
+#[pyfunction]
+pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
+    let costs = Costs::default();
+    let steps = PyDict::new(py);
+    for (name, value) in costs.steps() {
+        steps.set_item(name, value)?;
+    }
+    let memory = costs
+        .memory
+        .iter()
+        .map(|read| (read.num_bytes, read.latency_ns, read.overlapped_ns))
+        .collect();
+    Ok((memory, steps))
+}
+
+/// The plans for a collection, by size, and the number of the one that is taken.
+#[pyfunction]
+#[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, costs=None))]
+#[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+pub fn survey_plans<'py>(
+    py: Python<'py>,
+    num_fingerprints: u64,
+    bits: u32,
+    within: u32,
+    memory_bytes: Option<f64>,
+    id_bits: Option<u32>,
+    interleaved: bool,
+    bit_frequencies: Option<Vec<f64>>,
+    costs: Option<NamedCosts<'py>>,
+) -> Result<(Vec<Bound<'py, PyDict>>, Option<usize>), Failure> {
+    check_bits(bits)?;
+    let mut collection = Collection::with_rows(num_fingerprints, bits);
+    collection.id_bits = id_bits.unwrap_or(collection.id_bits);
+    let request = SurveyRequest {
+        collection,
+        within,
+        memory_bytes,
+        division: match (bit_frequencies, interleaved) {
+            (Some(ones), _) => Division::Balanced(ones),
+            (None, true) => Division::Interleaved,
+            (None, false) => Division::Contiguous,
+        },
+        costs: take_costs(costs)?,
+    };
+    // Wide radii take some tenths of a second.
+    let survey = run(py, LONG_BYTES, |_| Ok(plan::survey(&request)?))?;
+    let plans = survey
+        .plans
+        .iter()
+        .map(|plan| plan_dict(py, plan))
+        .collect::<PyResult<_>>()?;
+    Ok((plans, survey.chosen))
+}
+
+fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Bound<'py, PyDict>> {
+    let KeyCost {
+        num_probes,
+        num_candidates,
+        num_buckets,
+        num_compared,
+        num_bytes,
+        single_ns,
+        batch_ns,
+        build_ns,
+    } = plan.cost;
+    let dict = PyDict::new(py);
+    dict.set_item("name", &plan.name)?;
+    dict.set_item("family", plan.family.name())?;
+    dict.set_item("num_tables", plan.num_tables)?;
+    for (name, value) in [
+        ("num_probes", num_probes),
+        ("num_candidates", num_candidates),
+        ("num_buckets", num_buckets),
+        ("num_compared", num_compared),
+        ("num_bytes", num_bytes),
+        ("single_us", single_ns / 1e3),
+        ("batch_us", batch_ns / 1e3),
+        ("build_s", build_ns / 1e9),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    dict.set_item("is_historical", plan.is_historical)?;
+    dict.set_item("is_on_frontier", plan.is_on_frontier)?;
+    dict.set_item("fits", plan.fits)?;
+    let keys: Vec<([u64; 4], u32)> = plan.keys.iter().map(|key| (key.mask, key.radius)).collect();
+    dict.set_item("keys", keys)?;
+    Ok(dict)
+}
+
+/// The searches of the literature by the textbook's arithmetic.
+#[pyfunction]
+pub fn textbook_plans(
+    py: Python<'_>,
+    num_fingerprints: u64,
+    bits: u32,
+    within: u32,
+) -> Result<Vec<Bound<'_, PyDict>>, Failure> {
+    check_bits(bits)?;
+    if within > bits {
+        return Err(Failure::parameter(
+            "within",
+            format!("{within} is above the {bits} bits of a fingerprint"),
+        ));
+    }
+    let rows = caught(|| Ok(plan::textbook(num_fingerprints, bits, within)))?;
+    rows.into_iter()
+        .map(|row| {
+            let dict = PyDict::new(py);
+            dict.set_item("name", row.name)?;
+            dict.set_item("family", row.family.name())?;
+            dict.set_item("key_bits", row.key_bits)?;
+            for (name, value) in [
+                ("num_tables", row.num_tables),
+                ("num_probes_exactly", row.num_probes_exactly),
+                ("num_probes", row.num_probes),
+                ("num_candidates_a_table", row.num_candidates_a_table),
+                ("num_candidates", row.num_candidates),
+                ("num_copies", row.num_copies),
+                ("num_bytes", row.num_bytes),
+            ] {
+                dict.set_item(name, value)?;
+            }
+            Ok(dict)
+        })
+        .collect()
+}
+
+/// Refuses keys through which some pattern of at most `within` errors slips; gives the radii that are enough within `asked`.
+#[pyfunction]
+#[pyo3(signature = (bits, within, keys, asked=None))]
+pub fn check_keys(
+    py: Python<'_>,
+    bits: u32,
+    within: u32,
+    keys: Vec<([u64; 4], u32)>,
+    asked: Option<u32>,
+) -> Result<Vec<Option<u32>>, Failure> {
+    let keys = keys
+        .into_iter()
+        .map(|(mask, radius)| Key { mask, radius })
+        .collect();
+    run(py, LONG_BYTES, |_| {
+        let plan = plan::SearchPlan::new(bits, within, keys)?;
+        Ok(plan.radii_at(asked.unwrap_or(within)))
+    })
+}
+
+/// Share of fingerprints with a one at each bit.
+#[pyfunction]
+pub fn bit_frequencies(
+    py: Python<'_>,
+    fingerprints: &Bound<'_, PyAny>,
+    bits: u32,
+) -> Result<Array, Failure> {
+    let num_words = check_bits(bits)?;
+    let words = Input::<u64>::take("fingerprints", fingerprints)?;
+    let words = words.values();
+    if !words.len().is_multiple_of(num_words) {
+        return Err(Failure::parameter(
+            "fingerprints",
+            format!(
+                "{} words are not fingerprints of {num_words} words",
+                words.len()
+            ),
+        ));
+    }
+    let shares = run(py, 64 * words.len(), |_| {
+        Ok(plan::bit_frequencies(words, bits))
+    })?;
+    Ok(shares.into())
+}
+
+/// Memory to read from, and work of a known amount on it, for a caller with a clock.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct Exercise {
+    exercise: plan::Exercise,
+}
+
+#[pymethods]
+impl Exercise {
+    #[new]
+    fn new(py: Python<'_>, num_bytes: usize) -> Result<Self, Failure> {
+        let exercise = run_short(py, |_| Ok(plan::Exercise::new(num_bytes)))?;
+        Ok(Exercise { exercise })
+    }
+
+    /// Bytes that reads are spread over.
+    #[getter]
+    fn num_bytes(&self) -> usize {
+        self.exercise.num_bytes()
+    }
+
+    /// Random reads, each waiting for the one before.
+    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
+    }
+
+    /// Random reads asked for some dozens ahead.
+    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
+        run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
+    }
+
+    /// One query compared with every word.
+    #[pyo3(signature = (within, *, isa=None))]
+    fn stream(&self, py: Python<'_>, within: u32, isa: Option<&str>) -> Result<u64, Failure> {
+        let isa = parse_isa(isa)?;
+        run_short(py, |_| Ok(self.exercise.stream(within, isa)))
+    }
+
+    /// Queries compared with every word in a blocked scan.
+    #[pyo3(signature = (num_queries, within, *, isa=None))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        num_queries: usize,
+        within: u32,
+        isa: Option<&str>,
+    ) -> Result<u64, Failure> {
+        let isa = parse_isa(isa)?;
+        run_short(py, |_| Ok(self.exercise.scan(num_queries, within, isa)))
+    }
+}

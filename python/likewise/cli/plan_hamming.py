@@ -1,0 +1,166 @@
+"""The part of ``likewise plan`` about searching fingerprints: the frontier, the choice, the textbook."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.terminal import has_colour
+
+if TYPE_CHECKING:
+    from likewise.plan import Costs, HammingPlan, TextbookSearch
+
+# Fingerprints of a sample that are looked at.
+_SAMPLE = 100_000
+_WIDTH = 120
+
+
+def run(options: Mapping[str, Any]) -> None:
+    """Print the plans for a number of fingerprints, or measure the costs they stand on."""
+    from likewise.errors import InvalidParameter
+    from likewise.plan import plan_hamming, textbook_searches
+
+    costs = _take_costs(options["costs"], options["calibrate"])
+    if options["n"] is None:
+        for name in ("explain", "memory", "interleaved", "sample", "without_ids"):
+            if options[name]:
+                raise InvalidParameter(name.replace("_", "-"), "needs --n, the number of fingerprints")
+        if options["costs"] is not None:
+            raise InvalidParameter("costs", "needs --n, the number of fingerprints")
+        return
+    within = 3 if options["within"] is None else options["within"]
+    bits = 64 if options["bits"] is None else options["bits"]
+    if options["explain"]:
+        for name in ("memory", "sample", "costs", "calibrate"):
+            if options[name] is not None:
+                raise InvalidParameter(name, "does not go with --explain: the textbook knows no machine")
+        searches = textbook_searches(options["n"], bits=bits, within=within)
+        if options["as_json"]:
+            values = [vars(search) for search in searches]
+            click.echo(json.dumps({"n": options["n"], "bits": bits, "within": within, "textbook": values}))
+        else:
+            _explain(searches, options["n"], bits, within)
+        return
+    plan = plan_hamming(
+        options["n"],
+        bits=bits,
+        within=within,
+        memory_bytes=options["memory"],
+        costs=costs,
+        division="interleaved" if options["interleaved"] else "contiguous",
+        bit_frequencies=None if options["sample"] is None else _read_sample(options["sample"], bits),
+        with_ids=not options["without_ids"],
+    )
+    if options["as_json"]:
+        click.echo(json.dumps(plan.to_dict()))
+    else:
+        _draw(plan, with_ids=not options["without_ids"])
+
+
+def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | None":
+    from likewise.errors import InvalidParameter
+    from likewise.plan import Costs
+
+    if to_be_written is not None:
+        if stored is not None:
+            raise InvalidParameter("costs", "does not go with --calibrate, which measures them anew")
+        costs = Costs.measure()
+        costs.write(to_be_written)
+        click.echo(f"costs of this machine written to {to_be_written}", err=True)
+        return costs
+    return None if stored is None else Costs.read(stored)
+
+
+def _read_sample(path: Path, bits: int) -> Any:  # noqa: ANN401 - an array
+    import numpy as np
+
+    from likewise.errors import InvalidInput
+    from likewise.plan import bit_frequencies
+
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise InvalidInput(f"not an array of NumPy: {error}", str(path)) from error
+    return bit_frequencies(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
+
+
+def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=_WIDTH)
+    bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
+    ids = "rows stored with them" if with_ids else "without ids"
+    console.print(
+        f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: every one within {plan.within}{bound}\n"
+    )
+    console.print(
+        f"  {'plan':<52}{'bytes a fp':>11}{'bytes':>10}{'buckets':>10}{'compared':>10}"
+        f"{'us, alone':>12}{'us, of many':>13}"
+    )
+    for search in plan.searches:
+        is_chosen = search is plan.chosen
+        mark = ">" if is_chosen else "*" if search.is_on_frontier else " "
+        a_fingerprint = search.num_bytes / max(1, plan.num_fingerprints)
+        line = (
+            f"{mark} {search.name:<52}{_number(a_fingerprint):>11}{_bytes(search.num_bytes):>10}"
+            f"{_number(search.num_buckets):>10}{_number(search.num_compared):>10}"
+            f"{_number(search.single_us):>12}{_number(search.batch_us):>13}"
+        )
+        console.print(Text(line, style="bold green" if is_chosen else "" if search.fits else "dim"))
+    console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
+    if plan.chosen is None:
+        least = min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
+        advice = ", or leave out the ids (--without-ids)" if with_ids else ""
+        console.print(
+            f"nothing fits {_bytes(plan.memory_bytes or 0)}: the smallest is {_bytes(least.num_bytes)} ({least.name}). "
+            f"Give more memory{advice}, or read the fingerprints in order from a file against the queries."
+        )
+
+
+def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: int) -> None:
+    click.echo(f"{n:,} fingerprints of {bits} bits, every one within {within}: plain sorted tables, uniform bits\n")
+    click.echo(
+        f"{'search':<34}{'tables':>8}{'key bits':>10}{'probes':>16}{'candidates':>16}{'candidates':>16}{'bytes':>20}"
+    )
+    click.echo(f"{'':<34}{'':>8}{'':>10}{'':>16}{'a table':>16}{'in all':>16}{'a fingerprint':>20}")
+    for search in searches:
+        least, most = search.key_bits
+        key_bits = str(least) if least == most else f"{least}-{most}"
+        click.echo(
+            f"{search.name:<34}{search.num_tables:>8,}{key_bits:>10}{_exact(search.num_probes):>16}"
+            f"{_exact(search.num_candidates_a_table):>16}{_exact(search.num_candidates):>16}"
+            f"{_exact(search.num_copies * bits / 8):>20}"
+        )
+    probed = next((search for search in searches if search.family == "probed neighbours"), None)
+    if probed is not None:
+        click.echo(
+            f"\n{_exact(probed.num_probes_exactly)} probes lie at exactly {within} of {bits} bits, "
+            f"{_exact(probed.num_probes)} within {within}."
+        )
+    click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
+
+
+def _exact(value: float) -> str:
+    if value >= 1e15 or 0 < value < 0.001:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}" if value < 100 else f"{value:,.1f}"
+
+
+def _number(value: float) -> str:
+    if value == 0:
+        return "-"
+    if value >= 1e6 or value < 1e-3:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"

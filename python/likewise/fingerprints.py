@@ -1,0 +1,264 @@
+"""Fingerprints: what Hamming search takes, from arrays, Arrow data, sketches and files."""
+
+import json
+import mmap
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.flat import FlatFile, flat_from_parquet
+from likewise.recipe import Recipe
+from likewise.sketch import Sketches
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """Fingerprints in memory.
+
+    Parameters
+    ----------
+    words : ndarray of shape (n * words,), uint64
+        One after another, word 0 lowest.
+    bits : int
+        Width of each.
+    is_empty : ndarray of shape (n,), uint8, optional
+        1 where the text was empty; None where none was.
+    recipe : Recipe, optional
+        What made them, where it is known.
+    doc_ids : tuple of str, optional
+        Ids, where they are known.
+    """
+
+    words: NDArray[np.uint64]
+    bits: int
+    is_empty: NDArray[np.uint8] | None = None
+    recipe: Recipe | None = None
+    doc_ids: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.words) // -(-self.bits // 64)
+
+    @property
+    def empty_rows(self) -> NDArray[np.uint32]:
+        """Rows of empty texts, ascending."""
+        return np.flatnonzero(self.is_empty if self.is_empty is not None else ()).astype(np.uint32)
+
+    def spooled(self, folder: Path, name: str) -> FlatFile:
+        """Return a new flat file of the same fingerprints in `folder`."""
+        path = folder / f"{name}.flat"
+        self.words.tofile(path)
+        return FlatFile(path, 0, len(self), self.bits, self.empty_rows, self.recipe)
+
+
+def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - one of several kinds
+    """Return what was given as parameter `name` as fingerprints.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : Sketches, array, Arrow array or table, or path
+        uint64 of shape (n,) or (n, words); Arrow: (u)int64, lists of them of one size, or binary of one size; paths as
+        for :func:`take_file`.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is nothing of this kind.
+    """
+    if isinstance(given, str | Path):
+        return _read(Path(given))
+    if isinstance(given, Sketches):
+        if given.recipe.bits is None:
+            raise InvalidParameter(name, "these are MinHash signatures; use band_pairs")
+        is_empty = given.is_empty.astype(np.uint8) if given.is_empty.any() else None
+        words = np.ascontiguousarray(given.array).reshape(-1)
+        return Fingerprints(words, given.recipe.bits, is_empty, given.recipe, given.doc_ids)
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        given = _from_arrow(name, given)
+    array = np.asarray(given)
+    if array.dtype != np.uint64 or array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
+        raise InvalidParameter(
+            name, f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (n,) or (n, words), 1 to 4 words"
+        )
+    bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
+    if isinstance(array, np.memmap):
+        # Read, not mapped: a file that is cut while it is searched must be no crash.
+        array = np.array(array)
+    return Fingerprints(np.ascontiguousarray(array).reshape(-1), bits)
+
+
+def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 - one of several kinds
+    """Return what was given as parameter `name` as a flat file; what lies otherwise is written to one in `folder`.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors and the new file.
+    given : path, or as for :func:`take_fingerprints`
+        ``.npy`` (with the recipe beside it or without) or ``.parquet`` as :meth:`likewise.Sketches.write` makes it; a
+        mapped array stands for its file.
+    folder : Path
+        Takes the file that is written.
+
+    Raises
+    ------
+    InvalidInput
+        If the file holds no fingerprints.
+    InvalidParameter
+        If it is nothing of this kind.
+    """
+    if isinstance(given, str | Path):
+        path = Path(given)
+        if path.suffix == ".parquet":
+            return flat_from_parquet(path, folder / f"{name}.flat")
+        if path.suffix == ".npy":
+            return _npy_file(path)
+    return _mapped(given) or take_fingerprints(name, given).spooled(folder, name)
+
+
+def _read(path: Path) -> Fingerprints:
+    if path.suffix == ".parquet":
+        return take_fingerprints("fingerprints", Sketches.read(path))
+    if path.suffix == ".npy":
+        file = _npy_file(path)
+        words = np.fromfile(file.path, np.uint64, file.num_rows * -(-file.bits // 64), offset=file.offset)
+        is_empty = np.zeros(file.num_rows, np.uint8)
+        is_empty[file.empty_rows] = 1
+        return Fingerprints(words, file.bits, is_empty if len(file.empty_rows) else None, file.recipe)
+    raise InvalidInput("fingerprints are read from .npy and .parquet; map any other file with numpy.memmap", str(path))
+
+
+def _npy_file(path: Path) -> FlatFile:
+    """Return where an array lies in its file; a recipe beside it tells its width and its empty texts."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise InvalidInput(f"this is no array of fingerprints: {error}", str(path)) from error
+    file = _mapped(array)
+    if file is None:
+        raise InvalidInput(f"this is no array of fingerprints: {array.dtype} of shape {array.shape}", str(path))
+    beside = path.with_name(f"{path.name}.recipe.json")
+    if not beside.exists():
+        return file
+    try:
+        fields = json.loads(beside.read_text(encoding="utf-8"))
+        recipe, empty_rows = Recipe.from_json(json.dumps(fields["recipe"])), np.array(fields["empty_rows"], np.uint32)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
+    if recipe.bits is None:
+        raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+    return replace(file, bits=recipe.bits, recipe=recipe, empty_rows=empty_rows)
+
+
+def _mapped(array: Any) -> FlatFile | None:  # noqa: ANN401
+    """Return the file of an array that is mapped as a whole: uint64 in rows, little-endian."""
+    if not isinstance(array, np.memmap) or not isinstance(array.base, mmap.mmap) or array.filename is None:
+        return None
+    if array.dtype != np.dtype("<u8") or array.ndim not in (1, 2) or not array.flags.c_contiguous:
+        return None
+    num_words = array.shape[1] if array.ndim == 2 else 1
+    if not 1 <= num_words <= 4:
+        return None
+    return FlatFile(Path(array.filename), array.offset, len(array), 64 * num_words, np.zeros(0, np.uint32), None)
+
+
+def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
+    import pyarrow as pa
+
+    if hasattr(given, "__arrow_c_stream__"):
+        schema_or_type = pa.RecordBatchReader.from_stream if hasattr(given, "column_names") else pa.chunked_array
+        column = schema_or_type(given)
+        if isinstance(column, pa.RecordBatchReader):
+            table = column.read_all()
+            names = ["sketch"] if "sketch" in table.column_names else table.column_names
+            if len(names) != 1:
+                raise InvalidParameter(name, f"a table of columns {names}; pass the column of the fingerprints")
+            column = table.column(names[0])
+    else:
+        column = pa.chunked_array([pa.array(given)])
+    if column.null_count:
+        raise InvalidParameter(name, f"{column.null_count} of them are null")
+    kind = column.type
+    column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width in (8, 16, 24, 32):
+        data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+        data = data[column.offset * kind.byte_width : (column.offset + len(column)) * kind.byte_width]
+        return data.view("<u8").reshape(len(column), -1)
+    if pa.types.is_fixed_size_list(kind) and kind.value_type in (pa.int64(), pa.uint64()):
+        flat: NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+        return flat.view(np.uint64).reshape(len(column), kind.list_size)
+    if kind in (pa.int64(), pa.uint64()):
+        numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return numbers.view(np.uint64)
+    raise InvalidParameter(name, f"a column of {kind}; fingerprints are (u)int64, lists or binary of one size")
+
+
+@dataclass(frozen=True, eq=False)
+class FingerprintRows:
+    """Fingerprints of one width without those of empty texts, and where they stand.
+
+    Parameters
+    ----------
+    words : ndarray of shape (n * words,), uint64
+        Those of texts that are not empty.
+    bits : int
+        Width.
+    num_rows : int
+        Rows, empty texts included.
+    rows : ndarray of shape (n,), uint32, optional
+        Row of each fingerprint; its position where None.
+    empty_rows : ndarray, int64
+        Rows of empty texts.
+    recipe : Recipe, optional
+        What made them.
+    """
+
+    words: NDArray[np.uint64]
+    bits: int
+    num_rows: int
+    rows: NDArray[np.uint32] | None
+    empty_rows: NDArray[np.int64]
+    recipe: Recipe | None
+
+
+def take_rows(given: Any, bits: int | None = None) -> FingerprintRows:  # noqa: ANN401 - one of several kinds
+    """Return fingerprints of any kind that :func:`take_fingerprints` takes, the empty texts apart.
+
+    Parameters
+    ----------
+    given : Sketches, array, Arrow data, or path
+        Signed 64-bit integers of the same bits are taken too.
+    bits : int, optional
+        Width they must have; 64 a word where None.
+
+    Raises
+    ------
+    InvalidParameter
+        If type, shape or width do not fit, or a bit beyond the width is set.
+    """
+    if isinstance(given, np.ndarray) and given.dtype == np.int64:
+        given = np.ascontiguousarray(given).view(np.uint64)
+    taken = take_fingerprints("fingerprints", given)
+    if bits is not None and taken.recipe is not None and bits != taken.bits:
+        raise InvalidParameter("fingerprints", f"they have {taken.bits} bits; expected {bits}")
+    num_words = -(-taken.bits // 64)
+    bits = taken.bits if bits is None else bits
+    if not 32 <= bits <= 256 or bits % 32:
+        raise InvalidParameter("bits", f"{bits} is not a multiple of 32 from 32 to 256")
+    if num_words != -(-bits // 64):
+        raise InvalidParameter("fingerprints", f"they have {num_words} words; {bits} bits take {-(-bits // 64)}")
+    array = taken.words.reshape(-1, num_words)
+    if bits % 64 and (array[:, -1] >> np.uint64(bits % 64)).any():
+        raise InvalidParameter("fingerprints", f"a bit beyond the {bits} of a fingerprint is set")
+    rows, empty = None, taken.empty_rows.astype(np.int64)
+    if empty.size:
+        is_text = np.ones(len(array), bool)
+        is_text[empty] = False
+        rows = np.flatnonzero(is_text).astype(np.uint32)
+        array = array[is_text]
+    return FingerprintRows(array.reshape(-1), bits, len(taken), rows, empty, taken.recipe)

@@ -1,0 +1,87 @@
+"""Flat files of fingerprints: words of 64 bits one after another, little-endian."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.recipe import Recipe
+
+_RECIPE_KEY = b"likewise.recipe"
+_BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class FlatFile:
+    """Fingerprints in a flat file.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    offset : int
+        First byte.
+    num_rows : int
+        Fingerprints.
+    bits : int
+        Width of each; they take whole words of 64 bits, word 0 first.
+    empty_rows : ndarray, uint32
+        Rows of empty texts, ascending.
+    recipe : Recipe, optional
+        What made them, where it is known.
+    """
+
+    path: Path
+    offset: int
+    num_rows: int
+    bits: int
+    empty_rows: NDArray[np.uint32]
+    recipe: Recipe | None
+
+    @property
+    def native(self) -> tuple[Path, int, int, NDArray[np.uint32]]:
+        """What the native functions take."""
+        return self.path, self.offset, self.num_rows, self.empty_rows
+
+
+def flat_from_parquet(path: Path, target: Path) -> FlatFile:
+    """Write the fingerprints of a Parquet file of sketches to a flat file, some at a time.
+
+    Raises
+    ------
+    InvalidInput
+        If the file holds no fingerprints with their recipe.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"this is no Parquet file: {error}", str(path)) from error
+    with file:
+        metadata = file.schema_arrow.metadata or {}
+        if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
+            raise InvalidInput("the file holds no sketches with their recipe", str(path))
+        recipe = Recipe.from_json(json.dumps(json.loads(metadata[_RECIPE_KEY])))
+        if recipe.bits is None:
+            raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+        num_rows, empty_rows = 0, []
+        with target.open("wb") as out:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=["sketch", "is_empty"]):
+                _words(batch.column("sketch")).tofile(out)
+                is_empty = batch.column("is_empty").to_numpy(zero_copy_only=False)
+                empty_rows.append(np.flatnonzero(is_empty).astype(np.uint32) + np.uint32(num_rows))
+                num_rows += batch.num_rows
+    empty = np.concatenate(empty_rows) if empty_rows else np.zeros(0, np.uint32)
+    return FlatFile(target, 0, num_rows, recipe.bits, empty, recipe)
+
+
+def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
+    flat = column.flatten() if hasattr(column, "flatten") else column
+    words: NDArray[np.int64] = flat.to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(words)

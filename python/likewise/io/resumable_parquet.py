@@ -1,0 +1,135 @@
+"""A Parquet file that is written in steps: after a kill the same call goes on where the last step ended."""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput, RecipeMismatch
+
+_VERSION = 1
+_METADATA_KEY = b"likewise.stream"
+
+
+class ResumableParquet:
+    """Rows that become a Parquet file once all are there.
+
+    Beside the file stands a directory ``.NAME.unfinished``: a part for each step, and ``progress.json``, which names
+    the parts and how far they reach. A part counts from the moment when the progress names it.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be.
+    schema : pyarrow.Schema
+        Of all tables written.
+    identity : mapping
+        What the rows depend on, by name, as JSON values.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is there already, or what is beside it cannot be read.
+    RecipeMismatch
+        If what is unfinished depends on something else, naming it.
+    """
+
+    def __init__(self, path: Path, schema: Any, identity: Mapping[str, object]) -> None:  # noqa: ANN401
+        self._path, self._schema = path, schema
+        self._work = path.with_name(f".{path.name}.unfinished")
+        self._identity = json.loads(json.dumps(identity))
+        if path.exists():
+            raise InvalidInput("the file is there already; remove it or name another", str(path))
+        self._parts: list[str] = []
+        self.num_done = 0
+        self.num_written = 0
+        if self._progress.exists():
+            self._take_up()
+        else:
+            self._work.mkdir(exist_ok=True)
+            self._save()
+        for file in self._work.iterdir():
+            if file != self._progress and file.name not in self._parts:
+                file.unlink()
+
+    @property
+    def _progress(self) -> Path:
+        return self._work / "progress.json"
+
+    def _take_up(self) -> None:
+        try:
+            fields = json.loads(self._progress.read_text(encoding="utf-8"))
+            version, identity = fields["version"], fields["identity"]
+            self._parts = [str(name) for name in fields["parts"]]
+            self.num_done, self.num_written = int(fields["num_done"]), int(fields["num_written"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(
+                "what is unfinished here cannot be read; remove the directory to begin anew", str(self._work)
+            ) from error
+        differing = {
+            name: (self._identity.get(name), identity.get(name))
+            for name in sorted({*self._identity, *identity})
+            if self._identity.get(name) != identity.get(name)
+        }
+        if version != _VERSION:
+            differing["version"] = (_VERSION, version)
+        if differing:
+            raise RecipeMismatch(
+                f"{self._work} was begun with other input; remove it to begin anew, or name another file", differing
+            )
+        missing = [name for name in self._parts if not (self._work / name).exists()]
+        if missing:
+            raise InvalidInput(f"{missing[0]} is missing; remove the directory to begin anew", str(self._work))
+
+    def step(self, table: Any, num_done: int) -> None:  # noqa: ANN401 - PyArrow has no types
+        """Add a table; `num_done` says how far the source is done with it. On disk when this returns."""
+        import pyarrow.parquet as pq
+
+        if table.num_rows:
+            name = f"part-{len(self._parts):06}.parquet"
+            temporary = self._work / f"{name}.unfinished"
+            pq.write_table(table, temporary, compression="zstd")
+            _flush(temporary)
+            temporary.replace(self._work / name)
+            self._parts.append(name)
+        self.num_done = num_done
+        self.num_written += table.num_rows
+        self._save()
+
+    def _save(self) -> None:
+        fields = {
+            "version": _VERSION,
+            "identity": self._identity,
+            "parts": self._parts,
+            "num_done": self.num_done,
+            "num_written": self.num_written,
+        }
+        temporary = self._work / "progress.json.unfinished"
+        temporary.write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+        _flush(temporary)
+        temporary.replace(self._progress)
+
+    def finish(self) -> None:
+        """Put the parts together under the name of the file, a row group at a time, and remove what stood beside it."""
+        import pyarrow.parquet as pq
+
+        whole = self._work / "whole.parquet"
+        schema = self._schema.with_metadata({_METADATA_KEY: json.dumps(self._identity).encode()})
+        with pq.ParquetWriter(whole, schema, compression="zstd") as writer:
+            for name in self._parts:
+                with pq.ParquetFile(self._work / name, pre_buffer=False) as part:
+                    for group in range(part.num_row_groups):
+                        table = part.read_row_group(group, use_threads=False)
+                        writer.write_table(table.replace_schema_metadata(schema.metadata))
+        _flush(whole)
+        whole.replace(self._path)
+        shutil.rmtree(self._work)
+
+
+def _flush(path: Path) -> None:
+    """Bring a file to the disk, so that a name given afterwards stands for all of it."""
+    with path.open("rb+") as file, contextlib.suppress(OSError):
+        os.fsync(file.fileno())

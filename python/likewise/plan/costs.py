@@ -1,0 +1,170 @@
+"""Costs: what the steps of a Hamming search take on this machine, measured once and stored."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from likewise import _native
+from likewise.errors import InvalidInput, InvalidParameter
+
+_FORMAT = "likewise costs 1"
+# Working sets: the caches, and memory far beyond them. Sizes of the built-in costs, so that the two can be compared.
+_SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Nanoseconds of the steps of a Hamming search on one core.
+
+    Parameters
+    ----------
+    memory : tuple of (float, float, float)
+        Random reads by size of the working set: bytes, nanoseconds of a read that the next one waits for, nanoseconds
+        of one among many that were asked for ahead. Sizes ascend.
+    query_ns : float
+        What a query alone costs more than one of many.
+    table_ns, wide_ns : float
+        Asking one table, and what that costs more for fingerprints of several words.
+    bucket_ns, compare_ns : float
+        Finding the bucket of a value near the query's; one word of a fingerprint compared in it, beside reading it.
+    scan_ns, stream_ns : float
+        One word of a fingerprint compared with one of many queries, and with a single one.
+    sort_ns : float
+        One word of a fingerprint in one pass of a sort.
+    """
+
+    memory: tuple[tuple[float, float, float], ...]
+    query_ns: float
+    table_ns: float
+    wide_ns: float
+    bucket_ns: float
+    compare_ns: float
+    scan_ns: float
+    stream_ns: float
+    sort_ns: float
+
+    @classmethod
+    def default(cls) -> "Costs":
+        """Return the costs that are built in, those of a server core of 2023."""
+        memory, steps = _native.default_costs()
+        return cls(memory=tuple(memory), **steps)
+
+    @classmethod
+    def measure(cls) -> "Costs":
+        """Return the costs of this machine, measured in about a second, with 256 MB of memory.
+
+        Notes
+        -----
+        Reads and scans are timed; the other steps are the built-in ones, scaled as the reads from the first cache.
+        """
+        default = cls.default()
+        memory: list[tuple[float, float, float]] = []
+        stream_ns = scan_ns = default.stream_ns
+        for size in _SIZES:
+            exercise = _native.Exercise(size)
+            num_words = exercise.num_bytes // 8
+            # Warm: pages, caches, clock.
+            exercise.ask(num_words // 8, _REPEATS)
+            waited = _least_ns(partial(exercise.wait, 20_000)) / 20_000
+            asked = _least_ns(partial(exercise.ask, 100_000)) / 100_000
+            memory.append((float(exercise.num_bytes), waited, asked))
+            if size == _SIZES[0]:
+                # The seed serves for the radius, which changes no time.
+                scan_ns = _least_ns(partial(exercise.scan, 4096)) / 4096 / num_words
+            if size == _SIZES[-1]:
+                stream_ns = _least_ns(exercise.stream) / num_words
+        # The built-in growth beyond the measured sizes, in proportion.
+        known = {num_bytes: (latency_ns, overlapped_ns) for num_bytes, latency_ns, overlapped_ns in default.memory}
+        _, waited, asked = memory[-1]
+        largest = known[float(_SIZES[-1])]
+        for num_bytes in sorted(num_bytes for num_bytes in known if num_bytes > _SIZES[-1]):
+            latency_ns, overlapped_ns = known[num_bytes]
+            memory.append((num_bytes, waited * latency_ns / largest[0], asked * overlapped_ns / largest[1]))
+        speed = memory[0][1] / known[float(_SIZES[0])][0]
+        return cls(
+            memory=tuple(memory),
+            query_ns=default.query_ns * speed,
+            table_ns=default.table_ns * speed,
+            wide_ns=default.wide_ns * speed,
+            bucket_ns=default.bucket_ns * speed,
+            compare_ns=default.compare_ns * speed,
+            scan_ns=scan_ns,
+            stream_ns=stream_ns,
+            sort_ns=default.sort_ns * speed,
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Costs":
+        """Return costs from what :meth:`to_dict` gave.
+
+        Raises
+        ------
+        InvalidParameter
+            If a field is missing, unknown or no number.
+        """
+        names = {field.name for field in fields(cls)}
+        given = set(values) - {"format"}
+        if values.get("format") != _FORMAT or given != names:
+            raise InvalidParameter(
+                "costs",
+                f"these are no costs: format {values.get('format')!r}, fields that differ {sorted(given ^ names)}",
+            )
+        try:
+            memory = tuple(
+                (float(read["num_bytes"]), float(read["latency_ns"]), float(read["overlapped_ns"]))
+                for read in values["memory"]
+            )
+            steps = {name: float(values[name]) for name in names - {"memory"}}
+        except (TypeError, KeyError, ValueError) as error:
+            raise InvalidParameter("costs", f"a value is not as it was written: {error}") from error
+        return cls(memory=memory, **steps)
+
+    @classmethod
+    def read(cls, path: Path) -> "Costs":
+        """Return the costs of a JSON file that :meth:`write` made.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is not JSON.
+        InvalidParameter
+            If it holds no costs.
+        """
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InvalidInput(f"not JSON: {error}", str(path)) from error
+        return cls.from_dict(values if isinstance(values, dict) else {})
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the costs as JSON values."""
+        steps = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "memory"}
+        memory = [
+            {"num_bytes": num_bytes, "latency_ns": latency_ns, "overlapped_ns": overlapped_ns}
+            for num_bytes, latency_ns, overlapped_ns in self.memory
+        ]
+        return {"format": _FORMAT, "memory": memory, **steps}
+
+    def write(self, path: Path) -> None:
+        """Write the costs to a JSON file."""
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    def to_native(self) -> tuple[list[tuple[float, float, float]], dict[str, float]]:
+        """Return the costs as the native module takes them."""
+        steps = {field.name: float(getattr(self, field.name)) for field in fields(self) if field.name != "memory"}
+        return list(self.memory), steps
+
+
+def _least_ns(work: Callable[[int], object]) -> float:
+    """Return the nanoseconds of the fastest of some runs, each with its own seed: what disturbs a run only adds."""
+    least = float("inf")
+    for seed in range(_REPEATS):
+        start = time.perf_counter_ns()
+        work(seed)
+        least = min(least, time.perf_counter_ns() - start)
+    return float(least)

@@ -1,0 +1,307 @@
+"""The planner of Hamming search: scan, neighbours, permuted tables and multi-index hashing as points in one space."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidParameter
+from likewise.plan.costs import Costs
+from likewise.recipe_check import check_integer
+
+_DIVISIONS = ("contiguous", "interleaved")
+_MAX_FINGERPRINTS = 1 << 48
+
+
+@dataclass(frozen=True)
+class SearchKey:
+    """A set of bit positions, and the radius searched around its value.
+
+    Parameters
+    ----------
+    mask : int
+        Bit i is set if position i belongs to the key.
+    radius : int
+        Errors inside the key up to which it is searched; 0 is an exact look-up.
+    """
+
+    mask: int
+    radius: int
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """One way to search, and what it costs.
+
+    Parameters
+    ----------
+    name, family : str
+        What it does, in words; the family it belongs to.
+    num_tables : int
+        Sorted tables; 0 for the scan.
+    keys : tuple of SearchKey
+        What the tables are sorted by. Empty for the scan and for stored neighbours, which is priced and never built.
+    num_probes, num_candidates : float
+        Key values within the radii; fingerprints expected at them.
+    num_buckets, num_compared : float
+        Buckets that the index looks at and fingerprints that it compares, for one query.
+    num_bytes : float
+        Tables and ids.
+    single_us, batch_us : float
+        Microseconds of a query alone, and of one among many, on one core.
+    build_s : float
+        Seconds to build on one core.
+    is_historical : bool
+        Whether it is one of the searches of the literature.
+    is_on_frontier : bool
+        Whether every smaller plan is slower by a twentieth or more.
+    fits : bool
+        Whether it fits the memory.
+    """
+
+    name: str
+    family: str
+    num_tables: int
+    keys: tuple[SearchKey, ...]
+    num_probes: float
+    num_candidates: float
+    num_buckets: float
+    num_compared: float
+    num_bytes: float
+    single_us: float
+    batch_us: float
+    build_s: float
+    is_historical: bool
+    is_on_frontier: bool
+    fits: bool
+
+
+@dataclass(frozen=True)
+class HammingPlan:
+    """The frontier of plans for a set of fingerprints.
+
+    Parameters
+    ----------
+    num_fingerprints, bits, within : int
+        The set and the radius.
+    memory_bytes : int, optional
+        Bound that was given.
+    searches : tuple of PlannedSearch
+        The frontier and the historical searches, by size.
+    chosen : PlannedSearch, optional
+        Of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
+    costs : Costs
+        What the prediction stands on.
+    """
+
+    num_fingerprints: int
+    bits: int
+    within: int
+    memory_bytes: int | None
+    searches: tuple[PlannedSearch, ...]
+    chosen: PlannedSearch | None
+    costs: Costs
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as JSON values; the mask of a key is a hexadecimal number."""
+        searches = []
+        for search in self.searches:
+            keys = [{"mask": f"0x{key.mask:x}", "radius": key.radius} for key in search.keys]
+            searches.append({**asdict(search), "keys": keys, "is_chosen": search is self.chosen})
+        return {
+            "num_fingerprints": self.num_fingerprints,
+            "bits": self.bits,
+            "within": self.within,
+            "memory_bytes": self.memory_bytes,
+            "searches": searches,
+            "costs": self.costs.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class TextbookSearch:
+    """A historical search by the textbook's arithmetic: plain sorted tables, uniform fingerprints.
+
+    Parameters
+    ----------
+    name, family : str
+        What it does.
+    num_tables : int
+        Sorted copies of the fingerprints.
+    key_bits : tuple of int
+        Least and greatest number of bits that are looked up.
+    num_probes_exactly, num_probes : float
+        Look-ups at exactly the radius, and in all.
+    num_candidates_a_table, num_candidates : float
+        Fingerprints to compare in the table of the narrowest key, and in all tables.
+    num_copies : float
+        How often each fingerprint is stored.
+    num_bytes : float
+        Bytes of all copies, uncompressed.
+    """
+
+    name: str
+    family: str
+    num_tables: int
+    key_bits: tuple[int, int]
+    num_probes_exactly: float
+    num_probes: float
+    num_candidates_a_table: float
+    num_candidates: float
+    num_copies: float
+    num_bytes: float
+
+
+def plan_hamming(
+    n: int,
+    *,
+    bits: int = 64,
+    within: int = 3,
+    memory_bytes: int | None = None,
+    costs: Costs | None = None,
+    division: str = "contiguous",
+    bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
+    with_ids: bool = True,
+) -> HammingPlan:
+    """Return the plans of exact Hamming search for a set of fingerprints, and the one to take.
+
+    Parameters
+    ----------
+    n : int
+        Number of fingerprints, up to 2^48.
+    bits : int
+        Width, a multiple of 32 from 32 to 256.
+    within : int
+        Radius, 0 to `bits`.
+    memory_bytes : int, optional
+        Bound of tables and ids. Where None, four times the fingerprints, and the ids.
+    costs : Costs, optional
+        Those of this machine; built-in ones where None.
+    division : {"contiguous", "interleaved"}
+        How blocks are cut.
+    bit_frequencies : array of float, shape (bits,), optional
+        Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced, the bits taken
+        for independent.
+    with_ids : bool
+        Whether the row of each fingerprint is stored; without, a fingerprint is an answer of its own.
+
+    Returns
+    -------
+    HammingPlan
+        Frontier, historical searches and choice. Every plan on it is complete, and was checked to be.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is out of range.
+
+    Notes
+    -----
+    Under a tenth of a second for the usual radii. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani, Fleet 2014;
+    Qin et al. 2021.
+
+    Examples
+    --------
+    >>> plan = plan_hamming(1_000_000_000, within=3)
+    >>> plan.chosen.num_tables, [key.radius for key in plan.chosen.keys]
+    (2, [1, 1])
+    """
+    n = check_integer("n", n, 0, _MAX_FINGERPRINTS)
+    bits = check_integer("bits", bits, 32, 256)
+    within = check_integer("within", within, 0, bits)
+    if memory_bytes is not None:
+        memory_bytes = check_integer("memory_bytes", memory_bytes, 0, 1 << 62)
+    if division not in _DIVISIONS:
+        raise InvalidParameter("division", f"{division!r} given; it must be one of {', '.join(_DIVISIONS)}")
+    costs = Costs.default() if costs is None else costs
+    rows, chosen = _native.survey_plans(
+        n,
+        bits,
+        within,
+        memory_bytes=memory_bytes,
+        id_bits=None if with_ids else 0,
+        interleaved=division == "interleaved",
+        bit_frequencies=None if bit_frequencies is None else np.asarray(bit_frequencies, np.float64).tolist(),
+        costs=costs.to_native(),
+    )
+    searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
+    return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
+
+
+def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[TextbookSearch, ...]:
+    """Return the searches of the literature with the textbook's figures.
+
+    Parameters
+    ----------
+    n, bits, within : int
+        As for :func:`plan_hamming`.
+
+    Returns
+    -------
+    tuple of TextbookSearch
+        Scan; all neighbours probed; all stored; tables by every block, by nested blocks, by every two and three blocks.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is out of range.
+
+    Notes
+    -----
+    Matching p of the bits of n fingerprints leaves n / 2^p candidates. Source: Manku, Jain, Das Sarma 2007, section 3.
+
+    Examples
+    --------
+    >>> [search.num_candidates_a_table for search in textbook_searches(2**34) if search.num_tables == 4]
+    [262144.0]
+    """
+    n = check_integer("n", n, 0, _MAX_FINGERPRINTS)
+    bits = check_integer("bits", bits, 32, 256)
+    within = check_integer("within", within, 0, bits)
+    rows = _native.textbook_plans(n, bits, within)
+    return tuple(TextbookSearch(**{**row, "num_tables": int(row["num_tables"])}) for row in rows)
+
+
+def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np.float64]:  # noqa: ANN401 - array-like
+    """Return the share of fingerprints with a one at each bit.
+
+    Parameters
+    ----------
+    fingerprints : array of shape (n,) or (n, words), uint64
+        A sample of ten thousand is enough.
+    bits : int, optional
+        Width; all bits of the words where None.
+
+    Returns
+    -------
+    ndarray of shape (bits,), float64
+        For :func:`plan_hamming`.
+
+    Raises
+    ------
+    InvalidParameter
+        If the array is of another kind, empty, or of another width.
+
+    Examples
+    --------
+    >>> bit_frequencies(np.array([0, 1, 3, 3], np.uint64))[:3].tolist()
+    [0.75, 0.5, 0.0]
+    """
+    array = np.asarray(fingerprints)
+    if array.dtype != np.uint64 or array.ndim not in (1, 2) or not array.size:
+        raise InvalidParameter(
+            "fingerprints",
+            f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (n,) or (n, words), at least one",
+        )
+    num_words = 1 if array.ndim == 1 else array.shape[1]
+    bits = 64 * num_words if bits is None else check_integer("bits", bits, 32, 256)
+    if -(-bits // 64) != num_words:
+        raise InvalidParameter("bits", f"{bits} given; the fingerprints have {num_words} words of 64")
+    return np.asarray(_native.bit_frequencies(np.ascontiguousarray(array).reshape(-1), bits))
+
+
+def _key(words: Sequence[int], radius: int) -> SearchKey:
+    return SearchKey(sum(word << (64 * place) for place, word in enumerate(words)), radius)

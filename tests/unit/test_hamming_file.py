@@ -1,0 +1,118 @@
+"""The file of a Hamming index: what was saved is found again, and damage is named and never believed."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise import HammingIndex, InvalidInput, Recipe
+from tests.unit.test_hamming_index import as_words, codes_of, even_keys, lists
+
+
+@pytest.mark.parametrize("bits", [32, 64, 128])
+def test_everything_comes_back(tmp_path, bits):
+    codes = codes_of("clustered", 5000, bits)
+    ids = [f"doc {i}" for i in range(5000)]
+    index = HammingIndex(as_words(codes[:3000], bits), ids=ids[:3000], bits=bits, plan=even_keys(bits, 3, 3))
+    index.add(as_words(codes[3000:], bits), ids=ids[3000:])
+    index.remove(ids[10:20])
+    path = tmp_path / "a.lw"
+    index.save(path)
+    queries = as_words(codes[:100], bits)
+    expected = lists(index.query_batch(queries))
+    with HammingIndex.open(path) as opened:
+        assert len(opened) == len(index)
+        assert lists(opened.query_batch(queries)) == expected
+        assert opened.stats["keys"] == index.stats["keys"]
+        opened.add(queries[:1], ids=["new"])
+        opened.save(path)
+    again = HammingIndex.open(path, verify=True)
+    assert "new" in again.query(codes[0])[0].tolist()
+    assert [file.name for file in tmp_path.iterdir()] == ["a.lw"]
+
+
+def test_scanned_sets_and_sets_without_rows_come_back(tmp_path):
+    codes = codes_of("clustered", 700, 64)
+    words = as_words(codes, 64)
+    for number, index in enumerate(
+        [HammingIndex(words, plan=[], within=9), HammingIndex(words, ids=False), HammingIndex(within=2)]
+    ):
+        path = tmp_path / f"{number}.lw"
+        index.save(path)
+        opened = HammingIndex.open(path, verify=True)
+        assert (len(opened), opened.within) == (len(index), index.within)
+        assert lists(opened.query_batch(words[:50])) == lists(index.query_batch(words[:50]))
+
+
+def test_recipe_and_empty_texts_come_back(tmp_path):
+    recipe = Recipe.simhash(bits=96)
+    sketches = likewise.sketch(["one two three", "", "one two three", ""], recipe)
+    HammingIndex(sketches).save(tmp_path / "a.lw")
+    opened = HammingIndex.open(tmp_path / "a.lw")
+    assert opened.recipe == recipe
+    assert opened.query_batch(sketches).rows.tolist() == [0, 2, 1, 3, 0, 2, 1, 3]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    codes = codes_of("clustered", 900, 64)
+    index = HammingIndex(as_words(codes[:800], 64), ids=[str(i) for i in range(800)], plan=even_keys(64, 3, 4))
+    index.add(as_words(codes[800:], 64), ids=[str(i) for i in range(800, 900)])
+    index.remove(["3"])
+    path = tmp_path_factory.mktemp("file") / "small.lw"
+    index.save(path)
+    queries = as_words(codes[:40], 64)
+    return path.read_bytes(), queries, lists(index.query_batch(queries))
+
+
+def test_every_cut_is_named(small, tmp_path):
+    content, _, _ = small
+    path = tmp_path / "cut.lw"
+    for length in [0, 1, 63, 64, 100, *range(0, len(content), 997), len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(InvalidInput, match=r"short|bytes|damaged|no Hamming"):
+            HammingIndex.open(path)
+    path.write_bytes(content + b"x")
+    with pytest.raises(InvalidInput, match="were written"):
+        HammingIndex.open(path)
+
+
+def test_every_flipped_byte_is_found_by_verify_or_changes_nothing(small, tmp_path):
+    content, queries, expected = small
+    path = tmp_path / "flipped.lw"
+    random = np.random.default_rng(5)
+    places = {
+        *range(64),
+        *range(len(content) - 3000, len(content), 7),
+        *random.integers(0, len(content), 1500).tolist(),
+    }
+    num_found = 0
+    for place in sorted(places):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(random.integers(0, 8))
+        path.write_bytes(damaged)
+        try:
+            opened = HammingIndex.open(path, verify=True)
+        except InvalidInput as error:
+            num_found += 1
+            named = str(error)
+        else:
+            named = str(path)
+            assert lists(opened.query_batch(queries)) == expected
+        assert str(path) in named
+        # Without the check matches may be wrong, but nothing else goes wrong.
+        with contextlib.suppress(InvalidInput):
+            HammingIndex.open(path).query_batch(queries)
+    assert num_found > 500
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "other"
+    path.write_bytes(b"x" * 1000)
+    with pytest.raises(InvalidInput, match="no Hamming index"):
+        HammingIndex.open(path)
+    with pytest.raises(FileNotFoundError):
+        HammingIndex.open(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError):
+        HammingIndex(within=1).save(tmp_path / "no" / "directory")

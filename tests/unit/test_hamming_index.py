@@ -1,0 +1,239 @@
+"""HammingIndex against the definition: any width, any radius, any kind of data, every instruction set."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import likewise
+from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native
+from likewise.hamming_index import Matches
+from tests.oracle import hamming as oracle
+
+KINDS = ["random", "clustered", "templated", "constant", "few"]
+
+
+def codes_of(kind: str, n: int, bits: int, seed: int = 1) -> list[int]:
+    """Fingerprints as integers: uniform, round few centres, of few free bits, low bits only, of few values."""
+    random = np.random.default_rng(seed)
+
+    def number() -> int:
+        return int.from_bytes(random.bytes(bits // 8), "little")
+
+    if kind == "random":
+        return [number() for _ in range(n)]
+    if kind == "clustered":
+        centres = [number() for _ in range(23)]
+        codes = []
+        for i in range(n):
+            code = centres[i % len(centres)]
+            for bit in random.integers(0, bits, random.integers(0, 9)):
+                code ^= 1 << int(bit)
+            codes.append(code)
+        return codes
+    if kind == "templated":
+        frame, free = number(), number() & number() & number()
+        return [frame ^ (number() & free) for _ in range(n)]
+    if kind == "constant":
+        return [number() & 0xFFF for _ in range(n)]
+    values = [number() for _ in range(7)]
+    return [values[int(i)] for i in random.integers(0, 7, n)]
+
+
+def as_words(codes: list[int], bits: int) -> np.ndarray:
+    num_words = -(-bits // 64)
+    flat = np.frombuffer(b"".join(code.to_bytes(8 * num_words, "little") for code in codes), np.uint64)
+    return flat if num_words == 1 else flat.reshape(-1, num_words)
+
+
+def lists(found) -> list[list[tuple[int, int]]]:
+    offsets = found.offsets.tolist()
+    pairs = list(zip(found.rows.tolist(), found.distances.tolist(), strict=True))
+    return [pairs[a:b] for a, b in itertools.pairwise(offsets)]
+
+
+def even_keys(bits: int, within: int, num_blocks: int) -> list[tuple[int, int]]:
+    radius, more = divmod(within + 1, num_blocks)
+    keys = []
+    for block in range(num_blocks):
+        low, high = block * bits // num_blocks, (block + 1) * bits // num_blocks
+        share = radius + (block < more)
+        if share:
+            keys.append(((1 << high) - (1 << low), share - 1))
+    return keys
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bits", [32, 64, 96, 128, 256])
+def test_chosen_plan_finds_what_comparing_everything_finds(bits, kind):
+    codes = codes_of(kind, 1200, bits)
+    held = dict(enumerate(codes))
+    queries = codes[:60] + codes_of("random", 20, bits, 2)
+    for within in range(17) if bits == 64 and kind == "clustered" else [0, 3, 5, 16]:
+        index = HammingIndex(as_words(codes, bits), within=within, bits=bits, threads=2)
+        expected = [oracle.matches(held, query, within) for query in queries]
+        assert lists(index.query_batch(as_words(queries, bits))) == expected, (within, index.stats["keys"])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 9, 70])
+def test_few_fingerprints(n):
+    codes = codes_of("clustered", n, 64)
+    queries = [*codes, 5]
+    for within, num_blocks in [(0, 1), (3, 2), (3, 4)]:
+        index = HammingIndex(as_words(codes, 64), within=within, plan=even_keys(64, within, num_blocks))
+        expected = [oracle.matches(dict(enumerate(codes)), query, within) for query in queries]
+        assert lists(index.query_batch(as_words(queries, 64))) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_of_blocks_and_smaller_radii(kind):
+    codes = codes_of(kind, 1200, 64)
+    held = dict(enumerate(codes))
+    queries = codes[:40] + codes_of("random", 10, 64, 2)
+    for within, num_blocks in [(3, 1), (3, 2), (3, 3), (3, 4), (6, 3), (6, 4), (10, 4), (10, 5), (16, 4)]:
+        index = HammingIndex(as_words(codes, 64), within=within, plan=even_keys(64, within, num_blocks))
+        for smaller in {0, 1, within - 1, within}:
+            expected = [oracle.matches(held, query, smaller) for query in queries]
+            assert lists(index.query_batch(as_words(queries, 64), smaller)) == expected, (within, num_blocks, smaller)
+
+
+def test_every_instruction_set(isa):
+    for bits, kind in [(64, "clustered"), (64, "templated"), (128, "clustered"), (32, "few")]:
+        codes = codes_of(kind, 3000, bits)
+        words = as_words(codes, bits).reshape(-1)
+        keys = [([mask >> s & (2**64 - 1) for s in (0, 64, 128, 192)], r) for mask, r in even_keys(bits, 5, 3)]
+        for with_keys in (keys, []):
+            native = _native.HammingSet(words, bits, within=5, keys=with_keys, isa=isa)
+            found = native.search(words[: 50 * -(-bits // 64)], 5, isa=isa)
+            matches = Matches(*(np.asarray(found[i]) for i in (0, 1, 3)))
+            held = dict(enumerate(codes))
+            assert lists(matches) == [oracle.matches(held, query, 5) for query in codes[:50]]
+
+
+def test_nearest_grows_to_everything():
+    for bits, kind in [(64, "clustered"), (128, "random")]:
+        codes = codes_of(kind, 400, bits)
+        index = HammingIndex(as_words(codes, bits))
+        index.remove([5, 6])
+        held = {row: code for row, code in enumerate(codes) if row not in (5, 6)}
+        for num in [1, 3, 50, 398, 1000]:
+            rows, distances = index.nearest(codes[0], num)
+            assert list(zip(distances.tolist(), rows.tolist(), strict=True)) == oracle.nearest(held, codes[0], num)
+
+
+def test_without_rows_each_fingerprint_comes_once():
+    codes = codes_of("few", 500, 64) + codes_of("clustered", 500, 64)
+    index = HammingIndex(as_words(codes, 64), ids=False)
+    assert len(index) == len(set(codes))
+    found = index.query_batch(as_words(codes[:600], 64))
+    for query, part in zip(codes[:600], lists(found), strict=True):
+        expected = {(code, (code ^ query).bit_count()) for code in codes if (code ^ query).bit_count() <= 3}
+        assert part == sorted(expected)
+    with pytest.raises(InvalidParameter, match="without rows"):
+        index.add(np.zeros(1, np.uint64))
+    with pytest.raises(InvalidParameter, match="without rows"):
+        index.remove(0)
+
+
+def test_ids_of_text_and_numbers():
+    codes = codes_of("clustered", 300, 64)
+    for ids in ([f"doc-{i}" for i in range(300)], list(range(1000, 1300)), pa.array([f"é{i}" for i in range(300)])):
+        index = HammingIndex(as_words(codes[:200], 64), ids=ids[:200])
+        assert index.add(as_words(codes[200:], 64), ids=ids[200:]).tolist() == list(range(200, 300))
+        plain = [i.as_py() if isinstance(i, pa.Scalar) else i for i in ids]
+        found, distances = index.query(codes[7])
+        expected = oracle.matches(dict(enumerate(codes)), codes[7], 3)
+        assert list(zip(found.tolist(), distances.tolist(), strict=True)) == [(plain[r], d) for r, d in expected]
+        assert index.remove(plain[7]) == 1
+        assert index.remove([plain[7], plain[250]]) == 1
+        assert plain[7] not in index.query(codes[7])[0].tolist()
+        assert len(index) == 298
+        with pytest.raises(InvalidParameter, match="has ids"):
+            index.add(np.zeros(1, np.uint64))
+    with pytest.raises(InvalidParameter, match="299 ids for 300"):
+        HammingIndex(as_words(codes, 64), ids=list(range(299)))
+    with pytest.raises(InvalidParameter, match="without ids"):
+        HammingIndex(as_words(codes, 64)).add(np.zeros(1, np.uint64), ids=["x"])
+
+
+def test_arrow_in_and_the_join():
+    codes = codes_of("clustered", 200, 64)
+    words = as_words(codes, 64)
+    index = HammingIndex(pa.array(words))
+    signed = HammingIndex(pa.array(words.view(np.int64)))
+    table = HammingIndex(pa.chunked_array([words[:90], words[90:]]))
+    wide = as_words(codes_of("clustered", 60, 128), 128)
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(wide.reshape(-1).view(np.int64)), 2)
+    assert HammingIndex(fixed).query(wide[3])[0].tolist() == HammingIndex(wide).query(wide[3])[0].tolist()
+    others, rows, distances = index.join(words)
+    held = dict(enumerate(codes))
+    expected = [(i, r, d) for i, code in enumerate(codes) for r, d in oracle.matches(held, code, 3)]
+    assert list(zip(others.tolist(), rows.tolist(), distances.tolist(), strict=True)) == expected
+    for other in (signed, table):
+        assert lists(other.query_batch(words)) == lists(index.query_batch(words))
+
+
+def test_empty_texts_match_empty_texts_only_and_recipes_do_not_mix():
+    texts = ["a cat sat on the mat", "", "a cat sat on the mat", " ", "dogs bark at night"]
+    recipe = Recipe.simhash(bits=64)
+    sketches = likewise.sketch(texts, recipe)
+    index = HammingIndex(sketches)
+    assert len(index) == 5
+    assert [rows for rows in map(list, map(np.ndarray.tolist, np.split(*_parts(index.query_batch(sketches)))))] == [
+        [0, 2],
+        [1, 3],
+        [0, 2],
+        [1, 3],
+        [4],
+    ]
+    assert index.add(likewise.sketch(["", "dogs bark at night"], recipe)).tolist() == [5, 6]
+    assert index.query_batch(sketches).rows.tolist() == [0, 2, 1, 3, 5, 0, 2, 1, 3, 5, 4, 6]
+    assert index.remove([1, 6, 1]) == 2
+    assert index.query_batch(sketches).rows.tolist() == [0, 2, 3, 5, 0, 2, 3, 5, 4]
+    assert index.query(0)[0].size == 0
+    with pytest.raises(RecipeMismatch, match="seed"):
+        index.query_batch(likewise.sketch(texts, Recipe.simhash(bits=64, seed=9)))
+    with pytest.raises(InvalidParameter, match="128 bits"):
+        index.add(likewise.sketch(texts, Recipe.simhash(bits=128)))
+
+
+def _parts(found):
+    return found.rows, found.offsets[1:-1]
+
+
+def test_refusals():
+    words = np.arange(10, dtype=np.uint64)
+    index = HammingIndex(words)
+    for call, name in [
+        (lambda: index.query(3, within=4), "within"),
+        (lambda: index.query(-1), "fingerprint"),
+        (lambda: index.query(1 << 64), "fingerprint"),
+        (lambda: index.query_batch(np.zeros((2, 2), np.uint64)), "fingerprints"),
+        (lambda: index.query_batch([1.5]), "fingerprints"),
+        (lambda: index.nearest(3, 0), "num"),
+        (lambda: HammingIndex(words, within=65), "within"),
+        (lambda: HammingIndex(words, bits=48), "bits"),
+        (lambda: HammingIndex(words + np.uint64(1 << 32), bits=32), "fingerprints"),
+        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "keys"),
+        (lambda: HammingIndex(words, memory=10), "memory"),
+        (lambda: HammingIndex(words, threads=0), "threads"),
+    ]:
+        with pytest.raises(InvalidParameter) as caught:
+            call()
+        assert caught.value.name == name
+
+
+def test_oversize_buckets_are_refined():
+    """Half of the fingerprints share all bits of two keys: their bucket is large, what is compared of it is not."""
+    random = np.random.default_rng(3)
+    words = random.integers(0, 1 << 64, 60_000, np.uint64)
+    words[::2] = words[::2] & np.uint64((1 << 32) - 1) | np.uint64(0x1234_5678 << 32)
+    index = HammingIndex(words, plan=even_keys(64, 3, 4))
+    assert index.stats["largest_bucket"] > 29_000
+    queries = words[:400] ^ np.uint64(1 << 20)
+    found = index.query_batch(queries)
+    for query, part in zip(queries.tolist()[:50], lists(found), strict=False):
+        distances = np.bitwise_count(words ^ np.uint64(query))
+        rows = np.flatnonzero(distances <= 3)
+        assert part == list(zip(rows.tolist(), distances[rows].tolist(), strict=True))

@@ -1,0 +1,175 @@
+"""The planner of Hamming search, from Python and from the command line."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+
+from likewise import _native
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.plan import Costs, bit_frequencies, plan_hamming, textbook_searches
+from tests.command import likewise_command
+
+
+def positions(mask):
+    return {bit for bit in range(mask.bit_length()) if mask >> bit & 1}
+
+
+def test_every_plan_of_the_frontier_finds_every_pattern_of_errors():
+    # All patterns of at most two errors of 32 bits, against the masks as they come out.
+    plan = plan_hamming(50_000, bits=32, within=2)
+    patterns = [set(p) for weight in range(3) for p in itertools.combinations(range(32), weight)]
+    searched = [search for search in plan.searches if search.keys]
+    assert len(searched) >= 4
+    for search in searched:
+        keys = [(positions(key.mask), key.radius) for key in search.keys]
+        assert all(any(len(bits & p) <= radius for bits, radius in keys) for p in patterns), search.name
+
+
+@pytest.mark.parametrize("division", ["contiguous", "interleaved"])
+def test_sampled_errors_of_wide_fingerprints(division):
+    rng = np.random.default_rng(7)
+    plan = plan_hamming(10_000_000, bits=128, within=10, division=division)
+    for search in plan.searches:
+        if not search.keys or len(search.keys) > 100:
+            continue
+        masks = [(key.mask, key.radius) for key in search.keys]
+        for _ in range(200):
+            errors = sum(1 << int(bit) for bit in rng.choice(128, size=10, replace=False))
+            assert any((mask & errors).bit_count() <= radius for mask, radius in masks), search.name
+
+
+def test_an_incomplete_set_is_refused_with_its_errors():
+    halves = [([0xFFFFFFFF, 0, 0, 0], 1), ([0xFFFFFFFF << 32, 0, 0, 0], 1)]
+    assert _native.check_keys(64, 3, halves) == [1, 1]
+    assert _native.check_keys(64, 3, halves, 1) == [0, 0]
+    assert _native.check_keys(64, 3, halves, 0).count(None) == 1
+    with pytest.raises(InvalidParameter, match="not complete within 4"):
+        _native.check_keys(64, 4, halves)
+
+
+def test_the_textbook():
+    rows = {search.name: search for search in textbook_searches(2**34)}
+    assert rows["all neighbours probed"].num_probes_exactly == math.comb(64, 3) == 41_664
+    assert (rows["4 blocks"].num_candidates_a_table, rows["4 blocks"].num_candidates) == (262_144, 1_048_576)
+    for name, tables, candidates in [
+        ("2 of 5 blocks", 10, 512),
+        ("4 blocks, then 4 of the rest", 16, 64),
+        ("3 of 6 blocks", 20, 8),
+    ]:
+        assert (rows[name].num_tables, rows[name].num_candidates_a_table) == (tables, candidates)
+        assert rows[name].num_bytes == 8 * tables * 2**34
+
+
+def test_explain_prints_the_textbook():
+    ran = likewise_command("plan", "--n", "17_179_869_184", "--within", "3", "--explain")
+    assert (ran.status, ran.err) == (0, "")
+    text = ran.out.decode()
+    assert all(figure in text for figure in ("41,664", "262,144", "1,048,576", "43,745"))
+    ran = likewise_command("plan", "--n", "1e6", "--bits", "128", "--within", "5", "--explain", "--json")
+    assert {row["num_tables"] for row in json.loads(ran.out)["textbook"]} == {1, 6, 21, 36, 56}
+
+
+def test_the_frontier_on_the_command_line():
+    ran = likewise_command("plan", "--n", "1e9", "--within", "3", "--memory", "20GB", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    found = json.loads(ran.out)
+    chosen = [search for search in found["searches"] if search["is_chosen"]]
+    assert [key["radius"] for key in chosen[0]["keys"]] == [1, 1]
+    assert chosen[0]["num_bytes"] <= 20e9
+    assert {search["num_tables"] for search in found["searches"] if search["is_historical"]} == {0, 1, 4, 10, 16, 20}
+    text = likewise_command("plan", "--n", "1e9", "--within", "3", "--memory", "20GB").out.decode()
+    assert f"> {chosen[0]['name']}" in text
+    assert "nothing fits" not in text
+    text = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "20GB").out.decode()
+    assert "nothing fits 20 GB" in text
+    assert "\n> taken" in text
+    assert "\n> 2" not in text
+
+
+def test_skew_costs_and_balanced_blocks_help(tmp_path):
+    rng = np.random.default_rng(3)
+    skewed = rng.random((4000, 64)) < np.where(np.arange(64) < 32, 0.02, 0.5)
+    codes = np.packbits(skewed, axis=1, bitorder="little").view(np.uint64).reshape(-1)
+    shares = bit_frequencies(codes)
+    assert np.allclose(shares, skewed.mean(axis=0))
+    uniform = plan_hamming(10_000_000)
+    balanced = plan_hamming(10_000_000, bit_frequencies=shares)
+    assert balanced.chosen.batch_us > uniform.chosen.batch_us
+    four = next(search for search in balanced.searches if search.is_historical and search.num_tables == 4)
+    # Every block gets half of its bits from the telling half of the fingerprint.
+    assert [sum(bit >= 32 for bit in positions(key.mask)) for key in four.keys] == [8, 8, 8, 8]
+    np.save(tmp_path / "sample.npy", codes)
+    ran = likewise_command("plan", "--n", "1e7", "--sample", str(tmp_path / "sample.npy"), "--json")
+    found = json.loads(ran.out)["searches"]
+    assert [search["batch_us"] for search in found] == [search.batch_us for search in balanced.searches]
+
+
+def test_costs_go_through_a_file(tmp_path):
+    costs = Costs.default()
+    path = tmp_path / "costs.json"
+    costs.write(path)
+    assert Costs.read(path) == costs
+    slow = Costs.from_dict({**costs.to_dict(), "scan_ns": 1000 * costs.scan_ns})
+    assert slow.scan_ns == 1000 * costs.scan_ns
+    times = {search.name: search.batch_us for search in plan_hamming(1000).searches}
+    slower = [search for search in plan_hamming(1000, costs=slow).searches if search.name in times]
+    assert len(slower) >= 6
+    for search in slower:
+        assert (search.batch_us > times[search.name]) == (search.family == "scan")
+    for wrong in ({}, {**costs.to_dict(), "extra": 1}, {**costs.to_dict(), "scan_ns": "fast"}):
+        with pytest.raises(InvalidParameter):
+            Costs.from_dict(wrong)
+    with pytest.raises(InvalidParameter, match="scan_ns"):
+        plan_hamming(10, costs=Costs.from_dict({**costs.to_dict(), "scan_ns": 0.0}))
+    path.write_text("no json")
+    with pytest.raises(InvalidInput):
+        Costs.read(path)
+
+
+def test_calibration_measures_what_it_says(tmp_path):
+    path = tmp_path / "costs.json"
+    ran = likewise_command("plan", "--calibrate", str(path))
+    assert (ran.status, ran.out) == (0, b"")
+    costs = Costs.read(path)
+    sizes, latencies, overlapped = zip(*costs.memory, strict=True)
+    assert list(sizes) == sorted(sizes)
+    # Memory is slower than the first cache, and reads that wait are slower than reads that were asked for.
+    assert latencies[5] > 3 * latencies[0]
+    assert latencies[5] > overlapped[5]
+    assert likewise_command("plan", "--n", "1e6", "--costs", str(path)).status == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--explain"],
+        ["--memory", "1GB"],
+        ["--n", "1e6", "--threshold", "0.8"],
+        ["--n", "1e6", "--within", "2.5"],
+        ["--n", "many"],
+        ["--n", "1e6", "--bits", "48"],
+        ["--n", "1e6", "--within", "65"],
+        ["--n", "1e60"],
+        ["--n", "1e6", "--explain", "--memory", "1GB"],
+        ["--n", "1e6", "--costs", "absent.json"],
+    ],
+    ids=" ".join,
+)
+def test_what_makes_no_sense_is_refused(arguments):
+    ran = likewise_command("plan", *arguments)
+    assert (ran.status, ran.out) == (2, b"")
+    assert ran.err
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"n": -1}, {"n": 1.5}, {"n": 10, "bits": 40}, {"n": 10, "within": 65}, {"n": 10, "division": "odd"},
+     {"n": 10, "memory_bytes": -1}, {"n": 10, "bit_frequencies": [0.5]}],
+    ids=str,
+)  # fmt: skip
+def test_values_out_of_range(values):
+    with pytest.raises(InvalidParameter):
+        plan_hamming(values.pop("n"), **values)
