@@ -219,11 +219,12 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
         mut end,
     } in probes
     {
-        if request.is_too_dense(piece, hits.len()) {
-            return;
-        }
         let query = request.tables.codes.get::<W>(later as usize);
         if end - start > LARGE_BUCKET {
+            // Small buckets are counted when all that were asked for are compared.
+            if request.is_too_dense(piece, hits.len()) {
+                return;
+            }
             let members = &table.positions[start as usize..end as usize];
             end = start + members.partition_point(|&member| member < later) as u32;
         }
