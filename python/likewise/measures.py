@@ -1,13 +1,15 @@
 """Measures: every similarity of two texts."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from likewise import _native
+from likewise.documents import Tokenizer, as_documents
 from likewise.hamming import hamming_distance
 from likewise.recipe import Recipe
-from likewise.sketch import EMPTY, SHORT, Sketches, sketch
+from likewise.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
 from likewise.verify import SET_MEASURES
 
 _SHAPES = {0: "full", SHORT: "short", EMPTY: "empty"}
@@ -61,15 +63,23 @@ class Measures:
         return self.equal_slots / self.num_slots
 
 
-def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
-    """Return how alike two texts are, by every measure.
+def measure(
+    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
+    b: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Measures:
+    """Return how alike two documents are, by every measure.
 
     Parameters
     ----------
     a, b : str
-        The texts.
+        The texts; bytes or lists of tokens where the recipe takes those.
     recipe : Recipe, optional
         Whose features, bits and slots count; ``Recipe.minhash()`` where None.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
 
     Returns
     -------
@@ -84,7 +94,7 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     """
     recipe = recipe or Recipe.minhash()
     rules = recipe.feature_rules
-    texts = _native.Texts.from_list([a, b])
+    texts = as_documents([a, b], recipe, tokenizer=tokenizer)
     both = np.array([0, 1], np.uint32)
     sets = _native.FeatureSets(2, rules)
     sets.add(both, texts)
@@ -94,11 +104,10 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
-    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed")}
-    fingerprints = _fingerprints(texts, recipe, common)
-    signatures = _signatures(texts, recipe, common)
+    fingerprints = _fingerprints(texts, recipe)
+    signatures = _signatures(texts, recipe)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])
-    shapes = [_shape(bool(fingerprints.is_empty[i]), text, recipe) for i, text in enumerate((a, b))]
+    shapes = np.asarray(sketch_texts(texts, fingerprints.recipe, sets=False, threads=1).shapes).tolist()
     bits = fingerprints.recipe.bits or 64
     return Measures(
         jaccard=values["jaccard"][0],
@@ -113,26 +122,20 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
         num_slots=signatures.array.shape[1],
         num_features=(len(ours), len(theirs)),
         num_shared=len(np.intersect1d(ours, theirs)),
-        shapes=(shapes[0], shapes[1]),
+        shapes=(_SHAPES[shapes[0]], _SHAPES[shapes[1]]),
     )
 
 
-def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
+def _fingerprints(texts: _native.Texts, recipe: Recipe) -> Sketches:
     if recipe.method == "simhash":
         return sketch(texts, recipe, threads=1)
-    return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1)
+    return sketch(texts, Recipe.from_options("simhash", bits=64, **recipe.feature_options()), threads=1)
 
 
-def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
+def _signatures(texts: _native.Texts, recipe: Recipe) -> Sketches:
     if recipe.method == "minhash":
         return sketch(texts, recipe, threads=1)
-    return sketch(texts, Recipe.from_options("minhash", **common), threads=1)
-
-
-def _shape(is_empty: bool, text: str, recipe: Recipe) -> str:  # noqa: FBT001 - a fact, not a switch
-    if is_empty:
-        return _SHAPES[EMPTY]
-    return _SHAPES[SHORT if len(_native.tokens(text, recipe.tokens)) < recipe.shingle else 0]
+    return sketch(texts, Recipe.from_options("minhash", **recipe.feature_options()), threads=1)
 
 
 def _as_int(fingerprint: object) -> int:

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.features import own_features
 from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
-from likewise.recipe_check import OWN_WEIGHTS
-from likewise.text import text_batches
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -144,20 +142,24 @@ def sketch(
     recipe: Recipe | None = None,
     *,
     text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
     threads: int | None = None,
 ) -> Sketches:
-    """Return the sketch of each text.
+    """Return the sketch of each document.
 
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts; of weights ``own`` lists of (token, weight). A stream of batches and an iterator are taken batch by
+        The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
+        lists of (token, weight). A stream of batches and an iterator are taken batch by
         batch and may be larger than memory, unless their weights are still to be counted.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table.
     text_field : str
         Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
     threads : int, optional
         Threads of this call; all processors where None.
 
@@ -182,9 +184,7 @@ def sketch(
     recipe = recipe or Recipe.minhash()
     check_has_sketch(recipe)
     workers = num_threads(threads)
-    if recipe.weights == OWN_WEIGHTS:
-        return _sketch_own(texts, recipe, threads=workers)
-    batches = text_batches(texts, text_field)
+    batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
     if recipe.needs_counting:
         # Two passes: everything is held.
         held = list(batches)
@@ -202,36 +202,6 @@ def sketch(
         columns = [column.take() for column in growing]
     sketches, shapes, num_features = columns
     return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
-
-
-def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  # noqa: ANN401
-    """Return the sketches of documents given as lists of (token, weight)."""
-    offsets, features, weights = own_features(documents, recipe)
-    num_features = np.diff(offsets).astype(np.uint32)
-    if recipe.method == "simhash":
-        assert recipe.bits is not None
-        lists = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        words = [
-            np.asarray(_native.simhash_features(features[low:high], weights[low:high], bits=recipe.bits))
-            for low, high in lists
-        ]
-        flat = np.concatenate([np.zeros(0, np.uint64), *words])
-    else:
-        assert recipe.num_slots is not None
-        assert recipe.slot_bits is not None
-        assert recipe.scheme is not None
-        signatures = _native.minhash_features(
-            offsets,
-            features,
-            weights,
-            num_slots=recipe.num_slots,
-            slot_bits=recipe.slot_bits,
-            scheme=recipe.scheme,
-            seed=recipe.seed,
-            threads=threads,
-        )
-        flat = np.asarray(signatures)
-    return Sketches(shaped(flat, recipe), recipe, num_features == 0, num_features)
 
 
 def check_has_sketch(recipe: Recipe) -> None:
@@ -252,7 +222,7 @@ def sketch_texts(
     exact the digests are those of the normalised texts.
     """
     if recipe.method == "exact":
-        return _native.digest_texts(texts, threads=threads)
+        return _native.digest_texts(texts, recipe.text_rules, threads=threads)
     rules = recipe.feature_rules
     if recipe.method == "shingles":
         assert rarity is not None

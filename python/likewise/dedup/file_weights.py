@@ -53,7 +53,7 @@ def weigh_files(
         found = find_inputs(
             [inputs] if isinstance(inputs, str | Path) else list(inputs),
             run.read_rules(recipe),
-            file_format=run.file_format,
+            file_format=run.format_for(recipe),
             delimiter=run.delimiter,
             stdin=run.stdin,
             spool_directory=work,
