@@ -9,7 +9,6 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe_identity import canonical_json
 
-Words: TypeAlias = "WordList | Iterable[str] | Iterable[tuple[str, int | None]]"
 # jieba's own words occur up to 883,634 times, all of them 60 million times.
 MAX_COUNT = 2**31 - 1
 
@@ -115,7 +114,10 @@ class WordList:
         return words
 
 
-def word_list(name: str, words: "Words | None") -> WordList | None:
+Words: TypeAlias = WordList | Iterable[str] | Iterable[tuple[str, int | None]]
+
+
+def word_list(name: str, words: Words | None) -> WordList | None:
     """Return words of any accepted kind as a list with an identity."""
     if words is None or isinstance(words, WordList):
         return words

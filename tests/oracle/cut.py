@@ -171,7 +171,7 @@ def visible(page):
 
 # Cut masks of the reference implementation of FastCDC, for chunks of 2^index bytes.
 MASKS = {7: 0x18035100, 8: 0x1800035300, 9: 0x19000353000, 10: 0x590003530000, 11: 0xD90003530000, 12: 0xD90103530000}
-GEAR = [int.from_bytes(hashlib.md5(bytes([value])).digest()[:8], "big") for value in range(256)]
+GEAR = [int.from_bytes(hashlib.md5(bytes([value]) * 64).digest()[:8], "big") for value in range(256)]
 
 
 def content_chunks(data, size):

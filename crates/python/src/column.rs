@@ -189,7 +189,9 @@ impl Column {
 
     /// All documents of several columns, which are of one kind but for empty ones.
     pub fn concat<'a>(parts: impl Iterator<Item = &'a Column> + Clone) -> Result<Column, Failure> {
-        let mut kinds = parts.clone().filter(|part| part.len() > 0)
+        let mut kinds = parts
+            .clone()
+            .filter(|part| part.len() > 0)
             .map(|part| part.kind);
         let kind = kinds.next().unwrap_or(Kind::Text);
         if kinds.any(|other| other != kind) {

@@ -119,7 +119,12 @@ impl TokenHasher {
         let mut at = 0;
         while at < len {
             let rest = &text[at..len];
-            let num_ascii = match rest.as_chunks::<ASCII_STEP>().0.iter().position(|step| !step.is_ascii()) {
+            let num_ascii = match rest
+                .as_chunks::<ASCII_STEP>()
+                .0
+                .iter()
+                .position(|step| !step.is_ascii())
+            {
                 Some(steps) => steps * ASCII_STEP,
                 None => rest.len() / ASCII_STEP * ASCII_STEP,
             };

@@ -149,7 +149,7 @@ fn narrow(c: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{self, Preparer, TextRules};
+    use crate::text::{self, TextRules};
 
     fn folded(names: &[&str], text: &str) -> String {
         let fold = Fold::from_names(names.iter().copied()).unwrap_or_default();
@@ -200,7 +200,7 @@ mod tests {
     fn every_folding_of_every_character_is_idempotent() {
         let mut everything = String::new();
         for c in (0..0x11_0000).filter_map(char::from_u32) {
-            everything.push_str("a");
+            everything.push('a');
             everything.push(c);
             everything.push_str("1 ");
         }
@@ -214,6 +214,5 @@ mod tests {
             assert!(once != folded(&[], &everything), "{names:?}");
             assert!(folded(&names, &once) == once, "{names:?}");
         }
-        let _ = Preparer::default();
     }
 }
