@@ -87,7 +87,7 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidParameter("tokenizer", f"tokens {USER_TOKENS} need a name of what cuts them, for the recipe's id")
     if fields["weights"] == OWN_WEIGHTS and tokens not in (USER_TOKENS, "auto"):
         raise InvalidParameter("weights", f"own are for tokens of the user; tokens {tokens} given")
-    return found | {"libraries": libraries_of(fields | found)}
+    return found | {"libraries": libraries_of({**fields, **found})}
 
 
 def checked_fold(fold: object) -> tuple[str, ...] | None:

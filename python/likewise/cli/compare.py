@@ -56,8 +56,8 @@ def command(
             raise InvalidParameter("text_field" if text_field else "id_field", "acts only with --ids")
         if len(files) != 2:
             raise InvalidParameter("ids", f"{len(files)} file given; name two text files, or two ids with --ids")
-        read = Path.read_bytes if recipe.tokens in BYTE_TOKENS else _read_text
-        texts = [read(Path(name)) for name in files]
+        are_bytes = recipe.tokens in BYTE_TOKENS
+        texts: list[Any] = [Path(name).read_bytes() if are_bytes else _read_text(Path(name)) for name in files]
     else:
         texts = _find(files, ids, text_field, id_field)
     found = compare(texts[0], texts[1], recipe)

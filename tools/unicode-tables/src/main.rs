@@ -4,6 +4,8 @@
 //! when the Unicode version changes; then `TEXT_VERSION` changes with it. Every table comes from the data of
 //! one ICU4X release. The assumptions that the text code makes about the data are asserted here.
 
+mod punctuation;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -55,7 +57,7 @@ fn main() {
     write(&folder.join("properties.rs"), &unicode.properties());
     write(&folder.join("mappings.rs"), &unicode.mappings());
     write(&folder.join("compositions.rs"), &unicode.compositions());
-    write(&folder.join("punctuation.rs"), &punctuation());
+    write(&folder.join("punctuation.rs"), &punctuation::punctuation());
 }
 
 fn write(path: &Path, text: &str) {
@@ -290,37 +292,6 @@ impl Unicode {
         array(&mut out, "COMPOSITES", "u16", &indexes);
         out
     }
-}
-
-/// Ranges of punctuation.
-fn punctuation() -> String {
-    let category = CodePointMapData::<GeneralCategory>::new();
-    let is_punctuation = |c: char| {
-        matches!(
-            category.get(c),
-            GeneralCategory::ConnectorPunctuation
-                | GeneralCategory::DashPunctuation
-                | GeneralCategory::OpenPunctuation
-                | GeneralCategory::ClosePunctuation
-                | GeneralCategory::InitialPunctuation
-                | GeneralCategory::FinalPunctuation
-                | GeneralCategory::OtherPunctuation
-        )
-    };
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for point in scalars().filter(|&c| is_punctuation(c)).map(|c| c as u32) {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == point => *last = point,
-            _ => ranges.push((point, point)),
-        }
-    }
-    let mut out = header("Which code points are punctuation (general category P*)? First and last of each range, rising.");
-    writeln!(out, "pub static PUNCTUATION: [(u32, u32); {}] = [", ranges.len()).expect("string");
-    for (first, last) in ranges {
-        writeln!(out, "    (0x{first:04X}, 0x{last:04X}),").expect("string");
-    }
-    out.push_str("];\n");
-    out
 }
 
 fn first_of_nfd(c: char) -> char {

@@ -44,8 +44,9 @@ impl Dictionary {
     /// Calls `word` with the byte range of every word in stretches that hold a Chinese character, and `other` with every
     /// stretch between them, in order.
     ///
-    /// A stretch runs over Chinese characters, ASCII letters and digits, and `+#&._%-`, as the dictionary's words do. What
-    /// holds neither letter nor digit is no word.
+    /// A stretch runs over Chinese characters, ASCII letters and digits, and `+#&._%-`, as the dictionary's words do, and ends
+    /// after [`MAX_STRETCH`] of them, so that a hostile text takes no more memory than another. What holds neither letter
+    /// nor digit is no word.
     pub(crate) fn cut<T>(
         &self,
         text: &str,
@@ -56,16 +57,17 @@ impl Dictionary {
         let mut others_start = 0;
         let mut scalars = text.char_indices().peekable();
         while let Some((start, first)) = scalars.next() {
-            let mut has_chinese = is_chinese(first);
+            let (mut has_chinese, mut num_scalars) = (is_chinese(first), 1);
             if !has_chinese && !is_of_word(first) {
                 continue;
             }
             while let Some(&(_, c)) = scalars.peek() {
                 let chinese = is_chinese(c);
-                if !chinese && !is_of_word(c) {
+                if !chinese && !is_of_word(c) || num_scalars == MAX_STRETCH {
                     break;
                 }
                 has_chinese |= chinese;
+                num_scalars += 1;
                 scalars.next();
             }
             if !has_chinese {
@@ -88,6 +90,9 @@ impl Dictionary {
     }
 }
 
+/// Scalars that are cut together. Sentences are a thousand times shorter.
+const MAX_STRETCH: usize = 1 << 16;
+
 fn is_alphanumeric(c: char) -> bool {
     tables::property(u32::from(c)) & ALPHANUMERIC != 0
 }
@@ -101,4 +106,60 @@ fn is_chinese(c: char) -> bool {
 
 fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '#' | '&' | '.' | '_' | '%' | '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        Dictionary::standard().cut(
+            text,
+            &mut found,
+            |found, start, end| found.push(text[start..end].to_owned()),
+            |found, start, end| found.push(format!("<{}>", &text[start..end])),
+        );
+        found
+    }
+
+    #[test]
+    fn stretches_with_chinese_characters_are_cut() {
+        assert_eq!(
+            parts("don't \u{6211}\u{7231}\u{5317}\u{4eac}. c++ -\u{5929}\u{5b89}\u{95e8}5%! 3.5"),
+            [
+                "<don't >",
+                "\u{6211}",
+                "\u{7231}",
+                "\u{5317}\u{4eac}",
+                "< c++ >",
+                "\u{5929}\u{5b89}\u{95e8}",
+                "5%",
+                "<! 3.5>"
+            ]
+        );
+        assert_eq!(parts(""), [""; 0]);
+        assert_eq!(parts("\u{30ab}\u{30bf} -"), ["<\u{30ab}\u{30bf} ->"]);
+    }
+
+    #[test]
+    fn long_stretches_are_cut_in_parts() {
+        let text = "\u{6211}".repeat(2 * MAX_STRETCH + 5);
+        let found = parts(&text);
+        assert_eq!(found.concat(), text);
+        let alone = parts(&text[..3 * MAX_STRETCH]);
+        assert_eq!(found[..alone.len()], alone);
+    }
+
+    #[test]
+    fn words_of_the_user_are_found() {
+        let text = "\u{4e91}\u{8ba1}\u{7b97}";
+        let dictionary = Dictionary::with_words([(text, None)]);
+        let mut found = Vec::new();
+        let push = |found: &mut Vec<String>, start: usize, end: usize| {
+            found.push(text[start..end].to_owned())
+        };
+        dictionary.cut(text, &mut found, push, push);
+        assert_eq!(found, [text]);
+    }
 }
