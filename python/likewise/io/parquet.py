@@ -1,5 +1,6 @@
 """Parquet: read by row group, written back with its schema and its codecs."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -96,9 +97,17 @@ class ParquetFile(ReadOnce):
             Gives the texts of a slice of the kept rows, which spares decoding them again.
         """
         with self._open() as file:
-            source = Batches(self.name, file.metadata, file.schema_arrow, self._read_again)
+            source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
             write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
+
+    def _footer(self) -> bytes:
+        """Return the bytes of the footer, which was found whole when the file was opened."""
+        with self.path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(-8 - length, os.SEEK_END)
+            return file.read(length)
 
     def _read_again(self, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
         with self._open() as file:
