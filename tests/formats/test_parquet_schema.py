@@ -150,6 +150,19 @@ def test_schema_and_rows_are_those_of_the_input(tmp_path, case):
     deduplicated(tmp_path / "in.parquet", tmp_path)
 
 
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_times_of_96_bits_beyond_nanoseconds(tmp_path, is_nested):
+    moments = [datetime.datetime(9999, 12, 31, 1, 2, 3, 4), datetime.datetime(1, 1, 1), None]
+    values = pa.array(moments * 2, pa.timestamp("us"))
+    if is_nested:
+        values = pa.StructArray.from_arrays([pa.ListArray.from_arrays(list(range(N + 1)), values)], ["t"])
+    table = pa.table({"text": TEXTS, "t": values})
+    pq.write_table(table, tmp_path / "in.parquet", use_deprecated_int96_timestamps=True, store_schema=False)
+    kept = deduplicated(tmp_path / "in.parquet", tmp_path)
+    read = pq.ParquetFile(kept, coerce_int96_timestamp_unit="us").read()["t"].to_pylist()
+    assert read == [table["t"].to_pylist()[row] for row in STAYS]
+
+
 def test_a_file_of_polars(tmp_path):
     frame = pl.DataFrame(
         {
