@@ -116,7 +116,7 @@ class ParquetFile(ReadOnce):
 
     @cached_property
     def _time_unit(self) -> str:
-        """The unit of times of 96 bits: nanoseconds, which hold the years 1678 to 2262; microseconds if one lies beyond."""
+        """The unit of times of 96 bits: nanoseconds, for the years 1678 to 2262; microseconds if one lies beyond."""
         with self._open("us") as file:
             metadata = file.metadata
             columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
