@@ -60,30 +60,35 @@ fn shingle_rolling(hashes: &mut Vec<u64>, width: usize) {
 /// Beyond, so many multiplications for each shingle cost more than waiting.
 #[cfg(target_arch = "x86_64")]
 const MAX_DIRECT_WIDTH: usize = 16;
+/// Shingles in the registers at once.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 32;
 /// Shingles at a time; the hashes that they are of are copied, so that none is overwritten too early.
 #[cfg(target_arch = "x86_64")]
-const BLOCK: usize = 256;
+const BLOCK: usize = 8 * LANES;
 
 /// Every shingle from the beginning: more multiplications than [`shingle_rolling`], but none waits for another.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {
     let num_shingles = hashes.len() - width + 1;
+    // Behind the hashes of the last block stands what is computed with but not kept.
     let mut copy = [0; BLOCK + MAX_DIRECT_WIDTH];
-    let mut sums = [0; BLOCK];
     for start in (0..num_shingles).step_by(BLOCK) {
         let count = BLOCK.min(num_shingles - start);
-        let taken = &mut copy[..count + width - 1];
-        taken.copy_from_slice(&hashes[start..start + count + width - 1]);
-        let sums = &mut sums[..count];
-        sums.copy_from_slice(&taken[..count]);
-        for place in 1..width {
-            for (sum, &hash) in sums.iter_mut().zip(&taken[place..]) {
-                *sum = append(*sum, hash);
+        let num_hashes = count + width - 1;
+        copy[..num_hashes].copy_from_slice(&hashes[start..start + num_hashes]);
+        for (group, out) in hashes[start..start + count].chunks_mut(LANES).enumerate() {
+            let from = &copy[group * LANES..];
+            let mut sums: [u64; LANES] = *from.first_chunk().unwrap_or(&[0; LANES]);
+            for place in 1..width {
+                let next: &[u64; LANES] = from[place..].first_chunk().unwrap_or(&[0; LANES]);
+                for (sum, &hash) in sums.iter_mut().zip(next) {
+                    *sum = append(*sum, hash);
+                }
             }
-        }
-        for (hash, &sum) in hashes[start..start + count].iter_mut().zip(&*sums) {
-            *hash = mix64(sum);
+            let features = sums.map(mix64);
+            out.copy_from_slice(&features[..out.len()]);
         }
     }
     hashes.truncate(num_shingles);
