@@ -138,8 +138,9 @@ impl Texts {
             let (mut bytes, mut ends) = (Vec::new(), vec![0]);
             for (row, list) in offsets.windows(2).enumerate() {
                 begin_own_tokens(lengths[row], &mut bytes);
-                for i in list[0] as usize..list[1] as usize {
-                    if !push_own_token(column.bytes(i), weights[i], &mut bytes) {
+                let list = list[0] as usize..list[1] as usize;
+                for (i, &weight) in list.clone().zip(&weights[list]) {
+                    if !push_own_token(column.bytes(i), weight, &mut bytes) {
                         return Err(Failure::row(row, "a token has 4 GB or more"));
                     }
                 }
