@@ -25,7 +25,39 @@ pub fn plan_for(
     memory_bytes: Option<f64>,
 ) -> Result<SearchPlan, Error> {
     fingerprints.check()?;
-    let (len, bits) = (fingerprints.len(), fingerprints.bits);
+    let len = fingerprints.len();
+    let sample: Vec<u64> = fingerprints
+        .words
+        .chunks_exact(fingerprints.num_words())
+        .step_by(sample_step(len))
+        .flatten()
+        .copied()
+        .collect();
+    let sample = Fingerprints {
+        words: &sample,
+        bits: fingerprints.bits,
+    };
+    plan_for_sample(sample, len, within, with_rows, memory_bytes)
+}
+
+/// Every which fingerprint of so many is looked at.
+pub fn sample_step(len: usize) -> usize {
+    len.div_ceil(SAMPLE).max(1)
+}
+
+/// As [`plan_for`] of `len` fingerprints, of which `sample` holds every [`sample_step`]-th.
+///
+/// # Errors
+/// As [`plan_for`].
+pub fn plan_for_sample(
+    sample: Fingerprints<'_>,
+    len: usize,
+    within: u32,
+    with_rows: bool,
+    memory_bytes: Option<f64>,
+) -> Result<SearchPlan, Error> {
+    sample.check()?;
+    let bits = sample.bits;
     let mut collection = Collection::with_rows(len.max(MIN_PLANNED) as u64, bits);
     if !with_rows {
         collection.id_bits = 0;
@@ -37,9 +69,12 @@ pub fn plan_for(
         division: Division::Contiguous,
         costs: Costs::default(),
     };
-    let shares = sample_frequencies(&fingerprints);
-    if shares.iter().any(|share| (share - 0.5).abs() > SKEW) {
-        request.division = Division::Balanced(shares);
+    // Of few fingerprints the shares of ones say little.
+    if len >= SAMPLE / 10 {
+        let shares = bit_frequencies(sample.words, bits);
+        if shares.iter().any(|share| (share - 0.5).abs() > SKEW) {
+            request.division = Division::Balanced(shares);
+        }
     }
     choose_plan(&request)?.ok_or_else(|| {
         Error::invalid(
@@ -47,21 +82,4 @@ pub fn plan_for(
             format!("no plan for {len} fingerprints fits; give more, or a smaller radius"),
         )
     })
-}
-
-/// Share of ones of each bit in fingerprints from all over the set; a half where there are too few to tell.
-fn sample_frequencies(fingerprints: &Fingerprints<'_>) -> Vec<f64> {
-    let (len, num_words) = (fingerprints.len(), fingerprints.num_words());
-    if len < SAMPLE / 10 {
-        return vec![0.5; fingerprints.bits as usize];
-    }
-    let step = len.div_ceil(SAMPLE);
-    let sample: Vec<u64> = fingerprints
-        .words
-        .chunks_exact(num_words)
-        .step_by(step)
-        .flatten()
-        .copied()
-        .collect();
-    bit_frequencies(&sample, fingerprints.bits)
 }

@@ -253,9 +253,9 @@ impl DirectoryWriter {
 
 /// Directory of neighbouring lines, counted from their own first entry.
 pub(super) struct DirectoryPart {
-    lines: Vec<u64>,
+    pub(super) lines: Vec<u64>,
     pub(super) escapes: Vec<u32>,
-    starts: Vec<u32>,
+    pub(super) starts: Vec<u32>,
 }
 
 impl DirectoryPart {

@@ -6,6 +6,7 @@
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
 mod build;
+mod builder;
 mod choice;
 mod directory;
 mod flips;
@@ -15,6 +16,7 @@ mod nearest;
 mod packed;
 mod parts;
 mod permutation;
+mod piece;
 mod planes;
 mod refine;
 mod removed;
@@ -26,13 +28,16 @@ mod set;
 mod set_search;
 mod sort;
 mod table;
+mod table_stream;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use choice::plan_for;
+pub use builder::{Places, TableBuilder, TablePiece};
+pub use choice::{plan_for, plan_for_sample, sample_step};
 pub use matches::Matches;
 pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
 pub use segment::{Building, Segment};
 pub use set::{HammingSet, SetFacts};
+pub use table_stream::{StreamedTable, TableSection, TableStream};
 pub use words::{SharedBytes, Words, WordsMut};

@@ -60,11 +60,11 @@ pub(super) enum Postings<'a> {
 #[derive(Default)]
 pub(super) struct RowsPart {
     /// Of each rank its row; of a rank with several, the number of its group within this part.
-    numbers: Vec<u32>,
+    pub(super) numbers: Vec<u32>,
     /// Ranks with several rows, ascending, counted from the first of this part.
-    multiple: Vec<u32>,
-    group_ends: Vec<u32>,
-    group_rows: Vec<u32>,
+    pub(super) multiple: Vec<u32>,
+    pub(super) group_ends: Vec<u32>,
+    pub(super) group_rows: Vec<u32>,
 }
 
 impl RowsPart {
