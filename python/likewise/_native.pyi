@@ -602,6 +602,8 @@ class HammingSet:
         """Insert fingerprints under ascending rows above all before; return the row above them."""
     def remove(self, rows: Buffer) -> int:
         """Remove rows and return how many were there."""
+    def holds(self, rows: Buffer) -> Array:
+        """Return whether each row is there: 1 or 0, uint8."""
     def search(
         self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array, Array]:

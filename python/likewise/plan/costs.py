@@ -107,6 +107,8 @@ class Costs:
         InvalidParameter
             If a field is missing, unknown or no number.
         """
+        if not isinstance(values, Mapping):
+            raise InvalidParameter("costs", f"{type(values).__name__} given; expected what to_dict gave")
         names = {field.name for field in fields(cls)}
         given = set(values) - {"format"}
         if values.get("format") != _FORMAT or given != names:
@@ -116,12 +118,14 @@ class Costs:
             )
         try:
             memory = tuple(
-                (float(read["num_bytes"]), float(read["latency_ns"]), float(read["overlapped_ns"]))
+                (_number(read["num_bytes"]), _number(read["latency_ns"]), _number(read["overlapped_ns"]))
                 for read in values["memory"]
             )
-            steps = {name: float(values[name]) for name in names - {"memory"}}
+            steps = {name: _number(values[name]) for name in names - {"memory"}}
         except (TypeError, KeyError, ValueError) as error:
             raise InvalidParameter("costs", f"a value is not as it was written: {error}") from error
+        if not memory:
+            raise InvalidParameter("costs", "no size of memory is named")
         return cls(memory=memory, **steps)
 
     @classmethod
@@ -158,6 +162,13 @@ class Costs:
         """Return the costs as the native module takes them."""
         steps = {field.name: float(getattr(self, field.name)) for field in fields(self) if field.name != "memory"}
         return list(self.memory), steps
+
+
+def _number(value: object) -> float:
+    """Return what is a number above zero, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{value!r} is no number above 0")
+    return float(value)
 
 
 def _least_ns(work: Callable[[int], object]) -> float:
