@@ -80,6 +80,7 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Measure Hamming search.")
     parser.add_argument("--only", help="patterns of row ids, comma list")
+    parser.add_argument("--huge", action="store_true", help="only the file of a billion: 20 GB under --work, 10 minutes")
     parser.add_argument("--sizes", help="numbers of fingerprints, comma list")
     parser.add_argument("--tools", help="names, comma list; all of the row where absent")
     parser.add_argument("--repeats", type=int, default=5, help="at most; the 1e9 rows run once")
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep flat files and index files for the next slice")
     parser.add_argument("--clean", action="store_true", help="remove the work folder at the end")
     options = parser.parse_args()
-    rows = hamming_rows.chosen(options.only, options.sizes)
+    rows = hamming_rows.chosen("mapped-1e9-*" if options.huge else options.only, options.sizes)
     if options.list:
         print("\n".join(f"{row.id:24} {row.title} ({', '.join(row.tools)})" for row in rows))
         return

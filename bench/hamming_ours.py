@@ -39,9 +39,15 @@ class Likewise(Searcher):
         """One query, as an online caller asks it."""
         return self.index.query(query, within)
 
-    def save(self, path: Path) -> None:
-        """One file."""
-        self.index.save(path)
+    def build_file(self, source: Path, path: Path, bits: int, within: int, threads: int, memory_bytes: int) -> None:
+        """One file of a flat file, in so much memory."""
+        if not hasattr(getattr(likewise, "HammingIndex", None), "build"):
+            raise NotDone("this version builds no index file")
+        ids = None if self.with_rows else False
+        self.index = likewise.HammingIndex.build(
+            source, path, within, ids=ids, memory=memory_bytes, table_memory=self.memory_bytes, bits=bits,
+            threads=threads,
+        )  # fmt: skip
 
     def open(self, path: Path, threads: int) -> None:
         """The file of `save`, mapped."""

@@ -20,6 +20,10 @@ FIGURES = {
     "single_p50_us": ("us a single query, median", 1, "{:.1f}"),
     "single_p99_us": ("us a single query, 99th percentile", 1, "{:.1f}"),
     "open_s": ("s to open", 1, "{:.3f}"),
+    "file_build_s": ("s to build", 1, "{:.0f}"),
+    "peak_build_bytes": ("GB of anonymous memory to build it", 1e9, "{:.2f}"),
+    "cold_p50_us": ("us a single query when nothing of the file is in memory, median", 1, "{:.0f}"),
+    "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
     "recall": ("recall", 1, "{:.4f}"),
 }
 Row = dict[str, Any]

@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "aligned_diff",
     "bit_frequencies",
+    "build_hamming_file",
     "check_keys",
     "components",
     "copy_lines",
@@ -64,6 +65,7 @@ __all__ = [
     "num_equal",
     "pack_lines",
     "plan_bands",
+    "plan_hamming_file",
     "radius_for",
     "read_csv_texts",
     "read_jsonl_piece",
@@ -741,6 +743,38 @@ def stream_joined_fingerprints(
     isa: str | None = None,
 ) -> None:
     """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
+
+def plan_hamming_file(
+    source: tuple[Path, int, int, Buffer],
+    bits: int,
+    *,
+    within: int,
+    with_rows: bool = True,
+    memory_bytes: float | None = None,
+) -> list[tuple[list[int], int]]:
+    """Return the keys of the cheapest plan for a flat file: path, first byte, fingerprints, rows of empty texts."""
+
+def build_hamming_file(
+    source: tuple[Path, int, int, Buffer],
+    bits: int,
+    path: str,
+    extra: str,
+    ids: bytes | None = None,
+    *,
+    within: int,
+    keys: Sequence[tuple[Sequence[int], int]],
+    with_rows: bool,
+    memory_bytes: int,
+    check: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """Build an index file out of core.
+
+    `check` is told the bytes of the file and of what stands beside it, before anything is written; `progress` the rows
+    read and to be read.
+    """
 
 def stream_joined_files(
     left: tuple[Path, int, int, Buffer],

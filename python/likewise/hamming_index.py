@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.fingerprint_rows import FingerprintRows, take_one, take_rows
+from likewise.fingerprint_rows import MAX_ROWS, FingerprintRows, take_one, take_rows
+from likewise.hamming_build import BuiltOutOfCore
 from likewise.hamming_file import read_hamming_file, write_hamming_file
 from likewise.hamming_matches import Matches, mask_number, native_set, with_empty
 from likewise.recipe import Recipe
@@ -17,10 +18,8 @@ from likewise.row_ids import RowIds
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
-_MAX_ROWS = (1 << 32) - 2
 
-
-class HammingIndex:
+class HammingIndex(BuiltOutOfCore):
     """Fingerprints, and for any fingerprint all of them within a radius: exact, in microseconds, at a few bytes each.
 
     Parameters
@@ -215,7 +214,7 @@ class HammingIndex:
         The radius grows until enough are found; beyond that of the index everything is compared. Empty texts are not
         near anything.
         """
-        num = check_integer("num", num, 1, _MAX_ROWS)
+        num = check_integer("num", num, 1, MAX_ROWS)
         _, rows, codes, distances = self._native.nearest(take_one(fingerprint, self._bits, self._recipe), num)
         return self._named(rows, codes), np.asarray(distances)
 
@@ -353,7 +352,8 @@ class HammingIndex:
         path : str or Path
             The file. It must not be changed while the index lives; replacing it, as `save` does, is harmless.
         verify : bool
-            Whether every block is checked. Without it a damaged table may give wrong matches.
+            Whether every block is checked now; otherwise a block is when it is first read, and a search that comes upon
+            a damaged one fails.
         threads : int, optional
             Threads of each call; all processors where None.
 

@@ -11,6 +11,7 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
@@ -49,6 +50,8 @@ mod _native {
     use super::groups::{Leaders, components};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
+    #[pymodule_export]
+    use super::hamming_build::{build_hamming_file, plan_hamming_file};
     #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]

@@ -8,7 +8,7 @@ mod source;
 mod write;
 
 pub use build::{HammingBuild, Progress};
-pub use read::{OpenedSet, open_hamming_set};
+pub use read::{Damage, OpenedSet, open_hamming_set};
 pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
 

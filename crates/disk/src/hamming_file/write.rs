@@ -200,7 +200,13 @@ impl Writer<'_> {
     }
 
     fn shared(&mut self, words: &Words) -> Result<Section, Error> {
-        self.words(words.as_slice())
+        match words.all_good() {
+            true => self.words(words.as_slice()),
+            // New checksums must not bless it.
+            false => Err(Error::Damaged {
+                reason: "the tables are damaged".to_owned(),
+            }),
+        }
     }
 
     fn segment(&mut self, segment: &SegmentParts) -> Result<SegmentEntry, Error> {

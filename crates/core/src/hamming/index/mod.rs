@@ -10,6 +10,7 @@ mod builder;
 mod choice;
 mod directory;
 mod flips;
+mod guard;
 mod kernel;
 mod matches;
 mod nearest;
@@ -35,6 +36,7 @@ mod words;
 
 pub use builder::{Places, TableBuilder, TablePiece};
 pub use choice::{plan_for, plan_for_sample, sample_step};
+pub use guard::{CheckBlock, Guard};
 pub use matches::Matches;
 pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
 pub use segment::{Building, Segment};

@@ -44,6 +44,38 @@ impl Rows {
         )
     }
 
+    /// Whether what [`of_rank`](Self::of_rank) looks at is what was written.
+    #[inline(always)]
+    pub(super) fn is_good(&self, rank: usize) -> bool {
+        let width = self.width as usize;
+        let end = ((rank + 1) * width).div_ceil(64);
+        if !self.numbers.are_good(rank * width / 64..end) {
+            return false;
+        }
+        let number = packed::get(self.numbers.as_slice(), self.width, rank);
+        number & 1 == 0 || self.is_good_group((number >> 1) as usize)
+    }
+
+    #[cold]
+    fn is_good_group(&self, group: usize) -> bool {
+        let first = group.saturating_sub(1);
+        if !self.group_ends.are_good(first / 2..group / 2 + 1) {
+            return false;
+        }
+        let ends = self.group_ends.as_u32();
+        let end_of = |group: usize| ends.get(group).copied().unwrap_or(0) as usize;
+        let start = if group == 0 { 0 } else { end_of(group - 1) };
+        self.group_rows
+            .are_good(start / 2..end_of(group).div_ceil(2))
+    }
+
+    /// Whether all of it is what was written.
+    pub(super) fn all_good(&self) -> bool {
+        [&self.numbers, &self.group_ends, &self.group_rows]
+            .into_iter()
+            .all(Words::all_good)
+    }
+
     /// Bytes in use.
     pub(super) fn num_bytes(&self) -> usize {
         self.numbers.num_bytes() + self.group_ends.num_bytes() + self.group_rows.num_bytes()

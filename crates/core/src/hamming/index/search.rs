@@ -197,10 +197,18 @@ impl<const W: usize> Pass<'_, '_, W> {
             let starts = directory.lines.as_u32();
             for flip in flips {
                 let prefix = (probe.prefix ^ flip.mask) as usize;
+                if !directory.is_good_line(prefix as u64) {
+                    self.hits.is_damaged = true;
+                    return;
+                }
                 let start = starts[prefix];
                 let len = starts[prefix + 1].wrapping_sub(start);
                 self.push(probe, *flip, start, len);
             }
+            return;
+        }
+        if !directory.is_good_line(probe.prefix) {
+            self.hits.is_damaged = true;
             return;
         }
         let (lines, _) = directory.lines.as_slice().as_chunks::<LINE_WORDS>();
@@ -208,6 +216,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         if words[LINE_WORDS - 1] & ESCAPED != 0 {
             for flip in flips {
                 let bucket = ((probe.prefix ^ flip.mask) & in_line) as usize;
+                self.hits.is_damaged |= !directory.is_good_escape(words, bucket);
                 let (start, len) = directory.escaped_bucket(words, bucket);
                 self.push(probe, *flip, start as u32, len as u32);
             }
@@ -230,6 +239,11 @@ impl<const W: usize> Pass<'_, '_, W> {
     fn push(&mut self, probe: Probe, flip: Flip, start: u32, len: u32) {
         let table = self.table;
         if start as usize + len as usize > table.num_entries {
+            self.hits.is_damaged = true;
+            return;
+        }
+        // Of an empty bucket too: what a branch would save is less than what it costs when it is guessed wrong.
+        if !table.are_good_residuals(start as usize, len as usize) {
             self.hits.is_damaged = true;
             return;
         }
@@ -323,6 +337,10 @@ impl<const W: usize> Pass<'_, '_, W> {
     }
 
     fn take_entry(&mut self, probe: &Probe, rank: usize) {
+        if !self.table.are_good_rest(rank, 1, W) {
+            self.hits.is_damaged = true;
+            return;
+        }
         let entry: [u64; W] = self.table.entry(probe.prefix, rank);
         let query = &self.queries[probe.query as usize];
         let differing: [u64; W] = std::array::from_fn(|w| entry[w] ^ query[w]);

@@ -136,6 +136,9 @@ impl Segment {
         let Some(table) = self.tables.first() else {
             return Ok(());
         };
+        if !table.all_good() || !self.rows.as_ref().is_none_or(Rows::all_good) {
+            return Err(Error::Damaged);
+        }
         let mut is_whole = true;
         table.directory.for_each_bucket(|prefix, start, len| {
             if start + len > table.num_entries {
@@ -224,6 +227,7 @@ impl Segment {
             Some(rows) => {
                 let (table, out) = (&self.tables[0], &mut *hits);
                 run_kernel!(isa, num_words, resolve, (table: &Table, out: &mut Hits));
+                hits.is_damaged |= !hits.first.iter().all(|hit| rows.is_good(hit.rank as usize));
                 Found::of_rows(num_queries, hits, rows)
             }
             None => match num_words {

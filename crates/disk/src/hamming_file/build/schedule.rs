@@ -46,7 +46,7 @@ impl Schedule {
         with_rows: bool,
     ) -> Result<(TableBuilder, Self), Error> {
         let threads = build.threads.max(1);
-        let mut needed = 0;
+        let mut least_needed = usize::MAX;
         for cell_bits in CELL_BITS {
             let bits = build.source.bits();
             let builder = TableBuilder::new(bits, key, num_expected, with_rows, cell_bits);
@@ -58,12 +58,13 @@ impl Schedule {
                 6 * PIECES_A_THREAD * MIN_PACKED.min(build.source.len()).max(1) + 4 * largest;
             let fixed =
                 4 * (threads + 1) * counts.len() + threads * (BUFFER_BYTES + entry_bytes * packing);
-            needed = fixed + threads * entry_bytes * largest;
+            let needed = fixed + threads * entry_bytes * largest;
             if needed <= build.memory_bytes {
                 let most = (build.memory_bytes - fixed) / entry_bytes / threads;
                 let waves = waves(&counts, most.min(u32::MAX as usize - 1), threads);
                 return Ok((builder, Schedule { counts, waves }));
             }
+            least_needed = least_needed.min(needed);
             if !builder.can_be_finer() {
                 break;
             }
@@ -71,7 +72,7 @@ impl Schedule {
         Err(Error::invalid(
             "memory",
             format!(
-                "{} bytes are too few: some fingerprints are so much alike that {needed} are needed",
+                "{} bytes are too few: some fingerprints are so much alike that {least_needed} are needed",
                 build.memory_bytes
             ),
         ))
