@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.fingerprints import take_file
-from likewise.hamming_file import ids_beside, text_beside
+from likewise.hamming_file import ids_beside, text_beside, write_hamming_file
 from likewise.hamming_matches import keys_of
 from likewise.io.flat import FlatFile
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
@@ -124,31 +124,90 @@ class BuiltOutOfCore(ABC):
                 raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
             row_ids = RowIds(None if ids is False else ids, file.num_rows, _all_held)
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
-            if not keys:
-                raise InvalidParameter(
-                    "within", f"no table helps within {within}; an index in memory compares everything"
-                )
-            try:
-                _native.build_hamming_file(
-                    file.native,
+            if keys:
+                _write_tables(
+                    file,
                     bits,
-                    str(path),
-                    text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
-                    ids_beside(row_ids.column()),
+                    path,
                     within=within,
                     keys=keys,
                     with_rows=with_rows,
+                    ids=row_ids.column(),
                     memory_bytes=memory_bytes,
-                    check=lambda num_bytes, beside: _check_room(path, num_bytes + beside),
-                    progress=_telling(progress),
                     threads=num_threads(threads),
+                    progress=progress,
                 )
-            except InvalidParameter as error:
-                # Named as users do.
-                names = {"keys": "plan", "fingerprints": "source"}
-                raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+            else:
+                _write_scanned(file, bits, path, within, row_ids.column(), memory_bytes, with_rows=with_rows)
         progress(StageFinished("building", time.perf_counter() - started))
         return cls.open(path, threads=threads)
+
+
+def _write_tables(
+    file: FlatFile,
+    bits: int,
+    path: Path,
+    *,
+    within: int,
+    keys: list[tuple[list[int], int]],
+    with_rows: bool,
+    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    memory_bytes: int,
+    threads: int,
+    progress: Progress,
+) -> None:
+    try:
+        _native.build_hamming_file(
+            file.native,
+            bits,
+            str(path),
+            text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
+            ids_beside(ids),
+            within=within,
+            keys=keys,
+            with_rows=with_rows,
+            memory_bytes=memory_bytes,
+            check=lambda num_bytes, beside: _check_room(path, num_bytes + beside),
+            progress=_telling(progress),
+            threads=threads,
+        )
+    except InvalidParameter as error:
+        # Named as users do.
+        names = {"keys": "plan", "fingerprints": "source"}
+        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+
+
+def _write_scanned(
+    file: FlatFile,
+    bits: int,
+    path: Path,
+    within: int,
+    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    memory_bytes: int,
+    *,
+    with_rows: bool,
+) -> None:
+    """Write an index without tables, which is in memory whenever it is open."""
+    num_words = -(-bits // 64)
+    needed = 4 * 8 * num_words * file.num_rows
+    if needed > memory_bytes:
+        raise InvalidParameter(
+            "memory", f"no table helps within {within}, and to compare everything takes {needed} bytes"
+        )
+    words = np.fromfile(file.path, "<u8", file.num_rows * num_words, offset=file.offset).reshape(-1, num_words)
+    rows = np.delete(np.arange(file.num_rows, dtype=np.uint32), file.empty_rows)
+    native = _native.HammingSet(
+        np.ascontiguousarray(words[rows]).reshape(-1), bits, within=within, rows=rows, with_rows=with_rows, keys=[]
+    )
+    write_hamming_file(
+        native,
+        path,
+        recipe=file.recipe,
+        empty_rows=file.empty_rows.astype(np.int64),
+        num_rows=file.num_rows,
+        with_rows=with_rows,
+        ids=ids,
+    )
 
 
 def _planned(

@@ -23,9 +23,24 @@ def saved(tmp_path, *arguments, **options):
     return content
 
 
-@pytest.mark.parametrize("kind", ["flat", "npy", "mapped", "array"])
-@pytest.mark.parametrize("ids", [None, False, "given"])
-@pytest.mark.parametrize("bits", [32, 64, 192])
+def huge(path, num_rows):
+    """A file of holes."""
+    path.touch()
+    os.truncate(path, 8 * num_rows)
+
+
+@pytest.mark.parametrize(
+    ("bits", "ids", "kind"),
+    [
+        (64, None, "flat"),
+        (64, False, "npy"),
+        (64, "given", "mapped"),
+        (32, "given", "flat"),
+        (32, None, "array"),
+        (192, False, "flat"),
+        (192, None, "npy"),
+    ],
+)
 def test_the_file_is_that_of_the_index_in_memory(tmp_path, bits, ids, kind):
     codes = as_words(codes_of("clustered", 3000, bits), bits)
     ids = [f"doc {i}" for i in range(3000)] if ids == "given" else ids
@@ -58,18 +73,29 @@ def test_recipe_and_empty_texts_come_along(tmp_path, suffix):
 def test_skewed_fingerprints_get_the_plan_that_they_get_in_memory(tmp_path):
     codes = as_words(codes_of("templated", 30_000, 64), 64)
     codes.tofile(tmp_path / "codes")
-    built = HammingIndex.build(tmp_path / "codes", tmp_path / "built", 4, table_memory="1MB")
-    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=4, memory="1MB")
-    assert built.stats["keys"] != HammingIndex(codes, within=4).stats["keys"]
+    for within in (1, 4):
+        HammingIndex.build(tmp_path / "codes", tmp_path / "built", within)
+        assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=within)
     plan = [((1 << 20) - 1, 1), (((1 << 64) - 1) ^ ((1 << 20) - 1), 2)]
     HammingIndex.build(tmp_path / "codes", tmp_path / "built", 4, plan=plan)
     assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=4, plan=plan)
 
 
+def test_where_no_table_helps_the_file_is_scanned(tmp_path):
+    codes = as_words(codes_of("clustered", 400, 64), 64)
+    np.save(tmp_path / "codes.npy", codes)
+    built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 30, ids=False)
+    assert built.stats["keys"] == []
+    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30)
+    huge(tmp_path / "huge", 1 << 30)
+    with pytest.raises(InvalidParameter, match="memory: no table helps within 3, and to compare everything takes"):
+        HammingIndex.build(tmp_path / "huge", tmp_path / "built", plan=[])
+
+
 def test_progress_is_told_and_an_error_in_it_leaves_nothing(tmp_path):
-    np.arange(5000, dtype=np.uint64).tofile(tmp_path / "codes")
+    as_words(codes_of("random", 5000, 64), 64).tofile(tmp_path / "codes")
     events = []
-    HammingIndex.build(tmp_path / "codes", tmp_path / "built", progress=events.append)
+    HammingIndex.build(tmp_path / "codes", tmp_path / "built", 2, progress=events.append)
     done = [event.done for event in events if isinstance(event, StageAdvanced)]
     assert isinstance(events[0], StageStarted)
     assert isinstance(events[-1], StageFinished)
@@ -82,13 +108,13 @@ def test_progress_is_told_and_an_error_in_it_leaves_nothing(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        HammingIndex.build(tmp_path / "codes", tmp_path / "built", within=5, progress=stop)
+        HammingIndex.build(tmp_path / "codes", tmp_path / "built", 1, progress=stop)
     assert (tmp_path / "built").read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["built", "codes"]
 
 
 def test_a_full_disk_is_told_before(tmp_path, monkeypatch):
-    np.arange(200_000, dtype=np.uint64).tofile(tmp_path / "codes")
+    np.random.default_rng(1).integers(0, 1 << 63, 200_000, np.uint64).tofile(tmp_path / "codes")
     usage = namedtuple("Usage", "free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(1_500_000))
     with pytest.raises(OSError, match=r"about \d\.\d\d GB are needed, 0\.00 GB are free") as caught:
@@ -107,7 +133,6 @@ def test_what_is_given_wrongly_is_named(tmp_path):
         ({"table_memory": 10}, "table_memory"),
         ({"ids": ["a"]}, "ids"),
         ({"plan": [(1, 0)]}, "plan"),
-        ({"plan": []}, "within"),
         ({"threads": 0}, "threads"),
     ]:
         with pytest.raises(InvalidParameter) as caught:
@@ -128,9 +153,7 @@ def test_what_is_given_wrongly_is_named(tmp_path):
 
 def test_more_than_an_index_holds_is_told_at_once(tmp_path):
     path = tmp_path / "huge"
-    path.touch()
-    # A file of holes.
-    os.truncate(path, 8 << 32)
+    huge(path, 1 << 32)
     with pytest.raises(InvalidParameter, match="at most 4294967294"):
         HammingIndex.build(path, tmp_path / "built")
     with pytest.raises(InvalidParameter, match="at most 4294967294"):
@@ -140,7 +163,7 @@ def test_more_than_an_index_holds_is_told_at_once(tmp_path):
 
 
 def test_sketches_in_memory_are_taken_too(tmp_path):
-    recipe = Recipe.simhash()
+    recipe = Recipe.simhash(bits=64)
     array = np.arange(50, dtype=np.uint64)
     sketches = Sketches(array, recipe, array == 3, np.ones(50, np.uint32))
     HammingIndex.build(sketches, tmp_path / "built")

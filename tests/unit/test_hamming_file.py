@@ -93,8 +93,8 @@ def test_every_flipped_bit_is_found_or_changes_nothing(small, tmp_path):
     random = np.random.default_rng(5)
     places = {
         *range(64),
-        *range(len(content) - 3000, len(content), 7),
-        *random.integers(0, len(content), 1500).tolist(),
+        *range(len(content) - 3000, len(content), 19),
+        *random.integers(0, len(content), 700).tolist(),
     }
     num_found = num_met = 0
     for place in sorted(places):
@@ -114,8 +114,8 @@ def test_every_flipped_bit_is_found_or_changes_nothing(small, tmp_path):
             assert met == expected
             assert lists(opened.query_batch(queries)) == expected
         assert str(path) in named
-    assert num_found > 500
-    assert num_met > 500
+    assert num_found > 200
+    assert num_met > 200
 
 
 def sections_of(content):

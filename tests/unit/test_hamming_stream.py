@@ -227,7 +227,7 @@ def test_killed_at_any_time_it_ends_the_same(tmp_path):
 
 
 def test_the_recipe_beside_an_array_counts(tmp_path):
-    recipe = likewise.Recipe.simhash(shingle=1)
+    recipe = likewise.Recipe.simhash(bits=64, shingle=1)
     texts = ["one two three", "", "four five six seven", "", "one two three"]
     sketches = likewise.sketch(texts, recipe)
     path = tmp_path / "s.npy"
@@ -235,7 +235,7 @@ def test_the_recipe_beside_an_array_counts(tmp_path):
     queries = likewise.sketch(["", "one two three", ""], recipe)
     expected = [(0, 1, 0), (0, 3, 0), (1, 0, 0), (1, 4, 0), (2, 1, 0), (2, 3, 0)]
     assert listed(hamming_stream(queries, path, 2)) == expected
-    others = likewise.sketch(["one"], likewise.Recipe.simhash(shingle=2))
+    others = likewise.sketch(["one"], likewise.Recipe.simhash(bits=64, shingle=2))
     with pytest.raises(RecipeMismatch, match="shingle"):
         hamming_stream(others, path, 2)
     narrow = np.zeros(1, np.uint64)
@@ -252,7 +252,7 @@ def test_another_recipe_beside_the_array_begins_anew(tmp_path, monkeypatch):
     stream = codes(rng, 3000, 64)
     path, out = tmp_path / "s.npy", tmp_path / "out.parquet"
     is_empty = np.arange(3000) % 100 == 0
-    recipe = likewise.Recipe.simhash()
+    recipe = likewise.Recipe.simhash(bits=64)
     likewise.Sketches(stream, recipe, is_empty, np.ones(3000, np.uint32)).write(path)
     monkeypatch.setattr(module, "_FIRST_ROWS", 500)
     monkeypatch.setattr(module, "_MOST_ROWS", 500)

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
@@ -127,12 +128,20 @@ impl Spool {
     }
 
     /// Makes a section of all words behind byte `at` of a file; gives the section and the byte behind it.
-    pub(super) fn copy_to(mut self, file: &File, at: u64) -> Result<(Section, u64), Error> {
+    pub(super) fn copy_to(
+        mut self,
+        file: &File,
+        at: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(Section, u64), Error> {
         self.flush()?;
         let mut section = SectionWriter::new(file, at);
         let mut words = vec![0; SPOOL_WORDS];
         let mut done = 0;
         while done < self.at {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
             let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
             let words = &mut words[..num_bytes as usize / 8];
             read_exact_at(&self.file, words.as_mut_bytes(), done)

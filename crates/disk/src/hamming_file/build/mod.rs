@@ -131,9 +131,9 @@ impl HammingBuild<'_> {
             None => None,
             Some(rows) => {
                 let (numbers, group_ends, group_rows);
-                (numbers, at) = rows.numbers.copy_to(&file, at)?;
-                (group_ends, at) = rows.group_ends.copy_to(&file, at)?;
-                (group_rows, at) = rows.group_rows.copy_to(&file, at)?;
+                (numbers, at) = rows.numbers.copy_to(&file, at, self.cancel)?;
+                (group_ends, at) = rows.group_ends.copy_to(&file, at, self.cancel)?;
+                (group_rows, at) = rows.group_rows.copy_to(&file, at, self.cancel)?;
                 Some(RowsEntry {
                     width: rows.width,
                     num_rows: rows.num_rows,

@@ -18,6 +18,8 @@ use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 
 /// Entries packed at once, unless a cell has more.
 pub(super) const MIN_PACKED: usize = 1 << 16;
+/// Words of directory packed at once, unless a cell has more: half a megabyte, as many as the entries have.
+const MAX_LINE_WORDS: usize = 1 << 16;
 /// Pieces packed before they are written, for each thread.
 pub(super) const PIECES_A_THREAD: usize = 4;
 
@@ -143,7 +145,7 @@ pub(super) fn write_table(
         for (slice, buffer) in wave.iter().zip(&mut buffers) {
             let buffer = buffer.get_mut().unwrap_or_else(PoisonError::into_inner);
             let entries = &mut buffer.as_mut_slice()[..slice.num_entries * builder.entry_words()];
-            groups.extend(cut(slice, &schedule.counts, entries, builder.entry_words()));
+            groups.extend(cut(slice, &schedule.counts, entries, builder));
         }
         pack(build, builder, groups, &output)?;
     }
@@ -155,8 +157,8 @@ pub(super) fn write_table(
     let table = stream.finish(&mut |section, words| sections.put(section, words))?;
     let (lines, _) = sections.lines.finish()?;
     let (residuals, at) = sections.residuals.finish()?;
-    let (rest, at) = sections.rest.copy_to(file, at)?;
-    let (escapes, at) = sections.escapes.copy_to(file, at)?;
+    let (rest, at) = sections.rest.copy_to(file, at, build.cancel)?;
+    let (escapes, at) = sections.escapes.copy_to(file, at, build.cancel)?;
     let (prefix_bits, line_shift, is_unary) = builder.shape();
     let rows = sections
         .rows
@@ -228,13 +230,17 @@ fn cut<'a>(
     slice: &Slice,
     counts: &[u32],
     mut entries: &'a mut [u64],
-    entry_words: usize,
+    builder: &TableBuilder,
 ) -> Vec<Group<'a>> {
+    let entry_words = builder.entry_words();
+    // Cells without entries have lines of the directory too.
+    let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
     let mut groups = Vec::new();
     let (mut start, mut num) = (slice.cells.start, 0);
     for cell in slice.cells.clone() {
         let count = counts[cell] as usize;
-        if num > 0 && num + count > MIN_PACKED {
+        let is_full = num > 0 && num + count > MIN_PACKED;
+        if is_full || cell - start == most_cells {
             let (group, others) = entries.split_at_mut(num * entry_words);
             groups.push((start..cell, group));
             (entries, start, num) = (others, cell, 0);
