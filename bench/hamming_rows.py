@@ -163,7 +163,7 @@ def rows() -> list[Row]:
         ),
         Row(
             "mapped-1e9-uniform", "mapped", "1e9 in one mapped index file, no rows kept", "uniform", 10**9,
-            repeats=1, bytes_a_fingerprint=12.5, with_rows=False, memory_bytes=4 * 10**9, limit_s=1800,
+            repeats=1, bytes_a_fingerprint=12.5, with_rows=False, memory_bytes=2 * 10**9, limit_s=1800,
             goals={
                 3: (
                     Goal("bytes_a_fingerprint", "<=", 12.5), Goal("open_s", "<=", 1), Goal("single_p50_us", "<=", 1000),

@@ -24,7 +24,7 @@ from likewise.row_ids import RowIds
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
-_MIN_MEMORY = 256 << 20
+_MIN_MEMORY = 256_000_000
 
 
 class BuiltOutOfCore(ABC):
@@ -65,7 +65,7 @@ class BuiltOutOfCore(ABC):
         ids : sequence of str or int, or Arrow data, or False, optional
             As of the index. They are held beside `memory`, and a bit for each row where texts are empty.
         memory : float or str
-            Bytes that building may use, at least 256 MiB. With less the source is read more often: for each table once
+            Bytes that building may use, at least 256 MB. With less the source is read more often: for each table once
             for each `memory` of fingerprints, of 8 bytes a word; for the first 8 more where rows are kept.
         table_memory : float or str, optional
             Bytes that the tables may take once built; four times the fingerprints where None.
