@@ -1074,9 +1074,14 @@ class ParquetJoin:
     """Parquet files of one schema joined into one: their row groups in order, under one footer.
 
     The joined file is the magic ``PAR1``, the ranges that :meth:`add` names, and what :meth:`finish` returns.
+
+    Parameters
+    ----------
+    footer : bytes, optional
+        Of the file that the rows come from: its columns are described as there, where they are laid out alike.
     """
 
-    def __new__(cls) -> ParquetJoin: ...
+    def __new__(cls, footer: bytes | None = None) -> ParquetJoin: ...
     def add(self, file: Buffer) -> tuple[int, int]:
         """Join one more file, given whole; return (start, stop) of its bytes that come next.
 

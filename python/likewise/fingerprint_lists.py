@@ -41,8 +41,14 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
         raise InvalidParameter(name, f"{type(given).__name__} given; expected fingerprints") from error
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise InvalidParameter(name, "some of them are masked; leave these out")
     if array.dtype == object and array.ndim == 1:
         return words_of_list(name, array.tolist())
+    if array.dtype.kind in "iu" and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.aligned:
+        array = array.copy()
     if array.dtype == np.int64:
         return np.ascontiguousarray(array).view(np.uint64).reshape(array.shape)
     if array.dtype != np.uint64:

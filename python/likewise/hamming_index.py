@@ -146,7 +146,7 @@ class HammingIndex(BuiltOutOfCore):
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -205,7 +205,7 @@ class HammingIndex(BuiltOutOfCore):
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -237,7 +237,7 @@ class HammingIndex(BuiltOutOfCore):
         others : ndarray of shape (m,), int64
             Positions in `fingerprints`, ascending.
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
         """

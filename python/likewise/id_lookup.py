@@ -72,6 +72,9 @@ class IdLookup:
     def candidates(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return pairs of a position in `keys` and a row of that key."""
         positions, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        # In order, so that neighbours are looked up in the same cache lines.
+        order = np.argsort(keys)
+        keys = keys[order]
         for held, held_rows in self._runs:
             low = np.searchsorted(held, keys)
             if len(keys) == 1:
@@ -87,4 +90,4 @@ class IdLookup:
                 positions.append(np.repeat(np.arange(len(keys)), counts))
                 starts = np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
                 rows.append(held_rows[starts + np.arange(num)].astype(np.int64))
-        return np.concatenate(positions), np.concatenate(rows)
+        return order[np.concatenate(positions)], np.concatenate(rows)

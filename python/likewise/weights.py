@@ -43,7 +43,7 @@ class Counter:
     def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
-        self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 1))
+        self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
 
     def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
         """Count the features of texts. Safe from several threads at once."""

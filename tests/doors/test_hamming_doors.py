@@ -49,6 +49,7 @@ NOT_FINGERPRINTS = {
     "array of objects": np.array([1, None], object),
     "array of dates": np.array(["2020-01-01"], "datetime64[s]"),
     "complex": np.array([1j]),
+    "masked": np.ma.array(CODES, mask=[1, 0, 0, 0]),
     "no words": np.zeros((2, 0), np.uint64),
     "three dimensions": np.zeros((2, 2, 2), np.uint64),
     "nan": [float("nan")],

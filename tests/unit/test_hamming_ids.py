@@ -271,6 +271,10 @@ def test_lists_of_numbers_are_fingerprints_bit_by_bit(tmp_path):
         assert hamming_stream(given, tmp_path / "codes", 0)[1].tolist() == list(range(len(expected)))
         added = HammingIndex()
         assert added.add(given).tolist() == list(range(len(expected)))
+    unaligned = np.frombuffer(b"x" + CODES.tobytes(), np.uint8)[1:].view(np.uint64)
+    for given in (CODES.astype(">u8"), CODES.view(np.int64).astype(">i8"), unaligned, np.ma.array(CODES)):
+        assert HammingIndex(given, ids=False).query_batch(CODES, 0).rows.tolist() == CODES.tolist()
+        assert hamming_distance(given, CODES).tolist() == [0] * 4
     wide = [[1, largest], [0, 2**63]]
     index = HammingIndex(wide)
     assert index.bits == 128

@@ -63,6 +63,7 @@ def command(
             recipe,
             run=take_run(options),
             memory_bytes=parse_size("memory", memory),
+            output=out,
             progress=progress.report,
         )
     table.write(out)

@@ -17,6 +17,13 @@ _SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
 _REPEATS = 3
 
 
+def _number(value: object) -> float:
+    """Return what is a number above zero, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{value!r} is no number above 0")
+    return float(value)
+
+
 @dataclass(frozen=True)
 class Costs:
     """Nanoseconds of the steps of a Hamming search on one core.
@@ -162,13 +169,6 @@ class Costs:
         """Return the costs as the native module takes them."""
         steps = {field.name: float(getattr(self, field.name)) for field in fields(self) if field.name != "memory"}
         return list(self.memory), steps
-
-
-def _number(value: object) -> float:
-    """Return what is a number above zero, or raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{value!r} is no number above 0")
-    return float(value)
 
 
 def _least_ns(work: Callable[[int], object]) -> float:
