@@ -56,7 +56,8 @@ class BuiltOutOfCore(ABC):
         ----------
         source : path, mapped array, or as for the index itself
             ``.npy`` of type uint64 (with its recipe beside it or without), ``.parquet`` with a column ``sketch``, as
-            :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most 4294967294.
+            :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most
+            4294967294.
         path : str or Path
             The file to write; one that is there is replaced. It is what ``save`` would write of an index in memory,
             byte for byte.
