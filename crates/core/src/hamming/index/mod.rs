@@ -5,10 +5,13 @@
 //! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
+mod batch;
+#[cfg(test)]
 mod build;
 mod choice;
 mod directory;
 mod flips;
+mod hits;
 mod kernel;
 mod matches;
 mod nearest;
@@ -22,6 +25,7 @@ mod resolve;
 mod rows;
 mod search;
 mod segment;
+mod segment_search;
 mod set;
 mod set_search;
 mod sort;
