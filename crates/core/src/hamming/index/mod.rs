@@ -6,9 +6,10 @@
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
 mod batch;
-#[cfg(test)]
 mod build;
 mod choice;
+#[cfg(test)]
+mod concurrency_tests;
 mod directory;
 mod flips;
 mod hits;
