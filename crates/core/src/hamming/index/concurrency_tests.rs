@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::super::distance;
 use super::super::plan::{Key, SearchPlan};
+use super::super::{Fingerprints, distance};
 use super::*;
 use crate::hash::mix64;
 use crate::isa::Isa;
