@@ -120,7 +120,13 @@ class HammingIndex(BuiltOutOfCore):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, the largest bucket."""
+        """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, how crowded they are.
+
+        ``largest_bucket`` is the most entries that share a place of a table's directory; ``most_candidates`` the most
+        fingerprints that one query was compared with so far, over all tables and what is scanned, 0 before the first
+        query of this process. Large buckets are refined by further bits, so it may be far below the sum of the buckets.
+        Of an index that grew into several segments it is a bound: the most of a piece of a batch in each, added.
+        """
         facts: dict[str, Any] = dict(self._native.facts())
         num_distinct = sum(facts["segment_distinct"])
         facts["keys"] = [(mask_number(mask), radius) for mask, radius in self._native.keys]

@@ -275,6 +275,7 @@ impl HammingSet {
         dict.set_item("row_bytes", facts.row_bytes)?;
         dict.set_item("next_row", facts.next_row)?;
         dict.set_item("largest_bucket", facts.largest_bucket)?;
+        dict.set_item("most_candidates", facts.most_candidates)?;
         Ok(dict)
     }
 }

@@ -5,12 +5,16 @@
 //! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
+mod batch;
 mod build;
 mod builder;
 mod choice;
+#[cfg(test)]
+mod concurrency_tests;
 mod directory;
 mod flips;
 mod guard;
+mod hits;
 mod kernel;
 mod matches;
 mod nearest;
@@ -25,6 +29,7 @@ mod resolve;
 mod rows;
 mod search;
 mod segment;
+mod segment_search;
 mod set;
 mod set_search;
 mod sort;

@@ -1,8 +1,8 @@
 //! Which entry of the first table is a code found in another?
 
 use super::directory::{Directory, ESCAPED, FIRST_WORD, LINE_WORDS};
+use super::hits::{FirstHit, Hits};
 use super::kernel::{Comparison, TableKernel};
-use super::search::{FirstHit, Hits};
 use super::table::Table;
 use crate::prefetch::prefetch_read;
 

@@ -4,6 +4,7 @@
 //! them and a fingerprint is moved a logarithmic number of times (Bentley, Saxe: Decomposable searching problems, 1980). A removal sets a bit;
 //! merging drops what it marks. Whoever searches holds what was there when the search began; whoever changes the set never waits for searches.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::super::distance::Fingerprints;
@@ -29,6 +30,8 @@ pub struct HammingSet {
     state: RwLock<State>,
     /// Held by whoever changes the set.
     change: Mutex<()>,
+    /// Most fingerprints that a query so far was compared with.
+    most_candidates: AtomicU64,
 }
 
 /// What a search needs: cheap to copy.
@@ -64,6 +67,9 @@ pub struct SetFacts {
     pub next_row: u64,
     /// Entries of the largest bucket.
     pub largest_bucket: usize,
+    /// Most fingerprints that one query so far was compared with, over all tables and what is scanned. Where there are several segments,
+    /// at most: the sum over them of the most that a query of the same piece of work met in each.
+    pub most_candidates: u64,
 }
 
 impl HammingSet {
@@ -94,6 +100,7 @@ impl HammingSet {
             plan,
             state: RwLock::new(state),
             change: Mutex::new(()),
+            most_candidates: AtomicU64::new(0),
         }
     }
 
@@ -181,7 +188,13 @@ impl HammingSet {
                 .map(|s| s.largest_bucket())
                 .max()
                 .unwrap_or(0),
+            most_candidates: self.most_candidates.load(Ordering::Relaxed),
         }
+    }
+
+    /// Remembers the most candidates of a search.
+    pub(super) fn note_candidates(&self, most: u64) {
+        self.most_candidates.fetch_max(most, Ordering::Relaxed);
     }
 
     /// Inserts fingerprints under rows that ascend and lie above all before; gives the first row above them.

@@ -64,6 +64,12 @@ impl Words {
         }
     }
 
+    /// Whether there is a guard.
+    #[inline(always)]
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
     /// Whether the words of a range are what was written, as far as there is a guard to tell.
     #[inline(always)]
     pub(super) fn are_good(&self, words: Range<usize>) -> bool {
