@@ -25,6 +25,8 @@ from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
 _MIN_MEMORY = 256_000_000
+# What Python and its libraries take.
+_BYTES_BESIDE = 64 << 20
 
 
 class BuiltOutOfCore(ABC):
@@ -134,7 +136,7 @@ class BuiltOutOfCore(ABC):
                     keys=keys,
                     with_rows=with_rows,
                     ids=row_ids.column(),
-                    memory_bytes=memory_bytes,
+                    memory_bytes=memory_bytes - _BYTES_BESIDE,
                     threads=num_threads(threads),
                     progress=progress,
                 )
