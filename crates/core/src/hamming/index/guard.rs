@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Whether block `number` is what was written.
 pub type CheckBlock = Box<dyn Fn(usize) -> bool + Send + Sync>;
@@ -15,6 +15,8 @@ pub struct Guard {
     /// A bit for each block that was found good.
     good: Box<[AtomicU64]>,
     num_blocks: usize,
+    /// Blocks that were not found good yet.
+    num_left: AtomicUsize,
     /// Words of a block are two to this power.
     block_shift: u32,
     check: CheckBlock,
@@ -35,9 +37,16 @@ impl Guard {
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             num_blocks,
+            num_left: AtomicUsize::new(num_blocks),
             block_shift,
             check,
         }
+    }
+
+    /// Whether there are blocks that were not found good yet.
+    #[inline(always)]
+    pub(super) fn is_needed(&self) -> bool {
+        self.num_left.load(Ordering::Relaxed) > 0
     }
 
     /// Whether the words of a range are what was written. Those beyond the last are not.
@@ -61,7 +70,11 @@ impl Guard {
     fn check_block(&self, block: usize) -> bool {
         let is_good = block < self.num_blocks && (self.check)(block);
         if is_good {
-            self.good[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+            let bit = 1 << (block % 64);
+            let before = self.good[block / 64].fetch_or(bit, Ordering::Relaxed);
+            // Two threads may have checked it at once.
+            self.num_left
+                .fetch_sub(usize::from(before & bit == 0), Ordering::Relaxed);
         }
         is_good
     }
@@ -77,7 +90,6 @@ impl Guard {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn a_good_block_is_checked_once_and_a_bad_one_never_passes() {
@@ -96,7 +108,11 @@ mod tests {
         for range in [0..561, 560..561, 567..570, 0..790] {
             assert!(!guard.is_good(range));
         }
-        assert!(guard.is_good(71 * 8..797));
+        assert!(guard.is_good(71 * 8..797) && guard.is_needed());
         assert!(!guard.is_good(800..801) && !guard.is_good(70_000..70_001));
+        let whole = Guard::new(16, 3, Box::new(|_| true));
+        assert!(whole.is_good(0..8) && whole.is_good(0..8) && whole.is_needed());
+        assert!(whole.is_good(8..9) && !whole.is_needed());
+        assert!(!whole.is_good(16..17));
     }
 }

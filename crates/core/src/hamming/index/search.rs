@@ -92,6 +92,7 @@ pub(super) unsafe fn search_table<K: TableKernel, const W: usize>(
         radius: request.radii[index].map_or(0, |radius| radius.min(request.within)),
         queries: permuted,
         names,
+        is_guarded: request.tables[index].is_guarded(),
         probes: [Probe::default(); MAX_BUCKETS],
         num_probes: 0,
         num_asked: 0,
@@ -109,6 +110,8 @@ pub(super) struct Pass<'a, 'h, const W: usize> {
     radius: u32,
     pub(super) queries: &'a [[u64; W]],
     names: Option<&'a [u32]>,
+    /// Whether parts of the table are checked when they are first read.
+    is_guarded: bool,
     probes: [Probe; MAX_BUCKETS],
     num_probes: usize,
     /// Cache lines asked for since probes were compared.
@@ -175,7 +178,7 @@ impl<const W: usize> Pass<'_, '_, W> {
             let starts = directory.lines.as_u32();
             for flip in flips {
                 let prefix = (probe.prefix ^ flip.mask) as usize;
-                if !directory.is_good_line(prefix as u64) {
+                if self.is_guarded && !directory.is_good_line(prefix as u64) {
                     self.hits.is_damaged = true;
                     return;
                 }
@@ -185,7 +188,7 @@ impl<const W: usize> Pass<'_, '_, W> {
             }
             return;
         }
-        if !directory.is_good_line(probe.prefix) {
+        if self.is_guarded && !directory.is_good_line(probe.prefix) {
             self.hits.is_damaged = true;
             return;
         }
@@ -221,7 +224,7 @@ impl<const W: usize> Pass<'_, '_, W> {
             return;
         }
         // Of an empty bucket too: what a branch would save is less than what it costs when it is guessed wrong.
-        if !table.are_good_residuals(start as usize, len as usize) {
+        if self.is_guarded && !table.are_good_residuals(start as usize, len as usize) {
             self.hits.is_damaged = true;
             return;
         }
@@ -343,7 +346,7 @@ impl<const W: usize> Pass<'_, '_, W> {
     }
 
     fn take_entry(&mut self, probe: &Probe, rank: usize) {
-        if !self.table.are_good_rest(rank, 1, W) {
+        if self.is_guarded && !self.table.are_good_rest(rank, 1, W) {
             self.hits.is_damaged = true;
             return;
         }

@@ -75,6 +75,13 @@ impl Table {
         self.permutation.top_bits() - self.directory.shape.prefix_bits
     }
 
+    /// Whether there is a part, escapes apart, that was not found to be what was written.
+    pub(super) fn is_guarded(&self) -> bool {
+        [&self.directory.lines, &self.residuals, &self.rest]
+            .into_iter()
+            .any(Words::is_guarded)
+    }
+
     /// Whether the remaining bits of neighbouring entries, one at least, are what was written.
     #[inline(always)]
     pub(super) fn are_good_residuals(&self, start: usize, len: usize) -> bool {

@@ -64,10 +64,10 @@ impl Words {
         }
     }
 
-    /// Whether there is a guard.
+    /// Whether there are words that were not found to be what was written.
     #[inline(always)]
     pub(super) fn is_guarded(&self) -> bool {
-        self.guard.is_some()
+        self.guard.as_ref().is_some_and(|guard| guard.is_needed())
     }
 
     /// Whether the words of a range are what was written, as far as there is a guard to tell.
