@@ -80,9 +80,7 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Measure Hamming search.")
     parser.add_argument("--only", help="patterns of row ids, comma list")
-    parser.add_argument(
-        "--huge", action="store_true", help="only the file of a billion: 20 GB under --work, 10 minutes"
-    )
+    parser.add_argument("--huge", action="store_true", help="only the file of a billion: 20 GB under --work, 4 minutes")
     parser.add_argument("--sizes", help="numbers of fingerprints, comma list")
     parser.add_argument("--tools", help="names, comma list; all of the row where absent")
     parser.add_argument("--repeats", type=int, default=5, help="at most; the 1e9 rows run once")

@@ -18,7 +18,10 @@ class Likewise(Searcher):
 
     name = "likewise"
     package = "likewise"
-    settings = "HammingIndex(codes, within=k, memory=bytes of the row), query_batch; hamming_pairs; hamming_stream"
+    settings = (
+        "HammingIndex(codes, within=k, memory=bytes of the row), query_batch; hamming_pairs; hamming_stream; "
+        "HammingIndex.build(flat file, index file)"
+    )
 
     def __init__(self, memory_bytes: int | None = None, *, with_rows: bool = True, recall: float | None = None) -> None:
         self.memory_bytes, self.with_rows, self.recall = memory_bytes, with_rows, recall
