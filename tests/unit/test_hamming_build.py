@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 from collections import namedtuple
 
 import numpy as np
@@ -111,6 +112,18 @@ def test_progress_is_told_and_an_error_in_it_leaves_nothing(tmp_path):
         HammingIndex.build(tmp_path / "codes", tmp_path / "built", 1, progress=stop)
     assert (tmp_path / "built").read_bytes() == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["built", "codes"]
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path):
+    np.random.default_rng(1).integers(0, 1 << 63, 1_500_000, np.uint64).tofile(tmp_path / "codes")
+
+    def interrupt(event):
+        if isinstance(event, StageStarted):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        HammingIndex.build(tmp_path / "codes", tmp_path / "built", progress=interrupt)
+    assert [file.name for file in tmp_path.iterdir()] == ["codes"]
 
 
 def test_a_full_disk_is_told_before(tmp_path, monkeypatch):
