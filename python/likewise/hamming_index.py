@@ -358,8 +358,7 @@ class HammingIndex(BuiltOutOfCore):
         path : str or Path
             The file. It must not be changed while the index lives; replacing it, as `save` does, is harmless.
         verify : bool
-            Whether every block is checked now; otherwise a block is when it is first read, and a search that comes upon
-            a damaged one fails.
+            Whether every block is checked now, not when a search first reads it (which fails if it is damaged).
         threads : int, optional
             Threads of each call; all processors where None.
 
