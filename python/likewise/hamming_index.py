@@ -376,8 +376,7 @@ class HammingIndex(BuiltOutOfCore):
         index = cls.__new__(cls)
         index._threads = num_threads(threads)
         index._recipe, index._bits, index._with_rows = recipe, native.bits, with_rows
-        index._empty_rows = empty_rows
-        index._native = native
+        index._native, index._empty_rows = native, empty_rows
         index._ids = RowIds(ids, num_rows, index._holds, is_checked=True)
         return index
 
