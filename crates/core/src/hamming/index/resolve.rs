@@ -91,7 +91,7 @@ pub(super) unsafe fn bucket_of<K: TableKernel>(
     let words = &lines[word / LINE_WORDS];
     if words[LINE_WORDS - 1] & ESCAPED != 0 {
         if !directory.is_good_escape(words, bucket) {
-            return (usize::MAX / 2, 0);
+            return (0, 0);
         }
         let (start, len) = directory.escaped_bucket(words, bucket);
         return (start as usize, len as usize);

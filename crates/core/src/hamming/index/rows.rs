@@ -65,7 +65,7 @@ impl Rows {
     /// Whether what [`of_rank`](Self::of_rank) looks at is what was written.
     #[inline(always)]
     pub(super) fn is_good(&self, rank: usize) -> bool {
-        if !self.numbers.is_guarded() {
+        if !self.parts().into_iter().any(Words::is_guarded) {
             return true;
         }
         let width = self.width as usize;
@@ -92,9 +92,11 @@ impl Rows {
 
     /// Whether all of it is what was written.
     pub(super) fn all_good(&self) -> bool {
+        self.parts().into_iter().all(Words::all_good)
+    }
+
+    fn parts(&self) -> [&Words; 3] {
         [&self.numbers, &self.group_ends, &self.group_rows]
-            .into_iter()
-            .all(Words::all_good)
     }
 
     /// Bytes in use.
