@@ -144,6 +144,8 @@ def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks
     content = path.read_bytes()
     expected = lists(HammingIndex.open(path, verify=True).query_batch(codes[::7]))
     assert found_or_named(path, codes[::7]) == expected
+    alone = HammingIndex(codes, within=1, plan=plan)
+    flip = np.array([1] + [0] * (bits // 64 - 1), np.uint64) if bits > 64 else np.uint64(1)
     num_sections = 0
     for name, section in sections_of(content):
         if not section["num_bytes"]:
@@ -163,11 +165,14 @@ def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks
             with pytest.raises(InvalidInput, match=named):
                 opened.save(tmp_path / "copy")
             # What does not meet it is right, or nothing is said.
-            some = random.integers(0, len(codes), 20)
-            opened, alone = HammingIndex.open(path), HammingIndex(codes, within=1, plan=plan)
-            for code in codes[some]:
+            some = codes[random.integers(0, len(codes), 20)]
+            opened = HammingIndex.open(path)
+            for code in [*some, *(some ^ flip)]:
                 with contextlib.suppress(InvalidInput):
                     assert opened.query(code)[0].tolist() == alone.query(code)[0].tolist()
+            # A code that the second table finds is looked up in the first.
+            with pytest.raises(InvalidInput, match=named):
+                HammingIndex.open(path).query_batch(codes ^ flip)
     assert num_sections >= 9
     damaged = bytearray(content)
     damaged[section["offset"] + section["num_bytes"] + 3] ^= 1
