@@ -175,7 +175,7 @@ impl Directory {
                 let line = (prefix >> self.shape.line_shift) as usize;
                 line * LINE_WORDS..(line + 1) * LINE_WORDS
             }
-            false => prefix as usize / 2..(prefix as usize + 1) / 2 + 1,
+            false => prefix as usize / 2..(prefix as usize).div_ceil(2) + 1,
         };
         self.lines.are_good(words)
     }
