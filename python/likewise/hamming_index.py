@@ -153,7 +153,7 @@ class HammingIndex:
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -212,7 +212,7 @@ class HammingIndex:
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -244,7 +244,7 @@ class HammingIndex:
         others : ndarray of shape (m,), int64
             Positions in `fingerprints`, ascending.
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
         """
