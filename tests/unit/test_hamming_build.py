@@ -85,9 +85,9 @@ def test_skewed_fingerprints_get_the_plan_that_they_get_in_memory(tmp_path):
 def test_where_no_table_helps_the_file_is_scanned(tmp_path):
     codes = as_words(codes_of("clustered", 400, 64), 64)
     np.save(tmp_path / "codes.npy", codes)
-    built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 30, ids=False)
+    built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 30, ids=False, plan=[])
     assert built.stats["keys"] == []
-    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30)
+    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30, plan=[])
     huge(tmp_path / "huge", 1 << 30)
     with pytest.raises(InvalidParameter, match="memory: no table helps within 3, and to compare everything takes"):
         HammingIndex.build(tmp_path / "huge", tmp_path / "built", plan=[])

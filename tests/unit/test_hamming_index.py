@@ -217,7 +217,7 @@ def test_refusals():
         (lambda: HammingIndex(words, within=65), "within"),
         (lambda: HammingIndex(words, bits=48), "bits"),
         (lambda: HammingIndex(words + np.uint64(1 << 32), bits=32), "fingerprints"),
-        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "keys"),
+        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "plan"),
         (lambda: HammingIndex(words, memory=10), "memory"),
         (lambda: HammingIndex(words, threads=0), "threads"),
     ]:
