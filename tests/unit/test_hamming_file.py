@@ -133,10 +133,10 @@ def sections_of(content):
 @pytest.mark.parametrize(("bits", "blocks"), [(64, [(0, 26), (26, 64)]), (128, [(0, 20), (20, 128)])])
 def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks):
     random = np.random.default_rng(7)
-    codes = random.integers(0, 1 << 63, (24_000, bits // 64), dtype=np.uint64)
+    codes = random.integers(0, 1 << 63, (60_000, bits // 64), dtype=np.uint64)
     # Lines of the directory that are full, and groups of rows.
-    codes[:5000, 0] &= np.uint64(0xFFFF << 44)
-    codes[8000:12_000] = codes[12_000:16_000]
+    codes[:9000, 0] &= np.uint64(0xFFFF << 44)
+    codes[20_000:30_000] = codes[30_000:40_000]
     codes = codes[:, 0] if bits == 64 else codes
     plan = [((1 << high) - (1 << low), 0) for low, high in blocks]
     path = tmp_path / "index"

@@ -112,7 +112,8 @@ impl Case {
         Ok(last.0 / source.len().max(1) as u64)
     }
 
-    fn check(&self, name: &str) {
+    /// Also that in little memory the fingerprints are read so often at least.
+    fn check(&self, name: &str, least_passes: u64) {
         let folder = folder(name);
         let expected = self.expected(&folder);
         let flat = folder.join("flat");
@@ -162,10 +163,7 @@ impl Case {
                 );
             }
         }
-        assert!(
-            most_passes >= 3 * self.keys.len() as u64 || len < 100,
-            "{most_passes}"
-        );
+        assert!(most_passes >= least_passes, "{most_passes}");
         let mut left: Vec<_> = std::fs::read_dir(&folder)
             .unwrap()
             .map(|file| file.unwrap().file_name())
@@ -187,7 +185,9 @@ fn codes_of_one_word() {
                 empty_rows: Vec::new(),
                 with_rows,
             };
-            case.check(&format!("one-{number}{other}"));
+            // Skewed ones fill few cells, which need the memory of nearly all of them.
+            let least_passes = if is_skewed { 4 } else { 6 };
+            case.check(&format!("one-{number}{other}"), least_passes);
         }
     }
 }
@@ -206,7 +206,7 @@ fn codes_of_several_words_and_empty_texts() {
             empty_rows,
             with_rows: true,
         };
-        case.check(&format!("several-{bits}"));
+        case.check(&format!("several-{bits}"), 3);
     }
 }
 
@@ -220,7 +220,7 @@ fn few_codes() {
             empty_rows,
             with_rows: true,
         };
-        case.check(&format!("few-{len}"));
+        case.check(&format!("few-{len}"), 0);
     }
 }
 
