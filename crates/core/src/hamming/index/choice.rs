@@ -1,8 +1,11 @@
 //! Which plan suits the fingerprints at hand?
 
+use std::sync::atomic::AtomicBool;
+
 use super::super::distance::Fingerprints;
 use super::super::plan::{
-    Collection, Costs, Division, SearchPlan, SurveyRequest, bit_frequencies, choose_plan,
+    BitStatistics, Collection, Costs, Division, SearchPlan, SurveyRequest, bit_statistics,
+    choose_plan,
 };
 use crate::error::Error;
 
@@ -10,6 +13,8 @@ use crate::error::Error;
 const SAMPLE: usize = 10_000;
 /// A share of ones this far from a half is skew, far beyond chance in a sample.
 const SKEW: f64 = 0.1;
+/// So much dependence is far beyond chance too.
+const DEPENDENCE: f64 = 0.0005;
 /// A set is planned for at least as many fingerprints, since it may grow.
 const MIN_PLANNED: usize = 100_000;
 
@@ -17,12 +22,13 @@ const MIN_PLANNED: usize = 100_000;
 /// about as much apart each.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory.
+/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory; [`Error::Cancelled`].
 pub fn plan_for(
     fingerprints: Fingerprints<'_>,
     within: u32,
     with_rows: bool,
     memory_bytes: Option<f64>,
+    cancel: &AtomicBool,
 ) -> Result<SearchPlan, Error> {
     fingerprints.check()?;
     let (len, bits) = (fingerprints.len(), fingerprints.bits);
@@ -37,11 +43,12 @@ pub fn plan_for(
         division: Division::Contiguous,
         costs: Costs::default(),
     };
-    let shares = sample_frequencies(&fingerprints);
-    if shares.iter().any(|share| (share - 0.5).abs() > SKEW) {
-        request.division = Division::Balanced(shares);
+    let known = sample_statistics(&fingerprints);
+    let is_skewed = known.ones.iter().any(|share| (share - 0.5).abs() > SKEW);
+    if is_skewed || known.dependence > DEPENDENCE {
+        request.division = Division::Balanced(known);
     }
-    choose_plan(&request)?.ok_or_else(|| {
+    choose_plan(&request, cancel)?.ok_or_else(|| {
         Error::invalid(
             "memory",
             format!("no plan for {len} fingerprints fits; give more, or a smaller radius"),
@@ -49,11 +56,14 @@ pub fn plan_for(
     })
 }
 
-/// Share of ones of each bit in fingerprints from all over the set; a half where there are too few to tell.
-fn sample_frequencies(fingerprints: &Fingerprints<'_>) -> Vec<f64> {
+/// Statistics of fingerprints from all over the set; those of coins where there are too few to tell.
+fn sample_statistics(fingerprints: &Fingerprints<'_>) -> BitStatistics {
     let (len, num_words) = (fingerprints.len(), fingerprints.num_words());
     if len < SAMPLE / 10 {
-        return vec![0.5; fingerprints.bits as usize];
+        return BitStatistics {
+            ones: vec![0.5; fingerprints.bits as usize],
+            dependence: 0.0,
+        };
     }
     let step = len.div_ceil(SAMPLE);
     let sample: Vec<u64> = fingerprints
@@ -63,5 +73,5 @@ fn sample_frequencies(fingerprints: &Fingerprints<'_>) -> Vec<f64> {
         .flatten()
         .copied()
         .collect();
-    bit_frequencies(&sample, fingerprints.bits)
+    bit_statistics(&sample, fingerprints.bits)
 }

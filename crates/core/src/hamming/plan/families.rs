@@ -132,7 +132,7 @@ pub(super) fn ring(
     chosen: u32,
     within: u32,
 ) -> Design {
-    let radius = within * chosen / num_blocks;
+    let radius = ring_radius(num_blocks, chosen, within);
     let blocks = division.deal(&even_widths(bits, num_blocks));
     let keys = (0..num_blocks)
         .map(|first| {
@@ -149,6 +149,11 @@ pub(super) fn ring(
         ),
         keys,
     }
+}
+
+/// The mean number of errors of a window, rounded down.
+pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
+    within * chosen / num_blocks
 }
 
 /// The least radius at which every choice of `chosen` of the blocks finds all pairs.
