@@ -39,7 +39,11 @@ Examples:
 @click.option(
     "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
 )
-@click.option("--explain", is_flag=True, help="With --n: the historical searches by the textbook's arithmetic.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="With --n: the historical searches by the textbook's arithmetic; with --memory, which of them fit.",
+)
 @click.option("--without-ids", is_flag=True, help="With --n: a fingerprint is an answer of its own.")
 @click.option("--interleaved", is_flag=True, help="With --n: bit i in block i mod m, instead of neighbouring bits.")
 @click.option(

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use super::blocks::{Division, even_widths, key_of_blocks};
 use super::costs::Costs;
 use super::families::{
-    Design, Family, chosen_blocks, chosen_radius, probed_neighbours, ring, ring_radius,
+    Design, Family, chosen_blocks, chosen_radius, list, probed_neighbours, ring, ring_radius,
+    tables,
 };
 use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
 use crate::error::Error;
@@ -174,24 +175,26 @@ impl<'a> WidthSearch<'a> {
 
     /// From equal widths, one bit at a time from one block to another while that pays.
     fn design(&mut self, radii: &[u32]) -> Design {
-        let tables = radii.len();
-        let mut widths: Vec<usize> = even_widths(self.collection.bits, tables as u32)
+        let num_tables = radii.len();
+        let mut widths: Vec<usize> = even_widths(self.collection.bits, num_tables as u32)
             .iter()
             .map(|&width| width as usize)
             .collect();
         let costs: Vec<Vec<f64>> = radii
             .iter()
-            .map(|&radius| self.costs_of(radius, tables).0.clone())
+            .map(|&radius| self.costs_of(radius, num_tables).0.clone())
             .collect();
         loop {
-            let total: f64 = (0..tables).map(|block| costs[block][widths[block]]).sum();
+            let total: f64 = (0..num_tables)
+                .map(|block| costs[block][widths[block]])
+                .sum();
             // What a bit less costs a block, and what one more saves.
             let change =
                 |block: usize, width: usize| costs[block][width] - costs[block][widths[block]];
             let mut best = (-WORTH_A_BIT * total, None);
-            for from in (0..tables).filter(|&from| widths[from] > 1) {
+            for from in (0..num_tables).filter(|&from| widths[from] > 1) {
                 let loss = change(from, widths[from] - 1);
-                for to in (0..tables).filter(|&to| to != from) {
+                for to in (0..num_tables).filter(|&to| to != from) {
                     let gain = loss + change(to, widths[to] + 1);
                     if gain < best.0 {
                         best = (gain, Some((from, to)));
@@ -204,13 +207,6 @@ impl<'a> WidthSearch<'a> {
         }
         let widths: Vec<u32> = widths.iter().map(|&width| width as u32).collect();
         let blocks = self.division.deal(&widths);
-        let list = |values: &[u32]| {
-            values
-                .iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join("+")
-        };
         let probed = match radii.iter().any(|&radius| radius > 0) {
             true => format!(", {} errors probed", list(radii)),
             false => String::new(),
@@ -218,8 +214,8 @@ impl<'a> WidthSearch<'a> {
         Design {
             family: Family::Blocks,
             name: format!(
-                "{} tables: blocks of {}{probed}",
-                radii.len(),
+                "{}: blocks of {}{probed}",
+                tables(radii.len()),
                 list(&widths)
             ),
             keys: blocks
