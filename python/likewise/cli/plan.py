@@ -65,7 +65,7 @@ Examples:
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
-    if any(value not in (None, False) for value in search.values()):
+    if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)
         return
     from likewise.plan import plan

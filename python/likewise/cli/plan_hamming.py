@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 # Fingerprints of a sample that are looked at.
 _SAMPLE = 100_000
-# Of the table: the least width of the names, and that of all figures with the mark.
-_NAME_WIDTH = 30
-_FIGURES_WIDTH = 70
 
 
 def run(options: Mapping[str, Any]) -> None:
@@ -97,29 +94,26 @@ def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    name_width = max(_NAME_WIDTH, *(len(search.name) for search in plan.searches))
-    console = Console(
-        file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=name_width + _FIGURES_WIDTH
-    )
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), soft_wrap=True)
     bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
     ids = "rows stored with them" if with_ids else "without ids"
     console.print(
         f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: every one within {plan.within}{bound}\n"
     )
-    console.print(
-        f"  {'plan':<{name_width}}{'bytes a fp':>12}{'bytes':>10}{'buckets':>10}{'compared':>10}"
-        f"{'us, alone':>12}{'us, of many':>13}"
-    )
+    rows = [["plan", "bytes a fp", "bytes", "buckets", "compared", "us, alone", "us, of many"]]
+    for search in plan.searches:
+        figures = [search.num_buckets, search.num_compared, search.single_us, search.batch_us]
+        rows.append(
+            [search.name, _number(search.num_bytes / plan.num_fingerprints), _bytes(search.num_bytes)]
+            + [_number(figure) for figure in figures]
+        )
+    styles, marks = [""], [" "]
     for search in plan.searches:
         is_chosen = search is plan.chosen
-        mark = ">" if is_chosen else "*" if search.is_on_frontier else " "
-        a_fingerprint = search.num_bytes / max(1, plan.num_fingerprints)
-        line = (
-            f"{mark} {search.name:<{name_width}}{_number(a_fingerprint):>12}{_bytes(search.num_bytes):>10}"
-            f"{_number(search.num_buckets):>10}{_number(search.num_compared):>10}"
-            f"{_number(search.single_us):>12}{_number(search.batch_us):>13}"
-        )
-        console.print(Text(line, style="bold green" if is_chosen else "" if search.fits else "dim"))
+        marks.append(">" if is_chosen else "*" if search.is_on_frontier else " ")
+        styles.append("bold green" if is_chosen else "" if search.fits else "dim")
+    for mark, line, style in zip(marks, _columns(rows), styles, strict=True):
+        console.print(Text(f"{mark} {line}", style=style))
     console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
     for sentence in plan.excess:
         console.print(sentence)
@@ -158,10 +152,8 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
             + [_exact(figure) for figure in figures]
             + ["yes" if fits else "no" for fits in _fitting(search, memory_bytes).values()]
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *figures_said in rows:
-        columns = (f"{said:>{width}}" for said, width in zip(figures_said, widths[1:], strict=True))
-        click.echo("  ".join([f"{name:<{widths[0]}}", *columns]))
+    for line in _columns(rows):
+        click.echo(line)
     probed = next((search for search in searches if search.family == "probed neighbours"), None)
     if probed is not None:
         click.echo(
@@ -169,6 +161,17 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
             f"{_exact(probed.num_probes)} within {within}."
         )
     click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    """Return lines of columns two blanks apart, the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [f"{name:<{widths[0]}}", *(f"{said:>{width}}" for said, width in zip(figures, widths[1:], strict=True))]
+        )
+        for name, *figures in rows
+    ]
 
 
 def _exact(value: float) -> str:
