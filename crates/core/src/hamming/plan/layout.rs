@@ -24,9 +24,15 @@ const LARGE_BUCKET: f64 = 3.0;
 /// Bytes that reading one more occupied bucket is worth when the prefix is chosen.
 const OCCUPIED_BYTES: f64 = 0.3;
 /// Reads asked for ahead that a line of the directory costs, and the first line of a bucket: the next step waits for the group. The lines behind come in order, for less.
-/// Like the built-in costs, fitted to measured times of the index: 60 plans, 10^5 to 10^8 fingerprints, uniform and real.
+/// Like the built-in costs, fitted to measured times of the index: some 80 plans, 10^5 to 10^8 fingerprints, uniform and real.
 pub(super) const FIRST_LINE: f64 = 2.5;
 const NEXT_LINE: f64 = 0.9;
+/// Share of that in a large batch, whose queries are searched in the order of each table.
+const SORTED: f64 = 0.55;
+/// Time that a batch is taken to fill, and its least number of queries and bytes of a table for which they are sorted, as in `index/batch.rs`.
+const BATCH_NS: f64 = 1e9;
+const MIN_SORTED: f64 = 4096.0;
+const UNCACHED_BYTES: f64 = (1 << 20) as f64;
 /// What finding a bucket costs where its start stands in a list, as a share of finding it in a line.
 const LISTED_BUCKET: f64 = 0.1;
 /// Residuals of this many bits and more take whole words.
@@ -186,7 +192,7 @@ pub struct KeyCost {
     pub num_bytes: f64,
     /// Nanoseconds for one query alone.
     pub single_ns: f64,
-    /// Nanoseconds for one query of many.
+    /// Nanoseconds for one query of a batch that fills a second.
     pub batch_ns: f64,
     /// Nanoseconds of building the table.
     pub build_ns: f64,
@@ -224,12 +230,19 @@ pub(super) fn key_cost(
     let (latency_ns, read_ns) = costs.read_ns(num_tables as f64 * num_bytes);
     let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
     let is_wide = f64::from(u8::from(collection.bits > 64));
-    let batch_ns = costs.table_ns
+    let working_ns = costs.table_ns
         + is_wide * costs.wide_ns
         + num_buckets * shape.bucket_ns(costs)
-        + FIRST_LINE * (num_lines + num_occupied) * read_ns
-        + NEXT_LINE * lines_of_entries * read_ns
         + num_compared * costs.compare_ns * collection.num_words();
+    let reading_ns =
+        (FIRST_LINE * (num_lines + num_occupied) + NEXT_LINE * lines_of_entries) * read_ns;
+    let alone_ns = working_ns + reading_ns;
+    let is_sorted =
+        BATCH_NS / (alone_ns * num_tables as f64) >= MIN_SORTED && num_bytes >= UNCACHED_BYTES;
+    let batch_ns = match is_sorted {
+        true => working_ns + SORTED * reading_ns,
+        false => alone_ns,
+    };
     KeyCost {
         num_probes: ball(width, radius),
         num_candidates: n * within_probability(mismatch, dependence, radius),
@@ -237,7 +250,7 @@ pub(super) fn key_cost(
         num_compared,
         num_bytes,
         // The first line and the first bucket are waited for; the others were asked for meanwhile.
-        single_ns: batch_ns + 2.0 * latency_ns,
+        single_ns: alone_ns + 2.0 * latency_ns,
         batch_ns,
         build_ns: collection.build_ns(shape.prefix_bits, costs),
     }
