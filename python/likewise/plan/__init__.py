@@ -3,7 +3,7 @@
 from likewise.plan.costs import Costs
 from likewise.plan.hamming import HammingPlan, PlannedSearch, SearchKey, plan_hamming
 from likewise.plan.recipe import Plan, found, plan
-from likewise.plan.statistics import bit_statistics
+from likewise.plan.statistics import bit_frequencies, bit_statistics
 from likewise.plan.textbook import TextbookSearch, textbook_searches
 from likewise.plan.textbook_search import HistoricalSearch, historical_names, historical_search
 
@@ -15,6 +15,7 @@ __all__ = [
     "PlannedSearch",
     "SearchKey",
     "TextbookSearch",
+    "bit_frequencies",
     "bit_statistics",
     "found",
     "historical_names",

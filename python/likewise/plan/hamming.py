@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.plan.costs import Costs
 from likewise.recipe_check import check_integer
+from likewise.sizes import take_bytes
 
 _DIVISIONS = ("contiguous", "interleaved")
 MAX_FINGERPRINTS = 1 << 48
@@ -141,7 +143,7 @@ def plan_hamming(
     *,
     bits: int = 64,
     within: int = 3,
-    memory_bytes: int | None = None,
+    memory_bytes: float | str | None = None,
     costs: Costs | None = None,
     division: str = "contiguous",
     bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
@@ -158,8 +160,9 @@ def plan_hamming(
         Width, a multiple of 32 from 32 to 256.
     within : int
         Radius, 0 to `bits`.
-    memory_bytes : int, optional
-        Bound of tables and ids. Where None, four times the fingerprints, and the ids.
+    memory_bytes : float or str, optional
+        Bound of tables and ids, as a number or as text (``"16GB"``). Where None, four times the fingerprints, and the
+        ids.
     costs : Costs, optional
         Those of this machine; built-in ones where None.
     division : {"contiguous", "interleaved"}
@@ -197,10 +200,10 @@ def plan_hamming(
     bits = check_integer("bits", bits, 32, 256)
     within = check_integer("within", within, 0, bits)
     if memory_bytes is not None:
-        memory_bytes = check_integer("memory_bytes", memory_bytes, 0, 1 << 62)
+        memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
     if division not in _DIVISIONS:
         raise InvalidParameter("division", f"{division!r} given; it must be one of {', '.join(_DIVISIONS)}")
-    costs = Costs.default() if costs is None else costs
+    costs = _check_costs(costs)
     rows, chosen = _native.survey_plans(
         n,
         bits,
@@ -208,12 +211,36 @@ def plan_hamming(
         memory_bytes=memory_bytes,
         id_bits=None if with_ids else 0,
         interleaved=division == "interleaved",
-        bit_frequencies=None if bit_frequencies is None else np.asarray(bit_frequencies, np.float64).tolist(),
-        bit_dependence=float(bit_dependence),
+        bit_frequencies=_check_frequencies(bit_frequencies),
+        bit_dependence=_check_dependence(bit_dependence),
         costs=costs.to_native(),
     )
     searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
     return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
+
+
+def _check_costs(costs: Costs | None) -> Costs:
+    if costs is not None and not isinstance(costs, Costs):
+        raise InvalidParameter("costs", f"{type(costs).__name__} given; expected Costs, as Costs.read gives them")
+    return Costs.default() if costs is None else costs
+
+
+def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - array-like
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter("bit_frequencies", f"these are no numbers: {error}") from error
+    if array.ndim != 1:
+        raise InvalidParameter("bit_frequencies", f"shape {array.shape}; it must be (bits,)")
+    return [float(share) for share in array]
+
+
+def _check_dependence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating)):
+        raise InvalidParameter("bit_dependence", f"{given!r} given; it must be a number from 0 to 0.5")
+    return float(given)
 
 
 def _key(words: Sequence[int], radius: int) -> SearchKey:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
+from likewise.fingerprints import take_fingerprints
 from likewise.recipe_check import check_integer
 
 
@@ -15,7 +16,7 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
 
     Parameters
     ----------
-    fingerprints : array of shape (n,) or (n, words), uint64
+    fingerprints : Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int
         A sample from all over the set; ten thousand are enough.
     bits : int, optional
         Width; all bits of the words where None.
@@ -39,15 +40,33 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
     >>> frequencies[:3].tolist()
     [0.75, 0.5, 0.0]
     """
-    array = np.asarray(fingerprints)
-    if array.dtype != np.uint64 or array.ndim not in (1, 2) or not array.size:
-        raise InvalidParameter(
-            "fingerprints",
-            f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (n,) or (n, words), at least one",
-        )
-    num_words = 1 if array.ndim == 1 else array.shape[1]
-    bits = 64 * num_words if bits is None else check_integer("bits", bits, 32, 256)
+    taken = take_fingerprints("fingerprints", fingerprints)
+    if not len(taken):
+        raise InvalidParameter("fingerprints", "there are none; at least one is needed")
+    num_words = -(-taken.bits // 64)
+    bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256)
     if -(-bits // 64) != num_words:
         raise InvalidParameter("bits", f"{bits} given; the fingerprints have {num_words} words of 64")
-    frequencies, dependence = _native.bit_statistics(np.ascontiguousarray(array).reshape(-1), bits)
+    frequencies, dependence = _native.bit_statistics(taken.words, bits)
     return np.asarray(frequencies), dependence
+
+
+def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np.float64]:  # noqa: ANN401 - array-like
+    """Return the share of fingerprints with a one at each bit, the first of :func:`bit_statistics`.
+
+    Parameters
+    ----------
+    fingerprints, bits
+        As for :func:`bit_statistics`.
+
+    Returns
+    -------
+    ndarray of shape (bits,), float64
+        For :func:`plan_hamming`.
+
+    Raises
+    ------
+    InvalidParameter
+        As :func:`bit_statistics`.
+    """
+    return bit_statistics(fingerprints, bits=bits)[0]
