@@ -190,7 +190,7 @@ def test_costs_go_through_a_file(tmp_path):
     for wrong in ({}, {**costs.to_dict(), "extra": 1}, {**costs.to_dict(), "scan_ns": "fast"}):
         with pytest.raises(InvalidParameter):
             Costs.from_dict(wrong)
-    with pytest.raises(InvalidParameter, match="scan_ns|no number above 0"):
+    with pytest.raises(InvalidParameter, match=r"scan_ns|no number above 0"):
         plan_hamming(10, costs=Costs.from_dict({**costs.to_dict(), "scan_ns": 0.0}))
     path.write_text("no json")
     with pytest.raises(InvalidInput):
