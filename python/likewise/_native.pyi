@@ -45,7 +45,7 @@ __all__ = [
     "WeightTable",
     "__version__",
     "aligned_diff",
-    "bit_frequencies",
+    "bit_statistics",
     "build_hamming_file",
     "check_keys",
     "components",
@@ -66,6 +66,7 @@ __all__ = [
     "pack_lines",
     "plan_bands",
     "plan_hamming_file",
+    "plan_limits",
     "radius_for",
     "read_csv_texts",
     "read_jsonl_piece",
@@ -814,14 +815,17 @@ class Exercise:
     def scan(self, num_queries: int, within: int, *, isa: str | None = None) -> int:
         """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
 
-def bit_frequencies(fingerprints: Buffer, bits: int) -> Array:
-    """Return the share of fingerprints with a one at each bit: float64."""
+def bit_statistics(fingerprints: Buffer, bits: int) -> tuple[Array, float]:
+    """Return the share of fingerprints with a one at each bit (float64), and how far their differing is dependent."""
 
 def check_keys(bits: int, within: int, keys: list[tuple[list[int], int]], asked: int | None = None) -> list[int | None]:
     """Return the radii of keys (four words, radius) that are enough within `asked`; refuse an incomplete set."""
 
 def default_costs() -> tuple[list[tuple[float, float, float]], dict[str, float]]:
     """Return the built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name."""
+
+def plan_limits() -> tuple[int, int]:
+    """Return how many fingerprints one index holds, and how many rows are joined at once."""
 
 def survey_plans(
     num_fingerprints: int,
@@ -832,6 +836,7 @@ def survey_plans(
     id_bits: int | None = None,
     interleaved: bool = False,
     bit_frequencies: list[float] | None = None,
+    bit_dependence: float = 0.0,
     costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return the plans of Hamming search by size, and the number of the one that is taken."""

@@ -58,7 +58,8 @@ mod _native {
     use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
     #[pymodule_export]
     use super::hamming_plan::{
-        Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
+        Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
+        textbook_plans,
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
