@@ -23,7 +23,7 @@ const MIN_SEGMENT: usize = 64;
 
 /// Filters in order of priority, laid out for comparing all pairs.
 ///
-/// As large as the filters, and 8 bytes a position and up to 1 MB more.
+/// As large as the filters, and 8 bytes a position and 256 kB more.
 #[derive(Debug)]
 pub struct BloomJoin {
     num_bits: u32,
@@ -64,7 +64,7 @@ impl BloomJoin {
     /// [`Error::InvalidParameter`] where shapes do not fit.
     ///
     /// # Cost
-    /// Some 30 ns a filter of 64 bits and as much for each further 64; up to 130,000 demands (500,000 of filters over 512 bits), of less than 1 us each.
+    /// Some 30 ns a filter of 64 bits and as much for each further 64; up to 130,000 demands of less than 1 us each.
     pub fn new(
         filters: &[u64],
         num_bits: u32,
@@ -311,7 +311,6 @@ impl BloomJoin {
             let shared = count_shared(queries, rows.group(group), isa);
             let least_count = rows.counts[group * LANES];
             for ((needs, shared), &(count, later)) in needs.iter().zip(&shared).zip(four) {
-                // Needs rise with the number of bits, so that the least one of the eight is a bound for all.
                 let need = u64::from(needs.with(least_count));
                 if shared.iter().any(|&shared| shared >= need) {
                     self.report((count, later), shared, group * LANES, rows, states, found);

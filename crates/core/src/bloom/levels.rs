@@ -5,8 +5,8 @@
 
 use super::demand::Demand;
 
-/// Most levels: a table of 1 MB.
-const MAX_LEVELS: u32 = 512;
+/// Most levels: a table of 256 kB.
+const MAX_LEVELS: u32 = 256;
 
 /// Least shared bits by levels of set bits.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Levels {
     first: u32,
     width: u32,
     num_levels: u32,
-    /// Row of level i, column of level j.
+    /// Row of level i, column of level j: with filters of level j and all above.
     needs: Vec<u32>,
     /// For each level the first and the last that it may pass with; first above last where there is none.
     partners: Vec<(u32, u32)>,
@@ -26,7 +26,7 @@ impl Levels {
         let width = (last - first + 1).div_ceil(MAX_LEVELS).max(1);
         let num_levels = (last - first) / width + 1;
         let place = |i: u32, j: u32| (i * num_levels + j) as usize;
-        let mut needs = vec![u32::MAX; (num_levels * num_levels) as usize];
+        let mut needs = vec![0; (num_levels * num_levels) as usize];
         let mut partners = vec![(u32::MAX, 0); num_levels as usize];
         for i in 0..num_levels {
             for j in i..num_levels {
@@ -45,14 +45,18 @@ impl Levels {
                     .unwrap_or(0);
                 needs[place(i, j)] = need;
                 needs[place(j, i)] = need;
-                if need >= a + width {
-                    // Needs rise with the larger number, and what both can have is the smaller one.
-                    break;
+                if need < a + width {
+                    for (level, partner) in [(i, j), (j, i)] {
+                        let (low, high) = &mut partners[level as usize];
+                        (*low, *high) = ((*low).min(partner), (*high).max(partner));
+                    }
                 }
-                for (level, partner) in [(i, j), (j, i)] {
-                    let (low, high) = &mut partners[level as usize];
-                    (*low, *high) = ((*low).min(partner), (*high).max(partner));
-                }
+            }
+        }
+        // Needs rise with the numbers of bits, except where filters are all but full.
+        for row in needs.chunks_mut(num_levels as usize) {
+            for j in (1..row.len()).rev() {
+                row[j - 1] = row[j - 1].min(row[j]);
             }
         }
         Levels {

@@ -23,3 +23,15 @@ pub const MAX_BITS: u32 = 1 << 16;
 pub fn num_set(filter: &[u64]) -> u32 {
     filter.iter().map(|word| word.count_ones()).sum()
 }
+
+/// The positions of the bits that are set, rising.
+pub fn positions(filter: &[u64]) -> impl Iterator<Item = u64> {
+    filter
+        .iter()
+        .zip((0..).step_by(64))
+        .flat_map(|(&word, first)| {
+            let next = |left: &u64| Some(left & (left - 1)).filter(|&left| left != 0);
+            let lefts = std::iter::successors(Some(word).filter(|&word| word != 0), next);
+            lefts.map(move |left| first + u64::from(left.trailing_zeros()))
+        })
+}
