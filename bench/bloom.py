@@ -2,8 +2,8 @@
 
     bloom.py [--repeats N] [--data FOLDER]
 
-Three sets of 20,000 filters: of English documents (cut to 900 words, so that the size fits), of random sets of one size (nothing can be left out
-by size: the worst case), and of 512 to 8,192 bits of the former. Two threads. Recall is measured against exact Jaccard of the sets.
+20,000 filters of English documents (cut to 900 words, so that the size fits) in 512 to 8,192 bits, and of random sets
+of one size (nothing can be left out by size: the worst case). Two threads. Recall is measured against exact Jaccard.
 Results go to bench/results/bloom.json.
 """
 
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def errors_by_hashes() -> list[dict[str, object]]:
-    """Error of the estimated resemblance by number of hashes, where the filter has twice as many bits as the larger set has features."""
+    """Error of the estimated resemblance by number of hashes; filters have some twice as many bits as features."""
     rows = []
     for num_hashes in (1, 2, 3, 4):
         errors = []

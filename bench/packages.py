@@ -2,8 +2,8 @@
 
     packages.py [--texts N]
 
-simhash (1e0ng) and datasketch are run as they are installed for the rivals; every fingerprint and every slot must be equal. Results, with
-a digest of what the packages gave, go to bench/results/packages.json. Ends with 1 if anything differs.
+simhash (1e0ng) and datasketch are run as they are installed for the rivals; every fingerprint and every slot must be
+equal. Results, with a digest of what the packages gave, go to bench/results/packages.json. Ends with 1 if any differs.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rivals.protocol import make_importable, version
 
 HERE = Path(__file__).parent
 SEED = 20260711
-# Ranges of scalars to draw from, so that every script is met; those that this Python's Unicode does not know are left out.
+# Scalars to draw from, so that every script is met; those that this Python's Unicode does not know are left out.
 RANGES = {
     "latin": [(0x20, 0x7E)],
     "western": [(0x20, 0x24F), (0x300, 0x36F), (0x1E00, 0x1EFF)],

@@ -171,8 +171,8 @@ def resemblance(sketches: Sketches, a: int, b: int) -> Estimate:
     Returns
     -------
     Estimate
-        ``(|A| + |B|) / |A or B| - 1`` of the sizes that the filters and their union are estimated to hold, 0 to 1, and its
-        standard error; two empty documents have 1, an empty and another 0, exactly.
+        ``(|A| + |B|) / |A or B| - 1`` of the sizes that the filters and their union are estimated to hold, 0 to 1, and
+        its standard error; two empty documents have 1, an empty and another 0, exactly.
 
     Notes
     -----

@@ -117,7 +117,8 @@ class Recipe(RecipeFields):
         seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
         none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
         measure the threshold is 0.8. `slot_bits` are 16, the scheme "bucket"; of `hash` "datasketch" 32, "affine32",
-        seed 1, and own tokens one by one, as there. Where `keep` is None it is ``longest`` for containment, else ``first``.
+        seed 1, and own tokens one by one, as there. Where `keep` is None it is ``longest`` for containment, else
+        ``first``.
 
         Returns
         -------

@@ -144,7 +144,9 @@ class RecipeFields:
     def differences(self, other: "RecipeFields") -> dict[str, tuple[object, object]]:
         """Return the fields in which two resolved recipes differ, each with both values."""
         mine, theirs = dataclasses.asdict(self.resolve()), dataclasses.asdict(other.resolve())
-        names = [name for name in mine if name not in ("recall", "table")]
+        # A recall acts by what it was resolved into, but for filters.
+        silent = ("table",) if self.method == other.method == "bloom" else ("recall", "table")
+        names = [name for name in mine if name not in silent]
         return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
 
     def sketch_differences(self, other: "RecipeFields") -> dict[str, tuple[object, object]]:

@@ -73,7 +73,7 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
 
 
 def filter_recall(fields: Mapping[str, Any]) -> float:
-    """Return P(a pair at the threshold shares bits enough): beside bands, which may miss as much, the root of the recall."""
+    """Return P(a pair at the threshold shares bits enough): beside bands, which may miss as much, the recall's root."""
     recall = float(fields["recall"])
     return recall if fields["bands"] is None else math.sqrt(recall)
 

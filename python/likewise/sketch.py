@@ -242,25 +242,16 @@ def _filters_of_own(
     offsets: NDArray[np.int64], features: NDArray[np.uint64], weights: NDArray[np.uint32], recipe: Recipe
 ) -> tuple[Recipe, NDArray[np.uint64]]:
     """Return the recipe with the size of its filters, and the filters."""
-    assert recipe.num_hashes is not None
+    num_hashes, filter_bits = recipe.num_hashes or 1, recipe.filter_bits
     lists = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
-    if recipe.filter_bits is None:
+    if filter_bits is None:
         largest = max((int(weights[low:high].sum()) for low, high in lists), default=0)
-        recipe = recipe.replace(filter_bits=propose_filter_bits(largest, recipe.num_hashes))
-    assert recipe.filter_bits is not None
+        filter_bits = propose_filter_bits(largest, num_hashes)
+    shape = {"filter_bits": filter_bits, "num_hashes": num_hashes, "seed": recipe.seed}
     filters = [
-        np.asarray(
-            _native.bloom_features(
-                features[low:high],
-                weights[low:high],
-                filter_bits=recipe.filter_bits,
-                num_hashes=recipe.num_hashes,
-                seed=recipe.seed,
-            )
-        )
-        for low, high in lists
+        np.asarray(_native.bloom_features(features[low:high], weights[low:high], **shape)) for low, high in lists
     ]
-    return recipe, np.concatenate([np.zeros(0, np.uint64), *filters])
+    return recipe.replace(filter_bits=filter_bits), np.concatenate([np.zeros(0, np.uint64), *filters])
 
 
 def check_has_sketch(recipe: Recipe) -> None:
@@ -268,7 +259,8 @@ def check_has_sketch(recipe: Recipe) -> None:
     if recipe.method in ("shingles", "exact"):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets (likewise.sets)",
+            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets "
+            "(likewise.sets)",
         )
 
 

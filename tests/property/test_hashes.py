@@ -83,25 +83,28 @@ def test_own_tokens_for_datasketch_are_taken_as_they_are(scheme):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("method", "options"),
     [
-        lambda: likewise.Recipe.minhash(hash="sha256"),
-        lambda: likewise.Recipe.minhash(hash="simhash-1e0ng"),
-        lambda: likewise.Recipe.simhash(hash="datasketch"),
-        lambda: likewise.Recipe.simhash(hash="simhash-1e0ng", shingle=3),
-        lambda: likewise.Recipe.simhash(hash="simhash-1e0ng", bits=128),
-        lambda: likewise.Recipe.simhash(hash="simhash-1e0ng", seed=1),
-        lambda: likewise.Recipe.minhash(scheme="affine32"),
-        lambda: likewise.Recipe.minhash(hash="datasketch", scheme="bucket"),
-        lambda: likewise.Recipe.minhash(hash="datasketch", seed=2**32),
-        lambda: likewise.Recipe.minhash(hash="datasketch", weights="count"),
-        lambda: likewise.Recipe.minhash(hash="datasketch", weights="own", shingle=2),
-        lambda: likewise.Recipe.minhash(hash="md5", weights=likewise.Weights.from_terms({"a": 2})),
+        ("minhash", {"hash": "sha256"}),
+        ("minhash", {"hash": "simhash-1e0ng"}),
+        ("simhash", {"hash": "datasketch"}),
+        ("bloom", {"hash": "datasketch"}),
+        ("exact", {"hash": "md5"}),
+        ("simhash", {"hash": "simhash-1e0ng", "shingle": 3}),
+        ("simhash", {"hash": "simhash-1e0ng", "bits": 128}),
+        ("simhash", {"hash": "simhash-1e0ng", "seed": 1}),
+        ("minhash", {"scheme": "affine32"}),
+        ("minhash", {"hash": "datasketch", "scheme": "bucket"}),
+        ("minhash", {"hash": "datasketch", "seed": 2**32}),
+        ("minhash", {"hash": "datasketch", "weights": "count"}),
+        ("minhash", {"hash": "datasketch", "weights": "own", "shingle": 2}),
+        ("minhash", {"hash": "md5", "weights": likewise.Weights.from_terms({"a": 2})}),
     ],
+    ids=str,
 )
-def test_what_a_package_leaves_no_choice_in(make):
+def test_what_a_package_leaves_no_choice_in(method, options):
     with pytest.raises(InvalidParameter):
-        make()
+        likewise.Recipe.from_options(method, **options)
 
 
 def test_default_hash_stays_out_of_ids_and_tables():

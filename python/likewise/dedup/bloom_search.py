@@ -25,8 +25,8 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
     )
     progress(
         Warned(
-            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters are not all compared, but those that share one "
-            f"of {chosen.bands} bands of {chosen.rows} slots"
+            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters are not all compared, but those that share "
+            f"one of {chosen.bands} bands of {chosen.rows} slots"
         )
     )
     return chosen

@@ -70,7 +70,7 @@ def weigh_files(
 
 
 def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
-    """Return the recipe with its weights and the size of its filters; files are read once more where these are to be found.
+    """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
     Raises
     ------
