@@ -350,8 +350,10 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
     elif recipe["method"] == "shingles":
         search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
     elif recipe["method"] == "bloom":
-        size = recipe.get("filter_bits", "as many as needed")
-        search = f"Bloom filters: {size} bits, {recipe['num_hashes']} of them a feature, "
+        size = (
+            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "bits twice the largest document's features"
+        )
+        search = f"Bloom filters: {size}, {recipe['num_hashes']} of them a feature, "
         bands = f"those that share one of {recipe.get('bands')} bands"
         search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
     else:

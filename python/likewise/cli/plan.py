@@ -127,7 +127,11 @@ def _draw(found: "Plan") -> None:
 
 
 def _draw_filters(found: "Plan", console: "Console") -> None:
-    size = f"{found.bytes_a_document} bytes" if found.bytes_a_document else "a quarter byte a feature of the largest one"
+    size = (
+        f"{found.bytes_a_document} bytes"
+        if found.bytes_a_document
+        else "a quarter of a byte for each feature of the largest one,"
+    )
     console.print(f"{size} a document")
     threshold = f"{found.recipe.measure} {found.recipe.threshold}"
     if found.recall is None:
