@@ -65,7 +65,7 @@ RECIPES = {
     "shingles-containment": Shingles(0.7, shingle=2, weights="log-count", measure="containment"),
     "shingles-cosine": Shingles(0.7, shingle=1, weights="log-count", measure="cosine"),
     "exact": likewise.Recipe.exact(),
-    "bloom": Bloom(0.6, shingle=2),
+    "bloom": Bloom(0.6, shingle=2, filter_bits=512),
     "bloom-log-count": Bloom(0.7, shingle=1, weights="log-count", filter_bits=192, num_hashes=2, seed=5),
     "bloom-containment": Bloom(0.7, shingle=1, measure="containment", filter_bits=128, recall=0.6),
     "bloom-cosine": Bloom(0.7, shingle=1, measure="cosine", filter_bits=64, recall=0.3),

@@ -33,7 +33,6 @@ METHODS = {
     "exact": ["--method", "exact"],
     "bloom": ["--method", "bloom", "--threshold", "0.8", "--filter-bits", "1024"],
     "hash": ["--hash", "md5", "--threshold", "0.8"],
-    "package": ["--method", "simhash", "--hash", "simhash-1e0ng", "--within", "6"],
 }
 METHOD_RECIPES = {
     "minhash": likewise.Recipe.minhash(),
@@ -43,7 +42,6 @@ METHOD_RECIPES = {
     "exact": likewise.Recipe.exact(),
     "bloom": likewise.Recipe.bloom(0.8, filter_bits=1024),
     "hash": likewise.Recipe.minhash(0.8, hash="md5"),
-    "package": likewise.Recipe.simhash(hash="simhash-1e0ng", within=6),
 }
 
 
