@@ -181,10 +181,18 @@ class FeatureRules:
         Seed of the token hash, 64 bits.
     table : WeightTable, optional
         What the last three weights are read from.
+    hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
+        Hash of a token.
     """
 
     def __new__(
-        cls, tokens: str, shingle: int, weights: str = "none", seed: int = 0, table: WeightTable | None = None
+        cls,
+        tokens: str,
+        shingle: int,
+        weights: str = "none",
+        seed: int = 0,
+        table: WeightTable | None = None,
+        hash: str = "xxh3",
     ) -> FeatureRules: ...
     @property
     def tokens(self) -> str: ...
@@ -194,6 +202,8 @@ class FeatureRules:
     def weights(self) -> str: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
 
 @final
 class WeightTable:
@@ -315,8 +325,82 @@ def sketch_minhash(
     num_slots : int
         1 to 65535.
     slot_bits : {8, 16, 32}
-    scheme : {"bucket", "classical"}
+    scheme : {"bucket", "classical", "affine32", "legacy"}
     """
+
+def sketch_bloom(
+    texts: Texts,
+    rules: FeatureRules,
+    *,
+    filter_bits: int,
+    num_hashes: int,
+    sets: bool = True,
+    threads: int = 1,
+    isa: str | None = None,
+) -> SketchBatch:
+    """Sketch texts as Bloom filters (uint64); `filter_bits` is a multiple of 64 up to 65,536, `num_hashes` up to 64."""
+
+def bloom_features(
+    features: Buffer, weights: Buffer | None, *, filter_bits: int, num_hashes: int, seed: int = 0
+) -> Array:
+    """Return the filter (uint64) of one list of features (uint64) with weights (uint32; None: all 1)."""
+
+def largest_set(texts: Texts, rules: FeatureRules, *, threads: int = 1) -> int:
+    """Return the greatest number of features, weights counted, of a text."""
+
+def bloom_signatures(filters: Buffer, *, filter_bits: int, num_slots: int, seed: int = 0, threads: int = 1) -> Array:
+    """Return MinHash signatures (uint8, 16 bits a slot) of the positions of the bits that are set."""
+
+def bloom_similarities(filters: Buffer, filter_bits: int, a: Buffer, b: Buffer, measure: str) -> Array:
+    """Return the similarity (float64) of filters `a` and `b` (uint32) by a measure on their bits.
+
+    Parameters
+    ----------
+    measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
+    """
+
+@final
+class BloomJoin:
+    """Bloom filters in order of priority, and what is asked of their pairs.
+
+    Parameters
+    ----------
+    filters : Buffer of uint64
+        All filters, one behind the other.
+    filter_bits : int
+    order : Buffer of uint32
+        Row of each position.
+    measure : str
+    threshold : float
+        Of the bits; with a recall of the feature sets.
+    recall : float, optional
+        P(a pair at the threshold passes).
+    """
+
+    def __new__(
+        cls,
+        filters: Buffer,
+        filter_bits: int,
+        order: Buffer,
+        *,
+        measure: str,
+        threshold: float,
+        recall: float | None = None,
+    ) -> BloomJoin: ...
+    def candidates_up_to(
+        self,
+        lo: int,
+        hi: int,
+        states: Buffer | None,
+        max_pairs: int,
+        *,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, Array, int]:
+        """Return later and earlier positions (uint32), shared bits (uint32), and where the search stopped."""
+
+    def passes(self, later: Buffer, earlier: Buffer, *, threads: int = 1) -> Array:
+        """Return of each pair of positions whether it passes (uint8)."""
 
 def count_sets(
     texts: Texts, rules: FeatureRules, rarity: Rarity, *, threads: int = 1, isa: str | None = None

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise import _native
+from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.hamming import hamming_distance
 from likewise.recipe import Recipe
+from likewise.recipe_check import PACKAGE_HASHES
 from likewise.sketch import EMPTY, SHORT, Sketches, sketch
 from likewise.verify import SET_MEASURES
 
@@ -39,6 +41,8 @@ class Measures:
         Distinct features in both.
     shapes : tuple of str
         ``full``, ``short`` (fewer tokens than one shingle) or ``empty``.
+    filters : dict of str to float, optional
+        How alike the Bloom filters are, by each measure on their bits; of a recipe of method bloom.
     """
 
     jaccard: float
@@ -54,6 +58,7 @@ class Measures:
     num_features: tuple[int, int]
     num_shared: int
     shapes: tuple[str, str]
+    filters: dict[str, float] | None = None
 
     @property
     def minhash_estimate(self) -> float:
@@ -94,7 +99,10 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
-    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed")}
+    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed", "hash")}
+    if recipe.hash in PACKAGE_HASHES:
+        # A package has sketches of one kind; those of the other kinds are made without it.
+        common["hash"] = "xxh3"
     fingerprints = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])
@@ -114,6 +122,7 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
         num_features=(len(ours), len(theirs)),
         num_shared=len(np.intersect1d(ours, theirs)),
         shapes=(shapes[0], shapes[1]),
+        filters=_filters(texts, recipe),
     )
 
 
@@ -127,6 +136,13 @@ def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, object])
     if recipe.method == "minhash":
         return sketch(texts, recipe, threads=1)
     return sketch(texts, Recipe.from_options("minhash", **common), threads=1)
+
+
+def _filters(texts: _native.Texts, recipe: Recipe) -> dict[str, float] | None:
+    if recipe.method != "bloom":
+        return None
+    found = sketch(texts, recipe, threads=1)
+    return {name: float(filter_similarities(found, np.array([[0, 1]]), measure=name)[0]) for name in BIT_MEASURES}
 
 
 def _shape(is_empty: bool, text: str, recipe: Recipe) -> str:  # noqa: FBT001 - a fact, not a switch

@@ -4,6 +4,7 @@ mod array;
 mod arrow;
 mod bands;
 mod bit_bands;
+mod bloom;
 mod column;
 mod csv;
 mod door;
@@ -42,6 +43,10 @@ mod _native {
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
     #[pymodule_export]
     use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
+    #[pymodule_export]
+    use super::bloom::{
+        BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
+    };
     #[pymodule_export]
     use super::csv::{CsvReader, csv_header, read_csv_texts};
     #[pymodule_export]

@@ -112,6 +112,8 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         ("jaccard as MinHash estimates it", measures.minhash_estimate),
     ):
         say(f"{value:8.4f}  {name}")
+    for name, value in (measures.filters or {}).items():
+        say(f"{value:8.4f}  {name} of the Bloom filters' bits")
     say()
     ours, theirs = measures.num_features
     say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in A, {theirs:,} in B")

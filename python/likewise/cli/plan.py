@@ -12,6 +12,8 @@ from likewise.cli.terminal import has_colour
 from likewise.sizes import parse_size
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from likewise.plan import Plan
 
 _BAR = 50
@@ -99,6 +101,9 @@ def _draw(found: "Plan") -> None:
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
+    if recipe.method == "bloom":
+        _draw_filters(found, console)
+        return
     if not found.curve:
         console.print("exact: every pair that matches is found")
         return
@@ -123,3 +128,17 @@ def _draw(found: "Plan") -> None:
         line.append("·" * (_BAR - round(probability * _BAR)), style="dim")
         line.append("  <- threshold" if at_threshold else "")
         console.print(line)
+
+
+def _draw_filters(found: "Plan", console: "Console") -> None:
+    size = (
+        f"{found.bytes_a_document} bytes"
+        if found.bytes_a_document
+        else "a quarter of a byte for each feature of the largest one,"
+    )
+    console.print(f"{size} a document")
+    threshold = f"{found.recipe.measure} {found.recipe.threshold}"
+    if found.recall is None:
+        console.print(f"no model states the recall at {threshold}")
+    else:
+        console.print(f"P(found) at {threshold}: {found.recall:.4f}")
