@@ -52,7 +52,8 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
         return 1.0
     measure = fields["measure"]
     if fields["method"] == "minhash":
-        if measure != "jaccard":
+        # Dice is 2J / (1 + J) for any two sets, so that the candidate threshold says the same; others depend on sizes.
+        if measure not in ("jaccard", "dice"):
             return None
         return _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
     if measure == "hamming":
