@@ -108,6 +108,7 @@ pub fn align_texts(a: &str, b: &str) -> TextAlignment {
         let (ours, theirs) = interned(tokens_of(a, left), tokens_of(b, right));
         (Unit::Token, ours, theirs)
     } else {
+        drop((left, right));
         let (ours, theirs) = interned(lines_of(a), lines_of(b));
         (Unit::Line, ours, theirs)
     };
@@ -124,24 +125,27 @@ fn normalized(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn tokens_of(text: &str, normalized: String) -> Vec<String> {
-    let found = tokens(text, Tokens::Auto);
+fn tokens_of(text: &str, normalized: String) -> impl Iterator<Item = String> {
+    let mut found = tokens(text, Tokens::Auto);
     if found.is_empty() && !normalized.is_empty() {
-        return vec![normalized];
+        found.push(normalized);
     }
-    found
+    found.into_iter()
 }
 
-fn lines_of(text: &str) -> Vec<String> {
+fn lines_of(text: &str) -> impl Iterator<Item = String> {
     let lines = text.split(['\n', '\r']).map(normalized);
-    lines.filter(|line| !line.is_empty()).collect()
+    lines.filter(|line| !line.is_empty())
 }
 
-/// Numbers for strings: the same for equal ones.
-fn interned(a: Vec<String>, b: Vec<String>) -> (Vec<u32>, Vec<u32>) {
+/// Numbers for strings: the same for equal ones. Of equal strings one is held.
+fn interned(
+    a: impl Iterator<Item = String>,
+    b: impl Iterator<Item = String>,
+) -> (Vec<u32>, Vec<u32>) {
     let mut input = InternedInput::default();
-    input.update_before(a.into_iter());
-    input.update_after(b.into_iter());
+    input.update_before(a);
+    input.update_after(b);
     let numbers = |tokens: &[imara_diff::Token]| tokens.iter().map(|token| token.0).collect();
     (numbers(&input.before), numbers(&input.after))
 }
