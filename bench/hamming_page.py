@@ -44,7 +44,7 @@ def cell(text: object) -> str:
 
 def goals(result: Row) -> list[str]:
     """Every goal of the design and the figure beside it."""
-    lines = ["### Goals", "", "| work | data | k | goal | measured | reached |", "|---|---|---|---|---|---|"]
+    lines = ["## Goals", "", "| work | data | k | goal | measured | reached |", "|---|---|---|---|---|---|"]
     for row in hamming_rows.rows():
         for within, wanted in row.goals.items():
             found = figures_of(result, row, OURS, within)
@@ -75,7 +75,7 @@ def _exactness(found: Row) -> str:
 
 def query_tables(result: Row) -> list[str]:
     """Queries a second and the share that is found, a table for each size and data."""
-    lines = ["### Queries, one core"]
+    lines = ["## Queries, one core"]
     for row in hamming_rows.rows():
         if row.measure != "queries" or row.threads != 1:
             continue
@@ -111,7 +111,7 @@ def query_tables(result: Row) -> list[str]:
 def work_table(result: Row, measures: tuple[str, ...], title: str) -> list[str]:
     """Rows whose figure is seconds or a few figures of a large set."""
     lines = [
-        f"### {title}",
+        f"## {title}",
         "",
         "| work | data | tool | result | peak GB | against brute force |",
         "|---|---|---|---|---|---|",
@@ -146,7 +146,7 @@ def _shown(row: hamming_rows.Row, figure: str) -> bool:
 def predictions(result: Row) -> list[str]:
     """What the planner foretold and what was measured, one core."""
     lines = [
-        "### Predicted and measured", "",
+        "## Predicted and measured", "",
         "| fingerprints | data | k | plan | predicted us | measured us | measured / predicted |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -170,7 +170,7 @@ def exactness() -> list[str]:
         return []
     found = json.loads(EXACT.read_text(encoding="utf-8"))
     lines = [
-        "### Exactness",
+        "## Exactness",
         "",
         "| door | queries | settings | true matches | missed | extra |",
         "|---|---|---|---|---|---|",
@@ -195,7 +195,7 @@ def settings(result: Row) -> list[str]:
         for tool, entry in row["tools"].items()
         if entry.get("settings")
     }
-    return ["### Settings", "", *(f"- {tool}: `{text}`" for tool, text in said.items())] if said else []
+    return ["## Settings", "", *(f"- {tool}: `{text}`" for tool, text in said.items())] if said else []
 
 
 def markdown(result: Row) -> str:

@@ -99,8 +99,8 @@ def hamming_pairs(
     ----------
     fingerprints : Sketches, array, Arrow array, or path
         Arrays: uint64 of shape (n,) or (n, words), word 0 lowest. Arrow: (u)int64, lists of them of one size, or
-        binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`Sketches.write` makes them. Of sketches, empty
-        texts pair with empty texts only. At most 2^31.
+        binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`likewise.Sketches.write` makes them. Of
+        sketches, empty texts pair with empty texts only. At most 2^31.
     within : int
         Radius in bits, 0 to the width.
     recall : float, optional

@@ -147,7 +147,7 @@ class HammingIndex:
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -206,7 +206,7 @@ class HammingIndex:
         Returns
         -------
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
 
@@ -238,7 +238,7 @@ class HammingIndex:
         others : ndarray of shape (m,), int64
             Positions in `fingerprints`, ascending.
         rows : ndarray of shape (m,)
-            As :attr:`Matches.rows`.
+            As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
             Bits that differ.
         """

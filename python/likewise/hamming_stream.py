@@ -76,7 +76,7 @@ def hamming_stream(
         The small side; it and its tables are held in memory (about 50 bytes a query of 64 bits within 3).
     path : str or Path
         The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64, or ``.parquet`` with a column
-        ``sketch`` (as :meth:`Sketches.write` makes it). It is read sequentially and never held.
+        ``sketch`` (as :meth:`likewise.Sketches.write` makes it). It is read sequentially and never held.
     within : int
         Radius in bits, 0 to the width.
     out : str or Path, optional

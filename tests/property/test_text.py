@@ -68,7 +68,8 @@ def test_features_at_every_alignment(isa, odd):
     base = "It's 3.14 of the_dogs: don't A.B x-y 1,000 " * 4
     batch = [base[:at] + odd + base[at:] for at in range(len(base))]
     offsets, found, weights = map(
-        np.asarray, _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa)
+        np.asarray,
+        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa),
     )
     for i, text in enumerate(batch):
         expected = oracle.features(text, rules).weights
@@ -81,7 +82,8 @@ def test_one_long_word(isa, length):
     rules = oracle.Rules("word", 1)
     batch = ["x" * length + " y", "é" * length, "-" * length + "z"]
     _, found, _ = map(
-        np.asarray, _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa)
+        np.asarray,
+        _native.features(_native.Texts.from_list(batch), _native.FeatureRules(*rules[:4]), threads=1, isa=isa),
     )
     assert found.tolist() == [f for text in batch for f in oracle.features(text, rules).weights]
 
