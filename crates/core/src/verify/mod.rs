@@ -14,6 +14,7 @@ mod intersect_avx2;
 #[cfg(target_arch = "x86_64")]
 mod intersect_avx512;
 mod pairs;
+mod pieces;
 mod sequences;
 
 pub use aligned::{Hunk, aligned_diff};

@@ -7,6 +7,8 @@ use rapidfuzz::distance::{lcs_seq, levenshtein};
 
 use crate::text::{Tokens, normalize, tokens};
 
+use super::pieces::aligned_in_pieces;
+
 /// Normalised texts of up to so many bytes are compared character by character.
 pub const MAX_CHARACTER_BYTES: usize = 65_536;
 
@@ -85,11 +87,11 @@ pub fn align_sequences(a: &[u32], b: &[u32]) -> Alignment {
     }
 }
 
-fn num_cells(a: &[u32], b: &[u32]) -> u64 {
+pub(super) fn num_cells(a: &[u32], b: &[u32]) -> u64 {
     a.len() as u64 * b.len() as u64
 }
 
-fn aligned(a: &[u32], b: &[u32]) -> Alignment {
+pub(super) fn aligned(a: &[u32], b: &[u32]) -> Alignment {
     Alignment {
         distance: levenshtein::distance(a.iter().copied(), b.iter().copied()),
         common: lcs_seq::similarity(a.iter().copied(), b.iter().copied()),
@@ -98,7 +100,7 @@ fn aligned(a: &[u32], b: &[u32]) -> Alignment {
 }
 
 /// The same sequences with other numbers, small ones for frequent symbols: the library looks up those below 256 without hashing.
-fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut input = InternedInput::default();
     input.update_before(a.iter().copied());
     input.update_after(b.iter().copied());
@@ -114,88 +116,6 @@ fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     }
     let numbers = |tokens: &[Token]| tokens.iter().map(|token| rank[token.0 as usize]).collect();
     (numbers(&input.before), numbers(&input.after))
-}
-
-/// Bounds of both: the sum over pieces that stand in the same order. About `max_cells` cells are looked at in all. Symbols are dense.
-fn aligned_in_pieces(a: &[u32], b: &[u32], max_cells: u64) -> Alignment {
-    let mut total = Alignment {
-        distance: 0,
-        common: 0,
-        is_exact: false,
-    };
-    let mut add = |a: &[u32], b: &[u32]| {
-        let found = aligned(a, b);
-        total.distance += found.distance;
-        total.common += found.common;
-    };
-    let num_symbols = (a.len() + b.len()) as u64;
-    let (mut i, mut j) = (0, 0);
-    for (next_i, next_j) in anchors(a, b).into_iter().chain([(a.len(), b.len())]) {
-        let (left, right) = (&a[i..next_i], &b[j..next_j]);
-        let share = u128::from(max_cells) * (left.len() + right.len()) as u128;
-        let cells = u128::from(num_cells(left, right)) * u128::from(num_symbols);
-        let num_blocks =
-            (cells.div_ceil(share.max(1)) as usize).clamp(1, left.len().max(right.len()).max(1));
-        for block in 0..num_blocks {
-            let part = |side: &[u32]| {
-                let end = |k: usize| (side.len() as u128 * k as u128 / num_blocks as u128) as usize;
-                end(block)..end(block + 1)
-            };
-            add(&left[part(left)], &right[part(right)]);
-        }
-        // The anchor itself begins the next piece.
-        (i, j) = (next_i, next_j);
-    }
-    total
-}
-
-/// Places of symbols that each sequence holds once, the longest run of them that stands in the same order in both
-/// (patience: by the length of the longest rising run that ends at each).
-fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
-    const NONE: u32 = u32::MAX;
-    const MANY: u32 = u32::MAX - 1;
-    let num_symbols = a
-        .iter()
-        .chain(b)
-        .max()
-        .map_or(0, |&symbol| symbol as usize + 1);
-    let places = |side: &[u32]| {
-        let mut place = vec![NONE; num_symbols];
-        for (i, &symbol) in side.iter().enumerate() {
-            let known = &mut place[symbol as usize];
-            *known = if *known == NONE { i as u32 } else { MANY };
-        }
-        place
-    };
-    let (in_a, in_b) = (places(a), places(b));
-    let once: Vec<(u32, u32)> = a
-        .iter()
-        .enumerate()
-        .filter(|&(_, &symbol)| in_a[symbol as usize] < MANY && in_b[symbol as usize] < MANY)
-        .map(|(i, &symbol)| (i as u32, in_b[symbol as usize]))
-        .collect();
-    // Of the runs of each length the one that ends lowest, and what stands before each in its run.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut before = vec![usize::MAX; once.len()];
-    for (k, &(_, place)) in once.iter().enumerate() {
-        let length = ends.partition_point(|&end| once[end].1 < place);
-        if length > 0 {
-            before[k] = ends[length - 1];
-        }
-        if length == ends.len() {
-            ends.push(k);
-        } else {
-            ends[length] = k;
-        }
-    }
-    let mut run = Vec::with_capacity(ends.len());
-    let mut k = ends.last().copied().unwrap_or(usize::MAX);
-    while k != usize::MAX {
-        run.push((once[k].0 as usize, once[k].1 as usize));
-        k = before[k];
-    }
-    run.reverse();
-    run
 }
 
 /// The edit distance and the longest common subsequence of two texts, in the finest unit that their size allows.
@@ -254,11 +174,11 @@ fn interned(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Both by the recurrences of the definitions.
-    fn by_tables(a: &[u32], b: &[u32]) -> (usize, usize) {
+    pub(in crate::verify) fn by_tables(a: &[u32], b: &[u32]) -> (usize, usize) {
         let mut edits: Vec<usize> = (0..=b.len()).collect();
         let mut common = vec![0; b.len() + 1];
         for (i, x) in a.iter().enumerate() {
@@ -303,56 +223,6 @@ mod tests {
             assert_eq!((found.distance, found.common), by_tables(&a, &b), "{round}");
             assert!(found.is_exact);
         }
-    }
-
-    #[test]
-    fn pieces_bound_both_from_the_safe_side() {
-        let mut state = 5u64;
-        let mut next = |end: u64| {
-            state = state.wrapping_add(crate::hash::GOLDEN);
-            crate::hash::mix64(state) % end
-        };
-        for round in 0..300 {
-            let num_kinds = [2, 9, 60, 1000][round % 4];
-            let mut a: Vec<u32> = (0..next(120)).map(|_| next(num_kinds) as u32).collect();
-            let b: Vec<u32> = if round % 3 == 0 {
-                (0..next(120)).map(|_| next(num_kinds) as u32).collect()
-            } else {
-                a.iter().copied().filter(|_| next(9) > 0).collect()
-            };
-            if round % 5 == 0 {
-                let third = a.len() / 3;
-                a.rotate_left(third);
-            }
-            let (distance, common) = by_tables(&a, &b);
-            for max_cells in [1, 200, 100_000] {
-                let (c, d) = &renumbered(&a, &b);
-                let found = aligned_in_pieces(c, d, max_cells);
-                assert!(
-                    found.distance >= distance && found.common <= common,
-                    "{round}"
-                );
-                assert!(found.distance <= a.len().max(b.len()) + a.len().min(b.len()));
-                assert!(!found.is_exact);
-            }
-            let places = anchors(&a, &b);
-            assert!(
-                places
-                    .windows(2)
-                    .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1)
-            );
-            assert!(places.iter().all(|&(i, j)| a[i] == b[j]));
-        }
-    }
-
-    #[test]
-    fn anchors_are_the_longest_run() {
-        assert_eq!(
-            anchors(&[1, 2, 3, 4, 5], &[4, 1, 5, 2, 3]),
-            [(0, 1), (1, 3), (2, 4)]
-        );
-        assert_eq!(anchors(&[1, 1, 2], &[1, 2, 2]), []);
-        assert_eq!(anchors(&[], &[]), []);
     }
 
     #[test]
