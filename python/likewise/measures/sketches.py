@@ -51,7 +51,9 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     [1.0]
     """
     check_choice("measure", measure, tuple(TABLE))
-    kind = _KINDS[sketches.recipe.method]
+    kind = _KINDS.get(sketches.recipe.method)
+    if kind is None:
+        raise InvalidParameter("sketches", f"sketches of method {sketches.recipe.method} have measures of their own")
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{kind} say nothing of {measure}; it must be one of {allowed}")
