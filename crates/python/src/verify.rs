@@ -193,8 +193,8 @@ pub fn align_texts(
     b: &Bound<'_, PyString>,
 ) -> Result<(&'static str, usize, usize, usize, usize, bool), Failure> {
     let (a, b) = (text_of(a)?, text_of(b)?);
-    run(py, alignment_size(a.len() + b.len()), |_| {
-        let found = verify::align_texts(&a, &b);
+    run(py, alignment_size(a.len() + b.len()), |cancel| {
+        let found = verify::align_texts(&a, &b, cancel)?;
         let verify::Alignment {
             distance,
             common,
@@ -214,8 +214,8 @@ pub fn align_sequences(
 ) -> Result<(usize, usize, bool), Failure> {
     let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
     let (a, b) = (a.values(), b.values());
-    run(py, alignment_size(a.len() + b.len()), |_| {
-        let found = verify::align_sequences(a, b);
+    run(py, alignment_size(a.len() + b.len()), |cancel| {
+        let found = verify::align_sequences(a, b, cancel)?;
         Ok((found.distance, found.common, found.is_exact))
     })
 }

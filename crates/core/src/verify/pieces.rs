@@ -1,18 +1,22 @@
 //! How alike are two sequences that are too long to be aligned as a whole?
 
+use std::sync::atomic::AtomicBool;
+
+use crate::error::Error;
+
 use super::sequences::{Alignment, aligned, num_cells};
 
 /// Bounds of both: the sum over pieces that stand in the same order. About `max_cells` cells are looked at in all. Symbols are dense.
-pub(super) fn aligned_in_pieces(a: &[u32], b: &[u32], max_cells: u64) -> Alignment {
+pub(super) fn aligned_in_pieces(
+    a: &[u32],
+    b: &[u32],
+    max_cells: u64,
+    cancel: &AtomicBool,
+) -> Result<Alignment, Error> {
     let mut total = Alignment {
         distance: 0,
         common: 0,
         is_exact: false,
-    };
-    let mut add = |a: &[u32], b: &[u32]| {
-        let found = aligned(a, b);
-        total.distance += found.distance;
-        total.common += found.common;
     };
     let num_symbols = (a.len() + b.len()) as u64;
     let (mut i, mut j) = (0, 0);
@@ -27,12 +31,16 @@ pub(super) fn aligned_in_pieces(a: &[u32], b: &[u32], max_cells: u64) -> Alignme
                 let end = |k: usize| (side.len() as u128 * k as u128 / num_blocks as u128) as usize;
                 end(block)..end(block + 1)
             };
-            add(&left[part(left)], &right[part(right)]);
+            let found = aligned(&left[part(left)], &right[part(right)], cancel)?;
+            total.distance += found.distance;
+            total.common += found.common;
         }
         // The anchor itself begins the next piece.
         (i, j) = (next_i, next_j);
     }
-    total
+    // Substituting everything, and inserting what is left, is never more.
+    total.distance = total.distance.min(a.len().max(b.len()));
+    Ok(total)
 }
 
 /// Places of symbols that each sequence holds once, the longest run of them that stands in the same order in both
@@ -112,12 +120,12 @@ mod tests {
             let (distance, common) = by_tables(&a, &b);
             for max_cells in [1, 200, 100_000] {
                 let (c, d) = &renumbered(&a, &b);
-                let found = aligned_in_pieces(c, d, max_cells);
+                let found = aligned_in_pieces(c, d, max_cells, &AtomicBool::new(false)).unwrap();
                 assert!(
                     found.distance >= distance && found.common <= common,
                     "{round}"
                 );
-                assert!(found.distance <= a.len().max(b.len()) + a.len().min(b.len()));
+                assert!(found.distance <= a.len().max(b.len()));
                 assert!(!found.is_exact);
             }
             let places = anchors(&a, &b);

@@ -2,9 +2,12 @@
 //!
 //! Everything is bounded by size alone: a pair's unit and whether its answer is exact follow from the two texts, never from a clock.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use imara_diff::{InternedInput, Token};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 
+use crate::error::Error;
 use crate::text::{Tokens, normalize, tokens};
 
 use super::pieces::aligned_in_pieces;
@@ -67,9 +70,13 @@ pub struct TextAlignment {
 ///
 /// Up to [`MAX_EXACT_CELLS`] bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells a step. Beyond it only bounds of both: the
 /// sequences are cut at symbols that each holds once, as far as these stand in the same order, and each piece
-/// again where it is too large for its share of the cells, at the same shares of both sides. Pieces are exact. Cost: about 0.2 s for 65,536
-/// against 65,536, 3 s at the most for as many cells as there may be.
-pub fn align_sequences(a: &[u32], b: &[u32]) -> Alignment {
+/// again where it is too large for its share of the cells, at the same shares of both sides. Pieces are exact.
+///
+/// Cost: @COST@
+///
+/// # Errors
+/// [`Error::Cancelled`]; looked for between the two and between pieces.
+pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
     let backwards = a.iter().rev().zip(b.iter().rev());
@@ -77,42 +84,61 @@ pub fn align_sequences(a: &[u32], b: &[u32]) -> Alignment {
     let (a, b) = (&a[..a.len() - num_last], &b[..b.len() - num_last]);
     let (a, b) = &renumbered(a, b);
     let found = if num_cells(a, b) <= MAX_EXACT_CELLS {
-        aligned(a, b)
+        aligned(a, b, cancel)?
     } else {
-        aligned_in_pieces(a, b, MAX_EXACT_CELLS)
+        aligned_in_pieces(a, b, MAX_EXACT_CELLS, cancel)?
     };
-    Alignment {
+    Ok(Alignment {
         common: num_first + num_last + found.common,
         ..found
-    }
+    })
 }
 
 pub(super) fn num_cells(a: &[u32], b: &[u32]) -> u64 {
     a.len() as u64 * b.len() as u64
 }
 
-pub(super) fn aligned(a: &[u32], b: &[u32]) -> Alignment {
-    Alignment {
-        distance: levenshtein::distance(a.iter().copied(), b.iter().copied()),
+pub(super) fn aligned(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
+    let check = || match cancel.load(Ordering::Relaxed) {
+        true => Err(Error::Cancelled),
+        false => Ok(()),
+    };
+    check()?;
+    let distance = levenshtein::distance(a.iter().copied(), b.iter().copied());
+    check()?;
+    Ok(Alignment {
+        distance,
         common: lcs_seq::similarity(a.iter().copied(), b.iter().copied()),
         is_exact: true,
-    }
+    })
 }
+
+/// What only the first sequence holds, and what only the second: nothing matches these, and so one number serves all.
+const ONLY: [u32; 2] = [0, 1];
 
 /// The same sequences with other numbers, small ones for frequent symbols: the library looks up those below 256 without hashing.
 pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut input = InternedInput::default();
     input.update_before(a.iter().copied());
     input.update_after(b.iter().copied());
-    let mut counts = vec![0u32; input.interner.num_tokens() as usize];
-    for token in input.before.iter().chain(&input.after) {
-        counts[token.0 as usize] += 1;
+    let mut counts = vec![[0u32; 2]; input.interner.num_tokens() as usize];
+    for (side, tokens) in [&input.before, &input.after].into_iter().enumerate() {
+        for token in tokens {
+            counts[token.0 as usize][side] += 1;
+        }
     }
-    let mut order: Vec<u32> = (0..counts.len() as u32).collect();
-    order.sort_unstable_by_key(|&symbol| (u32::MAX - counts[symbol as usize], symbol));
-    let mut rank = vec![0; order.len()];
-    for (place, symbol) in order.into_iter().enumerate() {
-        rank[symbol as usize] = place as u32;
+    let mut rank: Vec<u32> = counts
+        .iter()
+        .map(|of| ONLY[usize::from(of[0] == 0)])
+        .collect();
+    let mut shared: Vec<u32> = (0..counts.len() as u32).collect();
+    shared.retain(|&symbol| !counts[symbol as usize].contains(&0));
+    shared.sort_unstable_by_key(|&symbol| {
+        let [in_a, in_b] = counts[symbol as usize].map(u64::from);
+        (u64::MAX - in_a - in_b, symbol)
+    });
+    for (place, symbol) in shared.into_iter().enumerate() {
+        rank[symbol as usize] = (ONLY.len() + place) as u32;
     }
     let numbers = |tokens: &[Token]| tokens.iter().map(|token| rank[token.0 as usize]).collect();
     (numbers(&input.before), numbers(&input.after))
@@ -121,7 +147,10 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
 /// The edit distance and the longest common subsequence of two texts, in the finest unit that their size allows.
 ///
 /// The longer normalised text decides on the unit for both. A text without tokens is one token, its normalised text.
-pub fn align_texts(a: &str, b: &str) -> TextAlignment {
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());
     let (unit, ours, theirs) = if num_bytes <= MAX_CHARACTER_BYTES {
@@ -135,11 +164,11 @@ pub fn align_texts(a: &str, b: &str) -> TextAlignment {
         let (ours, theirs) = interned(lines_of(a), lines_of(b));
         (Unit::Line, ours, theirs)
     };
-    TextAlignment {
+    Ok(TextAlignment {
         unit,
         lengths: (ours.len(), theirs.len()),
-        alignment: align_sequences(&ours, &theirs),
-    }
+        alignment: align_sequences(&ours, &theirs, cancel)?,
+    })
 }
 
 fn normalized(text: &str) -> String {
@@ -176,6 +205,20 @@ fn interned(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    fn of_sequences(a: &[u32], b: &[u32]) -> Alignment {
+        align_sequences(a, b, &AtomicBool::new(false)).unwrap()
+    }
+
+    fn of_texts(a: &str, b: &str) -> TextAlignment {
+        align_texts(a, b, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn a_cancelled_call_says_so() {
+        let found = align_texts("one", "other", &AtomicBool::new(true));
+        assert!(matches!(found, Err(Error::Cancelled)));
+    }
 
     /// Both by the recurrences of the definitions.
     pub(in crate::verify) fn by_tables(a: &[u32], b: &[u32]) -> (usize, usize) {
@@ -219,7 +262,7 @@ pub(super) mod tests {
             if round % 2 == 0 {
                 std::mem::swap(&mut a, &mut b);
             }
-            let found = align_sequences(&a, &b);
+            let found = of_sequences(&a, &b);
             assert_eq!((found.distance, found.common), by_tables(&a, &b), "{round}");
             assert!(found.is_exact);
         }
@@ -231,7 +274,7 @@ pub(super) mod tests {
         let a: Vec<u32> = (0..101_000).collect();
         let changed = (0..101_000u32).map(|i| if i % 500 == 250 { 500_000 + i } else { i });
         let b: Vec<u32> = (600_000..600_007).chain(changed).collect();
-        let found = align_sequences(&a, &b);
+        let found = of_sequences(&a, &b);
         let num_changed = 101_000 / 500;
         assert!(!found.is_exact);
         assert_eq!(
@@ -242,7 +285,7 @@ pub(super) mod tests {
         let mut c = a.clone();
         c[50_000] = 7;
         assert_eq!(
-            align_sequences(&a, &c),
+            of_sequences(&a, &c),
             Alignment {
                 distance: 1,
                 common: 100_999,
@@ -260,7 +303,7 @@ pub(super) mod tests {
             (MAX_TOKEN_BYTES + 1, Unit::Line),
         ] {
             let text = "x".repeat(num_bytes);
-            let found = align_texts("Y  ", &text);
+            let found = of_texts("Y  ", &text);
             assert_eq!(found.unit, unit);
             assert_eq!(found.lengths.0, 1);
         }
@@ -268,7 +311,7 @@ pub(super) mod tests {
 
     #[test]
     fn texts_are_normalised_and_lines_are_kept() {
-        let found = align_texts("Kitten", "SITTING ");
+        let found = of_texts("Kitten", "SITTING ");
         assert_eq!(found.lengths, (6, 7));
         assert_eq!((found.alignment.distance, found.alignment.common), (3, 4));
         let line = format!("{}\r\n\n", "Ab ".repeat(400));
@@ -276,12 +319,12 @@ pub(super) mod tests {
             line.repeat(200),
             format!("{}other\nlines", line.repeat(200)),
         );
-        let found = align_texts(&a, &b);
+        let found = of_texts(&a, &b);
         assert_eq!((found.unit, found.lengths), (Unit::Line, (200, 202)));
         assert_eq!((found.alignment.distance, found.alignment.common), (2, 200));
-        assert_eq!(align_texts("", " ").lengths, (0, 0));
+        assert_eq!(of_texts("", " ").lengths, (0, 0));
         let (dots, stars) = (".".repeat(70_000), "*".repeat(70_000));
-        assert_eq!(align_texts(&dots, &stars).alignment.common, 0);
-        assert_eq!(align_texts(&dots, &dots).alignment.common, 1);
+        assert_eq!(of_texts(&dots, &stars).alignment.common, 0);
+        assert_eq!(of_texts(&dots, &dots).alignment.common, 1);
     }
 }
