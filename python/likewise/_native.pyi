@@ -604,6 +604,8 @@ class HammingSet:
         """Insert fingerprints under ascending rows above all before; return the row above them."""
     def remove(self, rows: Buffer) -> int:
         """Remove rows and return how many were there."""
+    def holds(self, rows: Buffer) -> Array:
+        """Return whether each row is there: 1 or 0, uint8."""
     def search(
         self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array, Array]:
@@ -1050,9 +1052,14 @@ class ParquetJoin:
     """Parquet files of one schema joined into one: their row groups in order, under one footer.
 
     The joined file is the magic ``PAR1``, the ranges that :meth:`add` names, and what :meth:`finish` returns.
+
+    Parameters
+    ----------
+    footer : bytes, optional
+        Of the file that the rows come from: its columns are described as there, where they are laid out alike.
     """
 
-    def __new__(cls) -> ParquetJoin: ...
+    def __new__(cls, footer: bytes | None = None) -> ParquetJoin: ...
     def add(self, file: Buffer) -> tuple[int, int]:
         """Join one more file, given whole; return (start, stop) of its bytes that come next.
 

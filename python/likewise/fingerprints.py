@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.fingerprint_lists import as_words
 from likewise.io.flat import FlatFile, flat_from_parquet
 from likewise.recipe import Recipe
 from likewise.sketch import Sketches
+from likewise.text import is_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +63,10 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
     ----------
     name : str
         The parameter, for errors.
-    given : Sketches, array, Arrow array or table, or path
-        uint64 of shape (n,) or (n, words); Arrow: (u)int64, lists of them of one size, or binary of one size; paths as
-        for :func:`take_file`.
+    given : Sketches, array, Arrow array or table, list of int, or path
+        uint64 of shape (n,) or (n, words), or int64 of the same bits; Arrow: (u)int64, lists of them of one size, or
+        binary of one size; lists as for :func:`~likewise.fingerprint_lists.words_of_list`; paths as for
+        :func:`take_file`.
 
     Raises
     ------
@@ -80,11 +83,9 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
         return Fingerprints(words, given.recipe.bits, is_empty, given.recipe, given.doc_ids)
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         given = _from_arrow(name, given)
-    array = np.asarray(given)
-    if array.dtype != np.uint64 or array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
-        raise InvalidParameter(
-            name, f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (n,) or (n, words), 1 to 4 words"
-        )
+    array = as_words(name, given)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
+        raise InvalidParameter(name, f"shape {array.shape}; it must be (n,) or (n, words), 1 to 4 words")
     bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
     if isinstance(array, np.memmap):
         # Read, not mapped: a file that is cut while it is searched must be no crash.
@@ -170,17 +171,10 @@ def _mapped(array: Any) -> FlatFile | None:  # noqa: ANN401
 def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
     import pyarrow as pa
 
-    if hasattr(given, "__arrow_c_stream__"):
-        schema_or_type = pa.RecordBatchReader.from_stream if hasattr(given, "column_names") else pa.chunked_array
-        column = schema_or_type(given)
-        if isinstance(column, pa.RecordBatchReader):
-            table = column.read_all()
-            names = ["sketch"] if "sketch" in table.column_names else table.column_names
-            if len(names) != 1:
-                raise InvalidParameter(name, f"a table of columns {names}; pass the column of the fingerprints")
-            column = table.column(names[0])
-    else:
-        column = pa.chunked_array([pa.array(given)])
+    try:
+        column = pa.chunked_array([given]) if isinstance(given, pa.Array) else _arrow_column(name, given)
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidParameter(name, f"this Arrow data cannot be read: {error}") from error
     if column.null_count:
         raise InvalidParameter(name, f"{column.null_count} of them are null")
     kind = column.type
@@ -190,7 +184,10 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
         data = data[column.offset * kind.byte_width : (column.offset + len(column)) * kind.byte_width]
         return data.view("<u8").reshape(len(column), -1)
     if pa.types.is_fixed_size_list(kind) and kind.value_type in (pa.int64(), pa.uint64()):
-        flat: NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+        values = column.flatten()
+        if values.null_count:
+            raise InvalidParameter(name, f"{values.null_count} of their words are null")
+        flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return flat.view(np.uint64).reshape(len(column), kind.list_size)
     if kind in (pa.int64(), pa.uint64()):
         numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
@@ -198,67 +195,14 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
     raise InvalidParameter(name, f"a column of {kind}; fingerprints are (u)int64, lists or binary of one size")
 
 
-@dataclass(frozen=True, eq=False)
-class FingerprintRows:
-    """Fingerprints of one width without those of empty texts, and where they stand.
+def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the column of Arrow data; of a table the only one, or that of the sketches."""
+    import pyarrow as pa
 
-    Parameters
-    ----------
-    words : ndarray of shape (n * words,), uint64
-        Those of texts that are not empty.
-    bits : int
-        Width.
-    num_rows : int
-        Rows, empty texts included.
-    rows : ndarray of shape (n,), uint32, optional
-        Row of each fingerprint; its position where None.
-    empty_rows : ndarray, int64
-        Rows of empty texts.
-    recipe : Recipe, optional
-        What made them.
-    """
-
-    words: NDArray[np.uint64]
-    bits: int
-    num_rows: int
-    rows: NDArray[np.uint32] | None
-    empty_rows: NDArray[np.int64]
-    recipe: Recipe | None
-
-
-def take_rows(given: Any, bits: int | None = None) -> FingerprintRows:  # noqa: ANN401 - one of several kinds
-    """Return fingerprints of any kind that :func:`take_fingerprints` takes, the empty texts apart.
-
-    Parameters
-    ----------
-    given : Sketches, array, Arrow data, or path
-        Signed 64-bit integers of the same bits are taken too.
-    bits : int, optional
-        Width they must have; 64 a word where None.
-
-    Raises
-    ------
-    InvalidParameter
-        If type, shape or width do not fit, or a bit beyond the width is set.
-    """
-    if isinstance(given, np.ndarray) and given.dtype == np.int64:
-        given = np.ascontiguousarray(given).view(np.uint64)
-    taken = take_fingerprints("fingerprints", given)
-    if bits is not None and taken.recipe is not None and bits != taken.bits:
-        raise InvalidParameter("fingerprints", f"they have {taken.bits} bits; expected {bits}")
-    num_words = -(-taken.bits // 64)
-    bits = taken.bits if bits is None else bits
-    if not 32 <= bits <= 256 or bits % 32:
-        raise InvalidParameter("bits", f"{bits} is not a multiple of 32 from 32 to 256")
-    if num_words != -(-bits // 64):
-        raise InvalidParameter("fingerprints", f"they have {num_words} words; {bits} bits take {-(-bits // 64)}")
-    array = taken.words.reshape(-1, num_words)
-    if bits % 64 and (array[:, -1] >> np.uint64(bits % 64)).any():
-        raise InvalidParameter("fingerprints", f"a bit beyond the {bits} of a fingerprint is set")
-    rows, empty = None, taken.empty_rows.astype(np.int64)
-    if empty.size:
-        is_text = np.ones(len(array), bool)
-        is_text[empty] = False
-        rows = np.flatnonzero(is_text).astype(np.uint32)
-        array = array[is_text]
-    return FingerprintRows(array.reshape(-1), bits, len(taken), rows, empty, taken.recipe)
+    if not is_table(given):
+        return pa.chunked_array(given) if hasattr(given, "__arrow_c_stream__") else pa.chunked_array([pa.array(given)])
+    table = pa.table(given)
+    names = ["sketch"] if "sketch" in table.column_names else table.column_names
+    if len(names) != 1:
+        raise InvalidParameter(name, f"a table of columns {names}; pass the column of the fingerprints")
+    return table.column(names[0])

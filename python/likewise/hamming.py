@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.fingerprint_lists import as_words, words_of_list
 from likewise.fingerprints import Fingerprints, take_file, take_fingerprints
 from likewise.hamming_stream import hamming_stream as hamming_stream
 from likewise.io.flat import FlatFile
 from likewise.io.row_pairs import RowPairWriter
+from likewise.recipe import Recipe
 from likewise.recipe_check import check_fraction, check_integer
+from likewise.sizes import take_bytes
+from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
 # What joins take beside the fingerprints: tables of the threads, batches that wait.
@@ -51,13 +55,14 @@ class WrittenPairs:
     num_right: int
 
 
-def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - array-likes
+def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of several kinds
     """Return the number of differing bits of fingerprints, element by element.
 
     Parameters
     ----------
-    a, b : array-like of uint64, shape (n,) or (n, words)
-        Fingerprints of the same shape, or shapes that broadcast.
+    a, b : Sketches, array, Arrow array, int, or list of int
+        Fingerprints of the same shape, (n,) or (n, words), or shapes that broadcast: uint64, or int64 of the same
+        bits.
 
     Returns
     -------
@@ -67,7 +72,9 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - arr
     Raises
     ------
     InvalidParameter
-        If the shapes do not fit.
+        If the shapes do not fit, or these are no fingerprints: nothing is rounded.
+    RecipeMismatch
+        If sketches of both sides were made by different recipes, naming the fields.
 
     Examples
     --------
@@ -75,12 +82,32 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - arr
     >>> hamming_distance(np.array([0, 7], np.uint64), np.array([1, 0], np.uint64)).tolist()
     [1, 3]
     """
-    left, right = np.asarray(a, np.uint64), np.asarray(b, np.uint64)
+    left, right = _codes("a", a), _codes("b", b)
+    if isinstance(a, Sketches) and isinstance(b, Sketches):
+        _refuse_recipes("a and b", a.recipe, b.recipe)
+    widths = {codes.shape[-1:] for codes in (left, right) if codes.ndim == 2}
     try:
+        if len(widths) > 1 or (widths and not all(codes.shape[-1:] in widths for codes in (left, right))):
+            raise ValueError
         ones: NDArray[np.int64] = np.bitwise_count(left ^ right).astype(np.int64)
     except ValueError as error:
         raise InvalidParameter("b", f"shapes {left.shape} and {right.shape} do not fit together") from error
     return ones if ones.ndim < 2 else np.asarray(ones.sum(axis=-1), np.int64)
+
+
+def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
+    """Return fingerprints in the shape in which they were given."""
+    if isinstance(given, str | Path | bool):
+        raise InvalidParameter(name, f"{given!r} given; expected fingerprints")
+    if isinstance(given, int | np.integer):
+        return words_of_list(name, [given]).reshape(())
+    if isinstance(given, Sketches) or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        taken = take_fingerprints(name, given)
+        return taken.words if taken.bits <= 64 else taken.words.reshape(len(taken), -1)
+    words = as_words(name, given)
+    if words.ndim > 2:
+        raise InvalidParameter(name, f"shape {words.shape}; it must be (n,) or (n, words)")
+    return words[:, 0] if words.ndim == 2 and words.shape[1] == 1 else words
 
 
 def hamming_pairs(
@@ -90,17 +117,17 @@ def hamming_pairs(
     recall: float | None = None,
     seed: int = 0,
     out: str | Path | None = None,
-    memory: int | None = None,
+    memory: float | str | None = None,
     threads: int | None = None,
 ) -> Any:  # noqa: ANN401 - pairs, or what was written
     """Find every pair of fingerprints at distance `within` or less, or each with the probability that `recall` names.
 
     Parameters
     ----------
-    fingerprints : Sketches, array, Arrow array, or path
-        Arrays: uint64 of shape (n,) or (n, words), word 0 lowest. Arrow: (u)int64, lists of them of one size, or
-        binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`likewise.Sketches.write` makes them. Of
-        sketches, empty texts pair with empty texts only. At most 2^31.
+    fingerprints : Sketches, array, Arrow array, list of int, or path
+        Arrays: uint64 of shape (n,) or (n, words), word 0 lowest, or int64 of the same bits. Arrow: (u)int64, lists of
+        them of one size, or binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`likewise.Sketches.write`
+        makes them. Of sketches, empty texts pair with empty texts only. At most 2^31.
     within : int
         Radius in bits, 0 to the width.
     recall : float, optional
@@ -111,10 +138,10 @@ def hamming_pairs(
     out : path, optional
         A ``.parquet`` file to which the pairs are written as they are found, in no order of rows. However many they
         are, they are never all in memory.
-    memory : int, optional
-        Bytes that may be used, at least 16 MiB. What does not fit is spread over files beside `out` (or in the system's
-        folder for temporary files) and joined part by part; give a path or a mapped array, since an array in
-        memory stays where it is. Without it everything is held.
+    memory : float or str, optional
+        Bytes that may be used, as a number or as text (``"4GB"``), at least 16 MiB. What does not fit is spread over
+        files beside `out` (or in the system's folder for temporary files) and joined part by part; give a path or a
+        mapped array, since an array in memory stays where it is. Without it everything is held.
     threads : int, optional
         Threads of this call; all processors where None.
 
@@ -159,7 +186,7 @@ def hamming_join(
     within: int,
     *,
     out: str | Path | None = None,
-    memory: int | None = None,
+    memory: float | str | None = None,
     threads: int | None = None,
 ) -> Any:  # noqa: ANN401 - pairs, or what was written
     """Find every pair of a left and a right fingerprint at distance `within` or less, exactly.
@@ -222,15 +249,16 @@ def _banded(taken: Fingerprints, within: int, recall: float, seed: int, threads:
 
 
 def _joined(
-    given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: int | None, threads: int | None
+    given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: float | str | None, threads: int | None
 ) -> Any:  # noqa: ANN401
     if memory is not None:
-        memory = check_integer("memory", memory, _MIN_MEMORY, 2**63 - 1)
+        memory = take_bytes("memory", memory, _MIN_MEMORY)
+    threads = num_threads(threads)
     if memory is None or all(_is_held(side) for _, side in given):
         sides = [take_fingerprints(name, side) for name, side in given]
         if memory is None or _bytes_needed(sides) <= memory:
-            return _joined_in_memory(sides, within, out, memory, num_threads(threads))
-    return _joined_on_disk(given, within, out, memory, num_threads(threads))
+            return _joined_in_memory(sides, within, out, memory, threads)
+    return _joined_on_disk(given, within, out, memory, threads)
 
 
 def _is_held(side: Any) -> bool:  # noqa: ANN401
@@ -307,13 +335,16 @@ def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
         If their widths differ.
     """
     first, last = sides[0], sides[-1]
-    if first.recipe is not None and last.recipe is not None:
-        differing = first.recipe.sketch_differences(last.recipe)
-        if differing:
-            raise RecipeMismatch("left and right were made by different recipes; sketch the texts again", differing)
+    _refuse_recipes("left and right", first.recipe, last.recipe)
     if -(-first.bits // 64) != -(-last.bits // 64):
         raise InvalidParameter("right", f"{last.bits} bits; the left ones have {first.bits}")
     return max(first.bits, last.bits)
+
+
+def _refuse_recipes(names: str, first: Recipe | None, second: Recipe | None) -> None:
+    differing = {} if first is None or second is None else first.sketch_differences(second)
+    if differing:
+        raise RecipeMismatch(f"{names} were made by different recipes; sketch the texts again", differing)
 
 
 class _Gathered:

@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.fingerprints import FingerprintRows
+from likewise.fingerprint_lists import shown
+from likewise.fingerprint_rows import FingerprintRows
+from likewise.recipe_check import check_integer
 
 
 class Matches(NamedTuple):
@@ -46,17 +49,61 @@ def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any])
     return Matches(offsets, rows, distances)
 
 
+def native_set(
+    taken: FingerprintRows,
+    within: int,
+    *,
+    with_rows: bool,
+    plan: Any,  # noqa: ANN401 - a planned search or keys, or None
+    memory_bytes: int | None,
+    threads: int,
+) -> _native.HammingSet:
+    """Return the tables of fingerprints.
+
+    Raises
+    ------
+    InvalidParameter
+        If `plan` has no keys or is not complete, or no plan fits the memory.
+    """
+    try:
+        return _native.HammingSet(
+            taken.words,
+            taken.bits,
+            within=within,
+            rows=taken.rows,
+            with_rows=with_rows,
+            keys=None if plan is None else keys_of(plan),
+            memory_bytes=None if memory_bytes is None else float(memory_bytes),
+            threads=threads,
+        )
+    except InvalidParameter as error:
+        # Named as users do.
+        names = {"keys": "plan", "memory_bytes": "memory"}
+        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+
+
 def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a planned search or keys
-    """Return (mask, radius) of each key, the mask as four words."""
-    keys: Iterable[Any] = getattr(plan, "keys", plan)
-    pairs: Sequence[tuple[int, int]] = [
-        (key.mask, key.radius) if hasattr(key, "mask") else (key[0], key[1]) for key in keys
-    ]
-    for mask, _ in pairs:
-        if not 0 <= mask < 1 << 256:
-            raise InvalidParameter("plan", f"the mask {mask} does not fit 256 bits")
+    """Return (mask, radius) of each key, the mask as four words.
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no keys.
+    """
+    keys = getattr(plan, "keys", plan)
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise InvalidParameter("plan", f"{shown(plan)} given; expected a planned search, or keys as (mask, radius)")
+    return [_key(key) for key in keys]
+
+
+def _key(key: Any) -> tuple[list[int], int]:  # noqa: ANN401 - a key of a plan, or mask and radius
+    pair = (key.mask, key.radius) if hasattr(key, "mask") else key
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidParameter("plan", f"the key {shown(pair)} is no pair of mask and radius")
+    mask = check_integer("plan", pair[0], 0, (1 << 256) - 1)
+    radius = check_integer("plan", pair[1], 0, 256)
     word = (1 << 64) - 1
-    return [([mask >> shift & word for shift in (0, 64, 128, 192)], radius) for mask, radius in pairs]
+    return [mask >> shift & word for shift in (0, 64, 128, 192)], radius
 
 
 def mask_number(mask: Sequence[int]) -> int:

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.fingerprints import take_fingerprints
 from likewise.io.fingerprint_files import FlatFile, Found, ParquetFile, file_identity, open_fingerprints
 from likewise.io.resumable_parquet import ResumableParquet
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
+from likewise.row_ids import id_column
 from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
@@ -72,7 +74,7 @@ def hamming_stream(
 
     Parameters
     ----------
-    queries : Sketches, or array of shape (q,) or (q, words), uint64
+    queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
         The small side; it and its tables are held in memory (about 50 bytes a query of 64 bits within 3).
     path : str or Path
         The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64, or ``.parquet`` with a column
@@ -84,8 +86,8 @@ def hamming_stream(
         order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes on.
     bits : int, optional
         Width of the fingerprints, where queries are an array and it is less than its words hold.
-    query_ids : sequence of str, optional
-        Ids of the queries; those of Sketches where None.
+    query_ids : sequence of str or int, or Arrow data, optional
+        Ids of the queries, numbers in decimal; those of Sketches where None.
     threads : int, optional
         Threads that search, beside one that reads; all processors where None.
     progress : callable
@@ -161,27 +163,25 @@ def _queries(
     query_ids: Sequence[str] | None,
 ) -> tuple[NDArray[np.uint64], int, NDArray[np.bool_], Sequence[str] | None]:
     """Return flat words, width, which queries are empty texts, and ids."""
-    if isinstance(queries, Sketches):
-        if queries.recipe.bits is None:
-            raise InvalidParameter("queries", "these are MinHash signatures; fingerprints are searched here")
-        if bits not in (None, queries.recipe.bits):
-            raise InvalidParameter("bits", f"{bits} given; the sketches have {queries.recipe.bits}")
-        array, bits, is_empty = queries.array, queries.recipe.bits, queries.is_empty
-        query_ids = queries.doc_ids if query_ids is None else query_ids
+    if isinstance(queries, str | Path):
+        raise InvalidParameter("queries", f"{str(queries)!r} given; read the fingerprints first, or map them")
+    taken = take_fingerprints("queries", queries)
+    if taken.recipe is not None:
+        if bits not in (None, taken.bits):
+            raise InvalidParameter("bits", f"{bits} given; the sketches have {taken.bits}")
+        bits = taken.bits
+        query_ids = taken.doc_ids if query_ids is None else query_ids
     else:
-        array = np.asarray(queries)
-        if array.dtype != np.uint64 or array.ndim not in (1, 2):
-            raise InvalidParameter(
-                "queries", f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (q,) or (q, words)"
-            )
-        num_words = array.shape[1] if array.ndim == 2 else 1
-        bits = check_integer("bits", 64 * num_words if bits is None else bits, 32, 256, 32)
-        if -(-bits // 64) != num_words:
-            raise InvalidParameter("bits", f"{bits} bits are not {num_words} words")
-        is_empty = np.zeros(len(array), bool)
-    if query_ids is not None and len(query_ids) != len(array):
-        raise InvalidParameter("query_ids", f"{len(query_ids)} given for {len(array)} queries")
-    return np.ascontiguousarray(array).reshape(-1), bits, is_empty, query_ids
+        bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256, 32)
+        if -(-bits // 64) != taken.bits // 64:
+            raise InvalidParameter("bits", f"{bits} bits are not {taken.bits // 64} words")
+    is_empty = np.zeros(len(taken), bool)
+    is_empty[taken.empty_rows] = True
+    if query_ids is not None:
+        query_ids = [str(query_id) for query_id in id_column("query_ids", query_ids).to_pylist()]
+        if len(query_ids) != len(taken):
+            raise InvalidParameter("query_ids", f"{len(query_ids)} given for {len(taken)} queries")
+    return taken.words, bits, is_empty, query_ids
 
 
 def _check_recipe(queries: Any, source: FlatFile | ParquetFile) -> None:  # noqa: ANN401

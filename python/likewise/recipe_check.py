@@ -210,12 +210,19 @@ def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]
 def _index(value: object) -> int | None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
-    return int(value.__index__())
+    try:
+        return int(value.__index__())
+    except TypeError:
+        # Arrays have the method, and refuse.
+        return None
 
 
 def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
     def check(name: str, value: object) -> float:
-        number = None if isinstance(value, bool | str) or not hasattr(value, "__float__") else float(value)
+        try:
+            number = None if isinstance(value, bool | str) or not hasattr(value, "__float__") else float(value)
+        except (TypeError, OverflowError):
+            number = None
         if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
             edges = f"{'from' if zero else 'above'} 0 {'up to' if one else 'to below'} 1"
             raise InvalidParameter(name, f"{value!r} given; it must be a number {edges}")

@@ -1,6 +1,6 @@
 """Ids of rows, and rows of ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.id_lookup import IdLookup, IsHeld, first_double, id_keys
+from likewise.text import is_table
+
+_WANTED = "they must be str or whole numbers of 64 bits, signed"
 
 
 class RowIds:
@@ -20,14 +24,25 @@ class RowIds:
         An id for each row.
     num_rows : int
         Rows at first.
+    is_held : callable
+        Tells of rows (int64, ascending or not) which are not removed. Their ids cannot be given again.
+    is_checked : bool
+        Whether no id comes twice, as is known of those that stood in an index.
     """
 
-    def __init__(self, ids: Any, num_rows: int) -> None:  # noqa: ANN401 - sequences or Arrow data
+    def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
         self._lock = RLock()
         self._num_rows = num_rows
+        self._is_held = is_held
+        # No part is empty: the first id decides the type.
         self._parts: list[Any] | None = None
+        # Made when ids are first added or looked for.
+        self._lookup: IdLookup | None = None
         if ids is not None:
-            self._parts = [_taken(ids, num_rows)]
+            column = _taken(ids, num_rows)
+            if not is_checked:
+                _refuse_doubles(column, id_keys(column))
+            self._parts = [column] if len(column) else []
 
     @property
     def has_ids(self) -> bool:
@@ -49,26 +64,35 @@ class RowIds:
     def adding(self, ids: Any, num_rows: int) -> Iterator[int]:  # noqa: ANN401 - sequences or Arrow data
         """Append rows if the block ends well; gives the first of them. Other changes wait."""
         with self._lock:
-            if self._num_rows == 0 and ids is not None and self._parts is None:
-                self._parts = []
-            if (ids is None) != (self._parts is None):
+            before = self._parts
+            held = [] if before is None and ids is not None and self._num_rows == 0 else before
+            if (ids is None) != (held is None):
                 wanted = (
                     "the index has ids; give one for each" if ids is None else "the index goes by rows, without ids"
                 )
                 raise InvalidParameter("ids", wanted)
-            part = None if ids is None else _taken(ids, num_rows)
-            if part is not None and self._parts and part.type != self._parts[0].type:
-                raise InvalidParameter("ids", f"they are {part.type}, those of the index {self._parts[0].type}")
             first = self._num_rows
-            before = self._parts
-            if part is not None and before is not None:
-                # Before the block: what is found while it runs has its id.
-                self._parts = _joined([*before, part])
+            if held is None or num_rows == 0:
+                if ids is not None:
+                    _taken(ids, num_rows)
+                yield first
+                self._num_rows = first + num_rows
+                return
+            part = _taken(ids, num_rows)
+            if held and part.type != held[0].type:
+                raise InvalidParameter("ids", f"they are {part.type}, those of the index {held[0].type}")
+            keys = id_keys(part)
+            _refuse_doubles(part, keys)
+            lookup = self._looked_up()
+            self._refuse_known(part, keys, lookup)
+            # Before the block: what is found while it runs has its id.
+            self._parts = _joined([*held, part])
             try:
                 yield first
             except BaseException:
                 self._parts = before
                 raise
+            lookup.add(keys, first)
             self._num_rows = first + num_rows
 
     def column(self) -> Any:  # noqa: ANN401 - an Arrow array
@@ -97,19 +121,72 @@ class RowIds:
         return found
 
     def rows_of(self, ids: Any) -> NDArray[np.uint32]:  # noqa: ANN401 - rows or ids
-        """Return the rows of these ids (the rows themselves where there are no ids), ascending, each once."""
-        if self._parts is None:
-            rows = np.unique(np.asarray(ids, np.int64))
-            return rows[(rows >= 0) & (rows < self._num_rows)].astype(np.uint32)
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        """Return the rows of these ids (the rows themselves where there are no ids), ascending, each once.
 
-        column = self.column()
-        try:
-            wanted = pa.array(ids, column.type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidParameter("rows", f"ids of this index are {column.type}: {error}") from error
-        return np.flatnonzero(pc.is_in(column, value_set=wanted).to_numpy(zero_copy_only=False)).astype(np.uint32)
+        What is not there counts for nothing.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are of another type than the ids; rows are whole numbers.
+        """
+        column = id_column("rows", ids)
+        if self._parts is None:
+            if len(column) and not _is_integer(column):
+                raise InvalidParameter("rows", f"{column.type} given; the index has no ids, so rows are whole numbers")
+            rows = np.unique(column.to_numpy(zero_copy_only=False)) if len(column) else np.zeros(0, np.int64)
+            return rows[(rows >= 0) & (rows < self._num_rows)].astype(np.uint32)
+        with self._lock:
+            if not self._parts or not len(column):
+                return np.zeros(0, np.uint32)
+            if column.type != self._parts[0].type:
+                raise InvalidParameter("rows", f"{column.type} given; ids of this index are {self._parts[0].type}")
+            positions, found = self._looked_up().candidates(id_keys(column))
+            return np.unique(found[self._are_equal(column, positions, found)]).astype(np.uint32)
+
+    def _looked_up(self) -> IdLookup:
+        if self._lookup is None:
+            self._lookup = IdLookup()
+            row = 0
+            for part in self._parts or ():
+                self._lookup.add(id_keys(part), row)
+                row += len(part)
+        return self._lookup
+
+    def _are_equal(
+        self,
+        column: Any,  # noqa: ANN401
+        positions: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Which pairs of a position in `column` and a row have one id; their keys are equal."""
+        if not len(rows) or _is_integer(column):
+            return np.ones(len(rows), bool)
+        wanted = column.take(_arrow_rows(positions)).to_numpy(zero_copy_only=False)
+        return np.asarray(wanted == self.of_rows(rows), bool)
+
+    def _refuse_known(self, part: Any, keys: NDArray[np.uint64], lookup: IdLookup) -> None:  # noqa: ANN401
+        positions, rows = lookup.candidates(keys)
+        if not len(rows):
+            return
+        is_known = self._is_held(rows)
+        is_known[is_known] = self._are_equal(part, positions[is_known], rows[is_known])
+        if is_known.any():
+            position, row = min(zip(positions[is_known].tolist(), rows[is_known].tolist(), strict=True))
+            raise InvalidParameter(
+                "ids",
+                f"{part[position].as_py()!r}, number {position} of those given, stands in the index already, at row "
+                f"{row}; remove it first, or give another",
+            )
+
+
+def _refuse_doubles(column: Any, keys: NDArray[np.uint64]) -> None:  # noqa: ANN401 - an Arrow array
+    found = first_double(column, keys)
+    if found is not None:
+        second, first = found
+        raise InvalidParameter(
+            "ids", f"{column[first].as_py()!r} comes twice, as numbers {first} and {second}; ids must differ"
+        )
 
 
 def _joined(parts: list[Any]) -> list[Any]:
@@ -128,27 +205,88 @@ def _arrow_rows(rows: NDArray[Any]) -> Any:  # noqa: ANN401 - an Arrow array
 
 
 def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
-    """Ids as an Arrow array of int64 or large_string."""
-    import pyarrow as pa
-
-    if hasattr(ids, "__arrow_c_stream__") and not isinstance(ids, pa.Array):
-        column = pa.chunked_array(ids)
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    else:
-        try:
-            column = pa.array(ids)
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidParameter("ids", f"they must be all str or all int: {error}") from error
-    if pa.types.is_null(column.type) and len(column) == 0:
-        column = column.cast(pa.large_string())
-    if pa.types.is_integer(column.type):
-        column = column.cast(pa.int64())
-    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_string())
-    else:
-        raise InvalidParameter("ids", f"{column.type}; they must be str or int")
-    if column.null_count:
-        raise InvalidParameter("ids", f"{column.null_count} of them are null")
+    """Ids as an Arrow array of int64 or large_string, one for each of the rows."""
+    column = id_column("ids", ids)
     if len(column) != num_rows:
         raise InvalidParameter("ids", f"{len(column)} ids for {num_rows} fingerprints")
     return column
+
+
+def _is_integer(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(column.type))
+
+
+def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+    """Return ids or rows as an Arrow array of int64 or large_string; one of none may have either type.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : sequence of str or int, or Arrow data
+        Arrow text of any kind, dictionaries too.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are anything else: floats, booleans, bytes, nulls, a mixture, a single value.
+    """
+    import pyarrow as pa
+
+    try:
+        column = _arrow_column(name, given)
+        kind = column.type
+        if column.null_count:
+            raise InvalidParameter(name, f"{column.null_count} of them are null; {_WANTED}")
+        if not len(column):
+            return pa.array([], pa.int64() if pa.types.is_integer(kind) else pa.large_string())
+        if pa.types.is_integer(kind):
+            return column.cast(pa.int64())
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            column = column.cast(pa.large_string())
+            column.validate(full=True)
+            return column
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidParameter):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidParameter(name, f"{reason}; {_WANTED}, all of one kind") from error
+    raise InvalidParameter(name, f"{kind} given; {_WANTED}")
+
+
+def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+    import pyarrow as pa
+
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        if is_table(given):
+            raise InvalidParameter(name, "a table given; pass its column of ids")
+        column = pa.chunked_array([given]) if isinstance(given, pa.Array) else pa.chunked_array(given)
+        if pa.types.is_dictionary(column.type):
+            kind = _spelled_out(column.type.value_type)
+            column = pa.chunked_array([_decoded(chunk, kind) for chunk in column.chunks], kind)
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise InvalidParameter(name, f"{given!r} given; expected a sequence or a column, of which {_WANTED}")
+    values = given if isinstance(given, np.ndarray | list) else list(given)
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidParameter(name, f"an array of shape {values.shape} given; expected one dimension")
+    if not isinstance(values, np.ndarray) or values.dtype == object:
+        # Arrow would take True for 1 beside numbers, and bytes for text.
+        other = next((value for value in values if isinstance(value, bool | np.bool_ | float | bytes)), None)
+        if other is not None:
+            raise InvalidParameter(name, f"{other!r} given; {_WANTED}")
+    return pa.array(values)
+
+
+def _spelled_out(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type
+    """Return the type to decode values of a dictionary to: views cannot be picked."""
+    import pyarrow as pa
+
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
+
+
+def _decoded(column: Any, kind: Any) -> Any:  # noqa: ANN401 - an Arrow array of a dictionary, and a type
+    """Return what the entries of a dictionary array stand for."""
+    return column.dictionary.cast(kind).take(column.indices)

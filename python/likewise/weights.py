@@ -8,6 +8,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.lexicon import read_lexicon
 from likewise.recipe import Recipe
+from likewise.sizes import take_bytes
 from likewise.text import as_texts
 from likewise.threads import num_threads
 from likewise.weight_table import Weights, table_rules
@@ -25,7 +26,7 @@ class Counter:
     ----------
     recipe : Recipe
         Whose features are counted.
-    memory_bytes : int
+    memory_bytes : float or str
         Counts are exact up to ``memory_bytes / 48`` distinct features. Beyond, all of them come from a count-min
         sketch in half of the memory. The digests of documents, some 40 bytes each, come on top.
 
@@ -39,10 +40,10 @@ class Counter:
     Everything commutes: the table does not depend on batches, their order, or threads.
     """
 
-    def __init__(self, recipe: Recipe, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
-        self._counter = _native.DocumentCounter(memory_bytes)
+        self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
 
     def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
         """Count the features of texts. Safe from several threads at once."""
@@ -58,7 +59,7 @@ def count_weights(
     recipe: Recipe | None = None,
     *,
     text_field: str = "text",
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     threads: int | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity among texts.
@@ -71,7 +72,7 @@ def count_weights(
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     text_field : str
         Column of a table that holds the text.
-    memory_bytes : int
+    memory_bytes : float or str
         Memory of the counts.
     threads : int, optional
         Threads of this call; all processors where None. They change no result.

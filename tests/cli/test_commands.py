@@ -201,6 +201,41 @@ def test_diff(tmp_path):
         assert ran.out
 
 
+def test_diff_as_json(tmp_path):
+    texts = [f"{number} {made_up(12, number)}" for number in range(40)]
+    runs = {"a": [*texts, texts[0], texts[1]], "b": [*texts[:5], "one more é", *texts[5:], texts[0]]}
+    for name, lines in runs.items():
+        stdin = jsonl(lines, ids=False)
+        assert likewise_command("dedup", "-", "-o", tmp_path / name, "--method", "exact", stdin=stdin).status == 0
+    ran = likewise_command("diff", tmp_path / "a", tmp_path / "a", "--json")
+    assert (ran.status, ran.err) == (0, "")
+    assert json.loads(ran.out) == {
+        "is_same": True,
+        "compared": "recipe, evidence, kept documents",
+        "recipe": {},
+        "counts": {},
+        "evidence": {"num_differing": 0, "rows": []},
+        "kept": {"num_differing": 0, "documents": []},
+    }
+    ran = likewise_command("diff", tmp_path / "a", tmp_path / "b", "--json")
+    assert ran.status == 1
+    found = json.loads(ran.out)
+    assert (found["is_same"], found["recipe"]) == (False, {})
+    assert found["counts"] == {"num_kept": [40, 41], "num_removed": [2, 1]}
+    evidence = pq.read_table(tmp_path / "a" / "removed.parquet").to_pylist()
+    assert found["evidence"]["num_differing"] == len(found["evidence"]["rows"])
+    named = [(row["first"] and row["first"]["doc_id"], row["second"] and row["second"]["doc_id"])
+             for row in found["evidence"]["rows"]]  # fmt: skip
+    assert {first for first, _ in named} - {None} == {row["doc_id"] for row in evidence}
+    (document,) = found["kept"]["documents"]
+    assert (document["first_number"], document["first"], document["second_number"]) == (None, None, 5)
+    assert json.loads(document["second"])["text"] == "one more é"
+    assert likewise_command("dedup", "-", "-o", tmp_path / "c", "--threshold", "0.9", stdin=stdin).status == 0
+    found = json.loads(likewise_command("diff", tmp_path / "a", tmp_path / "c", "--json").out)
+    assert found["recipe"]["method"] == ["exact", "minhash"]
+    assert likewise_command("diff", tmp_path / "a", tmp_path / "c", "--json", "-q").status == 2
+
+
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
 def test_pairs(tmp_path, suffix):
     path = tmp_path / f"pairs.{suffix}"

@@ -222,3 +222,29 @@ def test_bad_rows_are_told_by_the_second_pass(tmp_path):
     assert (
         likewise.dedup_files(file, tmp_path / "out", likewise.Recipe.minhash(weights="idf"), run=run)["num_kept"] == 2
     )
+
+
+def test_the_table_is_not_written_over_an_input(tmp_path):
+    path = jsonl(tmp_path / "in.jsonl", PAGES)
+    before = path.read_bytes()
+    ran = likewise_command("weights", path, "-o", tmp_path / "." / "in.jsonl")
+    assert (ran.status, path.read_bytes()) == (2, before)
+    assert "both input and output" in ran.err
+
+
+@pytest.mark.parametrize(("name", "content"), [("l.tsv", ""), ("l.tsv", "\n\n"), ("l.csv", "term,weight\n")])
+def test_a_lexicon_without_terms_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    path = jsonl(tmp_path / "in.jsonl", PAGES)
+    ran = likewise_command("dedup", path, "-o", tmp_path / "out", "--weights", tmp_path / name)
+    assert ran.status == 2
+    assert f"{name}: this lexicon names no term" in ran.err
+
+
+def test_memory_of_the_counts_is_understood_as_text(tmp_path):
+    assert count_weights(PAGES, memory_bytes="64MB").num_listed == count_weights(PAGES).num_listed
+    path = jsonl(tmp_path / "in.jsonl", PAGES)
+    assert weigh_files(path, memory_bytes="0.1GB").weights_id == count_weights(PAGES).weights_id
+    ran = likewise_command("weights", path, "-o", tmp_path / "w", "--memory", "0")
+    assert ran.status == 2
+    assert "--memory:" in ran.err

@@ -194,8 +194,10 @@ def test_empty_texts_match_empty_texts_only_and_recipes_do_not_mix():
     assert index.query(0)[0].size == 0
     with pytest.raises(RecipeMismatch, match="seed"):
         index.query_batch(likewise.sketch(texts, Recipe.simhash(bits=64, seed=9)))
-    with pytest.raises(InvalidParameter, match="128 bits"):
+    with pytest.raises(RecipeMismatch, match="bits is 64 here and 128 there"):
         index.add(likewise.sketch(texts, Recipe.simhash(bits=128)))
+    with pytest.raises(InvalidParameter, match="128 bits"):
+        HammingIndex(np.zeros(1, np.uint64)).add(likewise.sketch(texts, Recipe.simhash(bits=128)))
 
 
 def _parts(found):

@@ -169,7 +169,7 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InvalidParameter, match="within"):
         hamming_stream(stream, path, 65)
     with pytest.raises(InvalidParameter, match="queries"):
-        hamming_stream(stream.astype(np.int64), path, 3)
+        hamming_stream(stream.astype(np.float64), path, 3)
     with pytest.raises(InvalidInput, match="shape"):
         hamming_stream(np.zeros((2, 2), np.uint64), store(stream, "npy", tmp_path, 64), 3)
     with pytest.raises(InvalidInput, match="words"):

@@ -146,6 +146,13 @@ impl HammingSet {
         run_short(py, |_| Ok(self.set.remove(rows)?))
     }
 
+    /// Whether each row is there, as 1 or 0.
+    fn holds(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Array, Failure> {
+        let rows = Input::<u32>::take("rows", rows)?;
+        let rows = rows.values();
+        run_short(py, |_| Ok(self.set.holds(rows))).map(Array::from)
+    }
+
     /// Matches of each query: offsets, rows, fingerprints (where rows are not kept), distances.
     #[pyo3(signature = (queries, within, *, threads=1, isa=None))]
     fn search(

@@ -27,10 +27,15 @@ fn broken<T>(_: T) -> Failure {
 #[pymethods]
 impl ParquetJoin {
     #[new]
-    fn new() -> Self {
-        ParquetJoin {
-            join: Mutex::default(),
-        }
+    #[pyo3(signature = (footer=None))]
+    fn new(footer: Option<&[u8]>) -> Result<Self, Failure> {
+        let join = match footer {
+            Some(footer) => join::FooterJoin::described_by(footer).map_err(failed)?,
+            None => join::FooterJoin::default(),
+        };
+        Ok(ParquetJoin {
+            join: Mutex::new(join),
+        })
     }
 
     /// Joins one more file, given whole: the range of its bytes that comes next.

@@ -1,31 +1,46 @@
 """``likewise diff``: whether two runs gave the same answer."""
 
+import json
 from pathlib import Path
 
 import click
 
 from likewise.cli.terminal import printable
 
+# Differing rows that --json lists; all are counted.
+_MOST_LISTED = 1000
+
 _HELP = """Say whether two runs gave the same answer: recipe, evidence rows, and kept documents in input order.
 
-Exit status 0: the same. 1: different, with the first differences named.
+Exit status 0: the same. 1: different, with the first differences named. With --json an object: is_same, compared, the
+fields of the recipe and the counts that differ (each with both values), and of evidence and kept documents how many
+differ (num_differing) and the first 1,000 of them, side by side.
 
 \b
-Example:
+Examples:
   likewise dedup a.jsonl -o one --threads 1
   likewise dedup a.jsonl -o two
   likewise diff one two
+  likewise diff one two --json | jq .evidence.num_differing
 """
 
 
 @click.command("diff", help=_HELP)
 @click.argument("first", type=click.Path(file_okay=False, path_type=Path), metavar="RUN1")
 @click.argument("second", type=click.Path(file_okay=False, path_type=Path), metavar="RUN2")
+@click.option("--json", "as_json", is_flag=True, help="Print all counts and the differing rows as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="Only the exit status.")
-def command(first: Path, second: Path, quiet: bool) -> int:  # noqa: FBT001 - click's call
+def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # noqa: FBT001 - click's call
     """Run the command."""
-    from likewise.io.runs import run_differences
+    from likewise.errors import InvalidParameter
+    from likewise.io.runs import compare_runs, run_differences
 
+    if as_json:
+        if quiet:
+            raise InvalidParameter("quiet", "does not go with --json, which is there to be read")
+        found = compare_runs(first, second, most=_MOST_LISTED, with_counts=True)
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        return 0 if found.is_same else 1
     differences, compared = run_differences(first, second)
     if not quiet:
         for difference in differences:

@@ -1,6 +1,5 @@
 """Options that several commands share, and the recipe that they make."""
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.cli.weight_option import take_weights
+from likewise.sizes import parse_size
 
 if TYPE_CHECKING:
     from likewise.dedup import FileRun
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
-
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 # More digits are not spelled out.
 _MAX_DIGITS = 30
@@ -328,20 +325,3 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
     else:
         search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
     return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"
-
-
-def parse_size(name: str, text: str) -> int:
-    """Return the bytes of a size such as ``64MB`` (decimal units).
-
-    Raises
-    ------
-    InvalidParameter
-        If it is no size.
-    """
-    from likewise.errors import InvalidParameter
-
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?B?)\s*", text.upper())
-    unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
-    if found is None or unit not in _UNITS:
-        raise InvalidParameter(name, f"{text!r} given; it must be a size such as 500kB, 64MB or 1GB")
-    return int(float(found[1]) * _UNITS[unit])

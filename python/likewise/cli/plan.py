@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import count, parse_size, plan_options, recipe_line, take_recipe
+from likewise.cli.options import count, plan_options, recipe_line, take_recipe
 from likewise.cli.terminal import has_colour
+from likewise.sizes import parse_size
 
 if TYPE_CHECKING:
     from likewise.plan import Plan

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, feature_options, input_options, parse_size, take_recipe, take_run
+from likewise.cli.options import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
+from likewise.sizes import parse_size
 
 _HELP = """Count how many documents hold each feature, and write the integer weights that follow as a table.
 
@@ -62,6 +63,7 @@ def command(
             recipe,
             run=take_run(options),
             memory_bytes=parse_size("memory", memory),
+            output=out,
             progress=progress.report,
         )
     table.write(out)

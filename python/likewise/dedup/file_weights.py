@@ -19,7 +19,8 @@ def weigh_files(
     recipe: Recipe | None = None,
     *,
     run: FileRun | None = None,
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    output: Path | None = None,
     progress: Progress | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity in files.
@@ -32,8 +33,10 @@ def weigh_files(
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     run : FileRun, optional
         How files are read.
-    memory_bytes : int
+    memory_bytes : float or str
         Memory of the counts.
+    output : Path, optional
+        Where the table will go; refused before the work if it is an input.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -45,7 +48,7 @@ def weigh_files(
     Raises
     ------
     InvalidInput
-        If a row is bad and `run` does not say ``on_error="skip"``.
+        If a row is bad and `run` does not say ``on_error="skip"``, or `output` is an input.
     """
     recipe, run = recipe or Recipe.minhash(weights="idf"), run or FileRun()
     rules = run.run_rules()
@@ -55,6 +58,7 @@ def weigh_files(
             run.read_rules(recipe),
             file_format=run.file_format,
             delimiter=run.delimiter,
+            output=output,
             stdin=run.stdin,
             spool_directory=work,
         )

@@ -66,7 +66,7 @@ def count_sources(
     threads: int,
     timing: Timing,
     progress: Progress,
-    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     on_error: str = "skip",
 ) -> Weights:
     """Return the weights of features by their rarity in all documents.
@@ -75,7 +75,7 @@ def count_sources(
     ----------
     sources, recipe, threads, timing, progress
         As for :func:`weighed`.
-    memory_bytes : int
+    memory_bytes : float or str
         Memory of the counts.
     on_error : {"fail", "skip"}
         What to do about bad rows. A second pass tells them better, and knows their lines.

@@ -27,7 +27,7 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     Raises
     ------
     InvalidInput
-        If a line is something else, naming it.
+        If a line is something else, naming it, or there is none.
     """
     terms: list[tuple[str, int]] = []
     lines: list[int] = []
@@ -55,4 +55,6 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
             raise InvalidInput(f"the weight {row[1]!r} is no whole number from 0 to {MAX_WEIGHT}", str(path), number)
         terms.append((row[0], int(weight)))
         lines.append(number)
+    if not terms:
+        raise InvalidInput("this lexicon names no term; a line holds a term, a tab and its weight", str(path))
     return terms, lines

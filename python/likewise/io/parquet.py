@@ -1,8 +1,9 @@
 """Parquet: read by row group, written back with its schema and its codecs."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from likewise.io.tables import TableRows
 
 # Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
 _BATCH_BYTES = 2 << 20
+_MOST_MICROSECONDS = (2**63 - 1) // 1000
 
 
 @dataclass(frozen=True)
@@ -96,20 +98,47 @@ class ParquetFile(ReadOnce):
             Gives the texts of a slice of the kept rows, which spares decoding them again.
         """
         with self._open() as file:
-            source = Batches(self.name, file.metadata, file.schema_arrow, self._read_again)
+            source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
             write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
+
+    def _footer(self) -> bytes:
+        """Return the bytes of the footer, which was found whole when the file was opened."""
+        with self.path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(-8 - length, os.SEEK_END)
+            return file.read(length)
 
     def _read_again(self, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
         with self._open() as file:
             yield from self._batches(file, group, columns, rows)
 
-    def _open(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+    @cached_property
+    def _time_unit(self) -> str:
+        """The unit of times of 96 bits: nanoseconds, for the years 1678 to 2262; microseconds if one lies beyond."""
+        with self._open("us") as file:
+            metadata = file.metadata
+            columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
+            paths = [column.path for column in columns if column.physical_type == "INT96"]
+            for group in range(metadata.num_row_groups if paths else 0):
+                for batch in self._batches(file, group, paths, 65536):
+                    if any(not _fits_nanoseconds(column) for column in batch.columns):
+                        return "us"
+        return "ns"
+
+    def _open(self, unit: str | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            file = pq.ParquetFile(self.path, pre_buffer=False, buffer_size=65536, page_checksum_verification=True)
+            file = pq.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=65536,
+                page_checksum_verification=True,
+                coerce_int96_timestamp_unit=unit or self._time_unit,
+            )
             # Names are decoded when they are asked for.
             _ = file.schema_arrow.names
             return file
@@ -130,3 +159,16 @@ class ParquetFile(ReadOnce):
             yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, MemoryError) as error:
             raise self._refused(f"row group {group} cannot be read", error) from error
+
+
+def _fits_nanoseconds(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+    """Whether all times in microseconds inside an array fit 64 bits as nanoseconds."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(column.type) or hasattr(column, "flatten"):
+        parts = column.flatten()
+        return all(map(_fits_nanoseconds, parts if isinstance(parts, list) else [parts]))
+    if not pa.types.is_timestamp(column.type):
+        return True
+    values = np.frombuffer(column.buffers()[1] or b"", np.int64)[column.offset : column.offset + len(column)]
+    return bool((np.abs(values[values != np.iinfo(np.int64).min]) <= _MOST_MICROSECONDS).all())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,6 +45,8 @@ class Batches:
         Its footer.
     schema : pyarrow.Schema
         Its schema.
+    footer : bytes
+        The same as it stands in the file.
     read : callable
         Takes row group, columns (None: all) and rows of a batch; yields record batches. Safe on several threads.
     """
@@ -51,6 +54,7 @@ class Batches:
     name: str
     metadata: Any
     schema: Any
+    footer: bytes
     read: Callable[[int, list[str] | None, int], Iterator[Any]]
 
 
@@ -164,12 +168,12 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
         Row groups encoded at once; fewer where they are large.
     """
     metadata, schema = kept.source.metadata, kept.source.schema
-    looks = _looks(metadata)
+    looks = _looks(metadata) | _layout(metadata, schema)
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     largest = max((min(group.total_byte_size, ROW_GROUP_BYTES) for group in groups), default=1)
     workers = int(np.clip(_BUDGET_BYTES // (2 * max(1, largest)), 1, threads))
     with target.open("wb") as file:
-        joined = _JoinedFile(file)
+        joined = _JoinedFile(file, kept.source.footer)
         # Holds the schema, should no row group follow.
         joined.append(_encoded(schema, looks, None))
         pool = ThreadPoolExecutor(workers, thread_name_prefix="likewise-write")
@@ -202,9 +206,9 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
 class _JoinedFile:
     """A Parquet file made of whole ones, one after another."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, footer: bytes) -> None:
         self._file = file
-        self._join = ParquetJoin()
+        self._join = ParquetJoin(footer)
         file.write(b"PAR1")
 
     def append(self, part: Any) -> None:  # noqa: ANN401
@@ -229,6 +233,38 @@ def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: AN
         if table is not None:
             writer.write_table(table)
     return sink.getvalue()
+
+
+def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the writer's options under which the most columns are laid out as in the file that is copied."""
+    wanted = _columns(metadata.schema)
+    best: dict[str, Any] = {}
+    num_best = -1
+    for nested, int96, as_integer in product((True, False), (False, True), (False, True)):
+        options = {
+            "use_compliant_nested_type": nested,
+            "use_deprecated_int96_timestamps": int96,
+            "store_decimal_as_integer": as_integer,
+        }
+        num_alike = len(wanted & _columns(_metadata(_encoded(schema, options, None)).schema))
+        if num_alike > num_best:
+            best, num_best = options, num_alike
+        if num_best == len(wanted):
+            break
+    return best
+
+
+def _columns(schema: Any) -> set[tuple[str, str, int]]:  # noqa: ANN401
+    """Return path, physical type and width of each column of a Parquet schema."""
+    columns = (schema.column(i) for i in range(len(schema)))
+    return {(column.path, column.physical_type, column.length) for column in columns}
+
+
+def _metadata(file: Any) -> Any:  # noqa: ANN401 - a buffer
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(pa.BufferReader(file))
 
 
 def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -17,6 +17,13 @@ _SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
 _REPEATS = 3
 
 
+def _number(value: object) -> float:
+    """Return what is a number above zero, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{value!r} is no number above 0")
+    return float(value)
+
+
 @dataclass(frozen=True)
 class Costs:
     """Nanoseconds of the steps of a Hamming search on one core.
@@ -107,6 +114,8 @@ class Costs:
         InvalidParameter
             If a field is missing, unknown or no number.
         """
+        if not isinstance(values, Mapping):
+            raise InvalidParameter("costs", f"{type(values).__name__} given; expected what to_dict gave")
         names = {field.name for field in fields(cls)}
         given = set(values) - {"format"}
         if values.get("format") != _FORMAT or given != names:
@@ -116,12 +125,14 @@ class Costs:
             )
         try:
             memory = tuple(
-                (float(read["num_bytes"]), float(read["latency_ns"]), float(read["overlapped_ns"]))
+                (_number(read["num_bytes"]), _number(read["latency_ns"]), _number(read["overlapped_ns"]))
                 for read in values["memory"]
             )
-            steps = {name: float(values[name]) for name in names - {"memory"}}
+            steps = {name: _number(values[name]) for name in names - {"memory"}}
         except (TypeError, KeyError, ValueError) as error:
             raise InvalidParameter("costs", f"a value is not as it was written: {error}") from error
+        if not memory:
+            raise InvalidParameter("costs", "no size of memory is named")
         return cls(memory=memory, **steps)
 
     @classmethod

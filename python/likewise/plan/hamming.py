@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
+from likewise.fingerprints import take_fingerprints
 from likewise.plan.costs import Costs
 from likewise.recipe_check import check_integer
+from likewise.sizes import take_bytes
 
 _DIVISIONS = ("contiguous", "interleaved")
 _MAX_FINGERPRINTS = 1 << 48
@@ -160,7 +162,7 @@ def plan_hamming(
     *,
     bits: int = 64,
     within: int = 3,
-    memory_bytes: int | None = None,
+    memory_bytes: float | str | None = None,
     costs: Costs | None = None,
     division: str = "contiguous",
     bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
@@ -176,8 +178,9 @@ def plan_hamming(
         Width, a multiple of 32 from 32 to 256.
     within : int
         Radius, 0 to `bits`.
-    memory_bytes : int, optional
-        Bound of tables and ids. Where None, four times the fingerprints, and the ids.
+    memory_bytes : float or str, optional
+        Bound of tables and ids, as a number or as text (``"16GB"``). Where None, four times the fingerprints, and the
+        ids.
     costs : Costs, optional
         Those of this machine; built-in ones where None.
     division : {"contiguous", "interleaved"}
@@ -213,10 +216,10 @@ def plan_hamming(
     bits = check_integer("bits", bits, 32, 256)
     within = check_integer("within", within, 0, bits)
     if memory_bytes is not None:
-        memory_bytes = check_integer("memory_bytes", memory_bytes, 0, 1 << 62)
+        memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
     if division not in _DIVISIONS:
         raise InvalidParameter("division", f"{division!r} given; it must be one of {', '.join(_DIVISIONS)}")
-    costs = Costs.default() if costs is None else costs
+    costs = _check_costs(costs)
     rows, chosen = _native.survey_plans(
         n,
         bits,
@@ -224,7 +227,7 @@ def plan_hamming(
         memory_bytes=memory_bytes,
         id_bits=None if with_ids else 0,
         interleaved=division == "interleaved",
-        bit_frequencies=None if bit_frequencies is None else np.asarray(bit_frequencies, np.float64).tolist(),
+        bit_frequencies=_check_frequencies(bit_frequencies),
         costs=costs.to_native(),
     )
     searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
@@ -270,7 +273,7 @@ def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np
 
     Parameters
     ----------
-    fingerprints : array of shape (n,) or (n, words), uint64
+    fingerprints : Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int
         A sample of ten thousand is enough.
     bits : int, optional
         Width; all bits of the words where None.
@@ -290,17 +293,32 @@ def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np
     >>> bit_frequencies(np.array([0, 1, 3, 3], np.uint64))[:3].tolist()
     [0.75, 0.5, 0.0]
     """
-    array = np.asarray(fingerprints)
-    if array.dtype != np.uint64 or array.ndim not in (1, 2) or not array.size:
-        raise InvalidParameter(
-            "fingerprints",
-            f"shape {array.shape}, {array.dtype}; they must be uint64 of shape (n,) or (n, words), at least one",
-        )
-    num_words = 1 if array.ndim == 1 else array.shape[1]
-    bits = 64 * num_words if bits is None else check_integer("bits", bits, 32, 256)
+    taken = take_fingerprints("fingerprints", fingerprints)
+    if not len(taken):
+        raise InvalidParameter("fingerprints", "there are none; at least one is needed")
+    num_words = -(-taken.bits // 64)
+    bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256)
     if -(-bits // 64) != num_words:
         raise InvalidParameter("bits", f"{bits} given; the fingerprints have {num_words} words of 64")
-    return np.asarray(_native.bit_frequencies(np.ascontiguousarray(array).reshape(-1), bits))
+    return np.asarray(_native.bit_frequencies(taken.words, bits))
+
+
+def _check_costs(costs: Costs | None) -> Costs:
+    if costs is not None and not isinstance(costs, Costs):
+        raise InvalidParameter("costs", f"{type(costs).__name__} given; expected Costs, as Costs.read gives them")
+    return Costs.default() if costs is None else costs
+
+
+def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - array-like
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter("bit_frequencies", f"these are no numbers: {error}") from error
+    if array.ndim != 1:
+        raise InvalidParameter("bit_frequencies", f"shape {array.shape}; it must be (bits,)")
+    return [float(share) for share in array]
 
 
 def _key(words: Sequence[int], radius: int) -> SearchKey:

@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::compact::{Reader, StructWriter, kind, push_list, push_signed};
+use super::schema::Description;
 
 /// First and last bytes of every Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
@@ -49,9 +50,22 @@ pub struct FooterJoin {
     num_rows: i64,
     /// Bytes of row groups joined so far.
     num_bytes: i64,
+    /// Of the file that they were read from.
+    description: Option<Description>,
 }
 
 impl FooterJoin {
+    /// A join whose columns are described, as far as their layout is the same, as in the footer of another file; its keys and values too.
+    ///
+    /// # Errors
+    /// [`Damage`], if this is no footer.
+    pub fn described_by(footer: &[u8]) -> Result<Self, Damage> {
+        Ok(FooterJoin {
+            description: Some(Description::of(footer)?),
+            ..FooterJoin::default()
+        })
+    }
+
     /// Joins one more file; returns the range of its bytes that comes next in the joined one, behind the magic.
     ///
     /// # Errors
@@ -123,6 +137,11 @@ impl FooterJoin {
             last = number;
         }
         writer.end();
+        if let Some(description) = &self.description
+            && let Some(described) = description.put_on(&out)?
+        {
+            out = described;
+        }
         let length = u32::try_from(out.len()).map_err(|_| Damage::Malformed)?;
         out.extend_from_slice(&length.to_le_bytes());
         out.extend_from_slice(MAGIC);

@@ -2,3 +2,4 @@
 
 pub(crate) mod compact;
 pub mod join;
+mod schema;

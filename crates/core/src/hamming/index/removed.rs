@@ -1,5 +1,17 @@
 //! Which rows are no longer to be found?
 
+use super::set::HammingSet;
+
+impl HammingSet {
+    /// Whether each of these rows is there: inserted, and not removed since; 1 or 0.
+    #[must_use]
+    pub fn holds(&self, rows: &[u32]) -> Vec<u8> {
+        let state = self.state();
+        let is_held = |&row: &u32| u64::from(row) < state.next_row && !state.removed.contains(row);
+        rows.iter().map(|row| u8::from(is_held(row))).collect()
+    }
+}
+
 /// Rows below `next_row` that are not to be found: never inserted, or removed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removed {
