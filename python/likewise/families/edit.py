@@ -46,7 +46,7 @@ class EditFamily(Family):
     3n``, about ``1 - 1.3 k / sqrt(n)``, and ``p2 = 1 - k / 6n + 2 exp(-n/6)``. These bound every pair. They part only
     where d2 is more than about ``8 d1 sqrt(n)``; unrelated texts collide far less often than p2 says.
 
-    **Cost.** 3n steps over n_rows x num_functions heads: 0.2 s for 100 sequences of 1,000 and 32 functions.
+    **Cost.** 3n steps over n_rows x num_functions heads: 1 s for 100 sequences of 1,000 and 32 functions.
 
     Source: Chakraborty, Goldenberg, Koucky, Streaming algorithms for embedding and computing edit distance in the low
     distance regime, STOC 2016.
