@@ -44,6 +44,8 @@ __all__ = [
     "Texts",
     "WeightTable",
     "__version__",
+    "align_sequences",
+    "align_texts",
     "aligned_diff",
     "bit_statistics",
     "build_hamming_file",
@@ -1010,6 +1012,16 @@ class Leaders:
 
 def components(n: int, later: Buffer, earlier: Buffer) -> Array:
     """Return the smallest position of each position's connected component: uint32."""
+
+def align_texts(a: str, b: str) -> tuple[str, int, int, int, int, bool]:
+    """Return how two texts align: ``(unit, units of a, units of b, edit distance, common subsequence, is_exact)``.
+
+    The unit is ``character``, ``token`` or ``line``, by the size of the longer text. Where not exact the distance is an
+    upper bound, the length of the common subsequence a lower one.
+    """
+
+def align_sequences(a: Buffer, b: Buffer) -> tuple[int, int, bool]:
+    """Return ``(edit distance, common subsequence, is_exact)`` of two sequences of numbers (uint32)."""
 
 def aligned_diff(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:
     """Return where two lists of tokens differ: ``(a0, a1, b0, b1)``, ``a[a0:a1]`` standing where ``b[b0:b1]`` does."""

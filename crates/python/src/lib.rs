@@ -87,7 +87,7 @@ mod _native {
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
-    use super::verify::{FeatureSets, aligned_diff};
+    use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
     #[pymodule_export]
     use super::weights::{DocumentCounter, WeightTable, features_of_own_tokens, term_features};
 
