@@ -39,9 +39,9 @@ pub fn plan_hamming_file(
 ) -> Result<Keys, Failure> {
     let path = source.0.clone();
     let source = open_source(&source, bits)?;
-    let plan = run(py, LONG_BYTES, |_| {
+    let plan = run(py, LONG_BYTES, |cancel| {
         source
-            .plan(within, with_rows, memory_bytes)
+            .plan(within, with_rows, memory_bytes, cancel)
             .map_err(|error| Failure::disk(error, &path))
     })?;
     Ok(plan

@@ -81,14 +81,15 @@ impl HammingSet {
         let rows = Input::<u32>::take_option("rows", rows)?;
         let rows = rows.as_ref().map(Input::values);
         let words = words.values();
-        let set = run(py, 64 * len, |cancel| {
+        // A plan at a wide radius takes dozens of milliseconds, whatever the number of fingerprints.
+        let set = run(py, (64 * len).max(LONG_BYTES), |cancel| {
             let fingerprints = Fingerprints { words, bits };
             let plan = match keys {
                 Some(keys) => {
                     let key = |(mask, radius)| Key { mask, radius };
                     SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?
                 }
-                None => plan_for(fingerprints, within, with_rows, memory_bytes)?,
+                None => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
             };
             let building = Building {
                 isa,

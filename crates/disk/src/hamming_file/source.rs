@@ -109,6 +109,7 @@ impl IndexSource {
         within: u32,
         with_rows: bool,
         memory_bytes: Option<f64>,
+        cancel: &AtomicBool,
     ) -> Result<SearchPlan, Error> {
         let num_words = self.num_words();
         let num = self.num_fingerprints();
@@ -139,6 +140,7 @@ impl IndexSource {
             within,
             with_rows,
             memory_bytes,
+            cancel,
         )?)
     }
 

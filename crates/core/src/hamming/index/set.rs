@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::super::distance::Fingerprints;
-use super::super::plan::SearchPlan;
+use super::super::plan::{MAX_INDEXED, SearchPlan};
 use super::planes::{Planes, check_rows};
 use super::removed::{Removed, are_dense, purge};
 use super::segment::{Building, Segment};
@@ -107,13 +107,20 @@ impl HammingSet {
     /// A set of fingerprints known from the start, in one segment. `rows`, where given, ascend; else they are the positions.
     ///
     /// # Errors
-    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend.
+    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend or are more than [`MAX_INDEXED`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
         plan: SearchPlan,
         building: Building<'_>,
     ) -> Result<Self, Error> {
+        let len = fingerprints.len();
+        if len as u64 > MAX_INDEXED {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("{len} rows; one index holds at most {MAX_INDEXED}"),
+            ));
+        }
         let set = HammingSet::new(plan.clone())?;
         if plan.keys().is_empty() {
             set.insert(fingerprints, rows, building)?;
