@@ -55,7 +55,7 @@ impl FeatureHash {
         }
     }
 
-    /// Hash of one token, well-formed UTF-8. Cost: MD5 and SHA-1 take some 100 ns however short it is, the others a few.
+    /// Hash of one token, well-formed UTF-8. Cost: MD5 and SHA-1 take some 60 to 130 ns however short it is, the others a few.
     pub fn of(self, token: &[u8], seed: u64) -> u64 {
         match self {
             FeatureHash::Xxh3 => xxh3_64_with_seed(token, seed),
