@@ -162,7 +162,7 @@ mod tests {
     fn the_multiplicative_hash_counts_utf16_units() {
         assert_eq!(multiplicative_hash(""), 0);
         // One unit u: (128 u * 1000003 ^ u) ^ 1.
-        assert_eq!(multiplicative_hash("a"), (97 * 128 * 1_000_003 ^ 97) ^ 1);
+        assert_eq!(multiplicative_hash("a"), ((97 * 128 * 1_000_003) ^ 97) ^ 1);
         let (high, low) = (0xD83D_u64, 0xDE00_u64);
         let two = ((high << 7).wrapping_mul(1_000_003) ^ high).wrapping_mul(1_000_003) ^ low ^ 2;
         assert_eq!(multiplicative_hash("\u{1F600}"), two);
