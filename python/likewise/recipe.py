@@ -55,7 +55,7 @@ class Recipe(RecipeFields):
         Least similarity of a match, above 0 and up to 1; None in a distance-only run.
     within : int, optional
         Greatest Hamming distance of a candidate (SimHash).
-    measure : {"jaccard", "containment", "cosine", "hamming", "equality"}
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
         ``equality`` that of the normalised texts (method exact).
     recall : float, optional

@@ -15,7 +15,7 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "exact": ("keep",),
 }
 # `equality` of normalised texts is measured by method exact alone.
-MEASURES = ("jaccard", "containment", "cosine", "hamming", "equality")
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
 TOKENS = ("auto", "word", "char")
 WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
 # Those that are read from a table, and those whose table can be counted on the input.
@@ -43,8 +43,8 @@ def default_measure(threshold: float | None) -> str:
 
 
 def default_keep(measure: str) -> str:
-    """Return whom a recipe keeps that does not say: containment looks for excerpts of what is longer."""
-    return "longest" if measure == "containment" else "first"
+    """Return whom a recipe keeps that does not say: containment and overlap find excerpts of what is longer."""
+    return "longest" if measure in ("containment", "overlap") else "first"
 
 
 def keep_criteria(keep: str) -> list[tuple[str, str]]:

@@ -62,7 +62,8 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
         found = _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
         return filter_recall(fields) * found if measure == "jaccard" else None
     if fields["method"] == "minhash":
-        if measure != "jaccard":
+        # Dice is 2J / (1 + J) for any two sets, so that the candidate threshold says the same; others depend on sizes.
+        if measure not in ("jaccard", "dice"):
             return None
         return _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
     if measure == "hamming":

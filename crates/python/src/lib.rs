@@ -12,6 +12,7 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
@@ -55,12 +56,15 @@ mod _native {
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]
+    use super::hamming_build::{build_hamming_file, plan_hamming_file};
+    #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
     use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
     #[pymodule_export]
     use super::hamming_plan::{
-        Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
+        Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
+        textbook_plans,
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
@@ -83,7 +87,7 @@ mod _native {
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
-    use super::verify::{FeatureSets, aligned_diff};
+    use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
     #[pymodule_export]
     use super::weights::{DocumentCounter, WeightTable, features_of_own_tokens, term_features};
 

@@ -117,7 +117,7 @@ _OPTIONS = {
     ),
     "measure": click.option(
         "--measure",
-        type=click.Choice(["jaccard", "containment", "cosine", "hamming"]),
+        type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
     "recall": click.option(
@@ -139,7 +139,7 @@ _OPTIONS = {
         "--keep",
         metavar="WHICH",
         help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
-        "later ones for ties.  [default: first; containment: longest]",
+        "later ones for ties.  [default: first; containment, overlap: longest]",
     ),
     "group": click.option(
         "--group",

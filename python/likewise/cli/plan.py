@@ -42,7 +42,11 @@ Examples:
 @click.option(
     "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
 )
-@click.option("--explain", is_flag=True, help="With --n: the historical searches by the textbook's arithmetic.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="With --n: the historical searches by the textbook's arithmetic; with --memory, which of them fit.",
+)
 @click.option("--without-ids", is_flag=True, help="With --n: a fingerprint is an answer of its own.")
 @click.option("--interleaved", is_flag=True, help="With --n: bit i in block i mod m, instead of neighbouring bits.")
 @click.option(
@@ -64,7 +68,7 @@ Examples:
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
-    if any(value not in (None, False) for value in search.values()):
+    if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)
         return
     from likewise.plan import plan
