@@ -72,6 +72,8 @@ RECIPES = {
     "bloom": Bloom(0.6, shingle=2, filter_bits=512),
     "bloom-log-count": Bloom(0.7, shingle=1, weights="log-count", filter_bits=192, num_hashes=2, seed=5),
     "bloom-containment": Bloom(0.7, shingle=1, measure="containment", filter_bits=128, recall=0.6),
+    "bloom-dice": Bloom(0.75, shingle=1, measure="dice", filter_bits=256),
+    "bloom-overlap": Bloom(0.7, shingle=1, measure="overlap", filter_bits=256, num_hashes=2),
     "bloom-cosine": Bloom(0.7, shingle=1, measure="cosine", filter_bits=64, recall=0.3),
     "bloom-bands": Bloom(0.5, shingle=1, filter_bits=512, bands=12, rows=4),
     "simhash": Simhash(),

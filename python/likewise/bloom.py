@@ -111,7 +111,7 @@ def filter_pairs(
     Notes
     -----
     Filters are compared in order of how many bits they have, and only where these numbers let the threshold be reached.
-    Cost: some 2 ns a compared pair of 2,048 bits on one core (AVX-512).
+    Cost: some 3 ns a compared pair of 2,048 bits on one core (AVX-512).
 
     Examples
     --------

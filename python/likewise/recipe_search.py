@@ -60,7 +60,7 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
         if fields["bands"] is None:
             return float(fields["recall"])
         found = _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
-        return filter_recall(fields) * found if measure == "jaccard" else None
+        return filter_recall(fields) * found if measure in ("jaccard", "dice") else None
     if fields["method"] == "minhash":
         # Dice is 2J / (1 + J) for any two sets, so that the candidate threshold says the same; others depend on sizes.
         if measure not in ("jaccard", "dice"):

@@ -40,9 +40,10 @@ def least_shared(x, y, num_bits, measure, threshold, recall):
     t = threshold
     both, slopes = {
         "jaccard": lambda: (t / (1 + t) * (a + b), (t / (1 + t),) * 2),
+        "dice": lambda: (t / 2 * (a + b), (t / 2,) * 2),
         "cosine": lambda: (t * math.sqrt(a * b), [t / 2 * math.sqrt(a * b) / c if c else 0.0 for c in loads]),
         "containment": lambda: (t * min(a, b), (t, 0) if a <= b else (0, t)),
-    }[measure]()
+    }["containment" if measure == "overlap" else measure]()
     p, q = (1 - slope for slope in slopes)
     v = [math.expm1(c) - c for c in (a, b, min(both, a, b), max(0.0, a + b - both))]
     variance = p * (p - 2) * v[0] + q * (q - 2) * v[1] + 2 * p * q * v[2] + v[3]

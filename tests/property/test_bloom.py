@@ -56,7 +56,7 @@ def test_pairs_of_filters(texts, threshold, measure):
 
 @given(
     counts=st.tuples(st.integers(0, 512), st.integers(0, 512)),
-    measure=st.sampled_from(["jaccard", "cosine", "containment"]),
+    measure=st.sampled_from(["jaccard", "cosine", "containment", "dice", "overlap"]),
     threshold=st.sampled_from([0.3, 0.55, 0.8, 1.0]),
     recall=st.sampled_from([0.5, 0.95, 0.99]),
 )

@@ -95,7 +95,7 @@ pub fn bloom_features(
     Ok(words.into())
 }
 
-/// The greatest number of features (weights counted) of a text, and the number of those that are not empty.
+/// The greatest number of features (weights counted) of a text.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, threads=1))]
 pub fn largest_set(

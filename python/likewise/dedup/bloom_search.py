@@ -11,7 +11,7 @@ from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 from likewise.recipe_search import NOMINATING_SLOTS, chosen_filter_bands, filter_recall
 
-# Beyond, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits are 40 s of one core.
+# Beyond, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits are a minute of one core.
 MOST_COMPARED = 200_000
 _SLOT_BYTES = 2
 

@@ -154,7 +154,7 @@ impl BloomJoin {
     /// [`Error::InvalidParameter`] where range or states do not fit; [`Error::Cancelled`].
     ///
     /// # Cost
-    /// For filters of 2,048 bits some 2 ns a pair of like numbers of bits on one core (AVX-512), others are not compared.
+    /// For filters of 2,048 bits some 3 ns a pair of like numbers of bits on one core (AVX-512), others are not compared.
     pub fn candidates_up_to(
         &self,
         max_pairs: usize,

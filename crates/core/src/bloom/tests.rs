@@ -11,7 +11,7 @@ use crate::sketch::BloomHasher;
 use crate::states::REMOVED;
 use crate::testing::Random;
 
-const NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Filters of sets that share stretches of one long list of features, some of them empty, full or equal.
 fn filters(num_filters: usize, num_bits: u32, random: &mut Random) -> Vec<u64> {

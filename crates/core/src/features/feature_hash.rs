@@ -55,7 +55,7 @@ impl FeatureHash {
         }
     }
 
-    /// Hash of one token, well-formed UTF-8. Cost: MD5 and SHA-1 take some 100 ns however short it is, the others a few.
+    /// Hash of one token, well-formed UTF-8. Cost: MD5 and SHA-1 take some 60 to 130 ns however short it is, the others a few.
     pub fn of(self, token: &[u8], seed: u64) -> u64 {
         match self {
             FeatureHash::Xxh3 => xxh3_64_with_seed(token, seed),
@@ -162,7 +162,7 @@ mod tests {
     fn the_multiplicative_hash_counts_utf16_units() {
         assert_eq!(multiplicative_hash(""), 0);
         // One unit u: (128 u * 1000003 ^ u) ^ 1.
-        assert_eq!(multiplicative_hash("a"), (97 * 128 * 1_000_003 ^ 97) ^ 1);
+        assert_eq!(multiplicative_hash("a"), ((97 * 128 * 1_000_003) ^ 97) ^ 1);
         let (high, low) = (0xD83D_u64, 0xDE00_u64);
         let two = ((high << 7).wrapping_mul(1_000_003) ^ high).wrapping_mul(1_000_003) ^ low ^ 2;
         assert_eq!(multiplicative_hash("\u{1F600}"), two);
