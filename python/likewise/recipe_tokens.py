@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe_check import OWN_WEIGHTS, check_choice, check_integer
+from likewise.recipe_check import OWN_WEIGHTS, PACKAGE_HASHES, check_choice, check_integer
 from likewise.word_lists import WordList, Words, word_list
 
 FOLDS = ("traditional", "width", "accents", "punctuation", "digits")
@@ -87,7 +87,21 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidParameter("tokenizer", f"tokens {USER_TOKENS} need a name of what cuts them, for the recipe's id")
     if fields["weights"] == OWN_WEIGHTS and tokens not in (USER_TOKENS, "auto"):
         raise InvalidParameter("weights", f"own are for tokens of the user; tokens {tokens} given")
+    _check_hash(fields, found)
     return found | {"libraries": libraries_of({**fields, **found})}
+
+
+def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Check that the hash of a package, with its own way to cut texts, meets no other."""
+    if fields["tokens"] in BYTE_TOKENS and fields["hash"] != "xxh3":
+        raise InvalidParameter("hash", f"tokens {fields['tokens']} are hashed by xxh3; {fields['hash']} given")
+    if fields["hash"] not in PACKAGE_HASHES:
+        return
+    if fields["tokens"] not in ("auto", "word", "char", USER_TOKENS):
+        raise InvalidParameter("tokens", f"hash {fields['hash']} goes with tokens auto, word and char")
+    for name in ("markup", "fold", "stop_words_id"):
+        if {**fields, **found}[name] is not None:
+            raise InvalidParameter(name, f"does not act with hash {fields['hash']}, which cuts texts in its own way")
 
 
 def checked_fold(fold: object) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.filter_size import with_filter_bits
 from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
 from likewise.threads import num_threads
@@ -30,6 +31,7 @@ class Sketches:
     array : ndarray
         SimHash: uint64 of shape (n,) up to 64 bits, (n, words) above, word 0 lowest.
         MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
+        Bloom: uint64 of shape (n, filter_bits / 64), bit 0 lowest in word 0.
     recipe : Recipe
         What made them.
     is_empty : ndarray of shape (n,), bool
@@ -151,11 +153,11 @@ def sketch(
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
-        lists of (token, weight). A stream of batches and an iterator are taken batch by
-        batch and may be larger than memory, unless their weights are still to be counted.
+        lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
+        memory, unless their weights, or the size of their filters, are still to be found.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
-        texts, and the recipe of the sketches names the table.
+        texts, and the recipe of the sketches names the table; the size of filters likewise.
     text_field : str
         Column of a table that holds the text.
     tokenizer : callable, optional
@@ -185,10 +187,10 @@ def sketch(
     check_has_sketch(recipe)
     workers = num_threads(threads)
     batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
-    if recipe.needs_counting:
+    if recipe.needs_counting or recipe.needs_filter_bits:
         # Two passes: everything is held.
         held = list(batches)
-        recipe = with_counted(recipe, held, threads=workers)
+        recipe = with_filter_bits(with_counted(recipe, held, threads=workers), held, threads=workers)
         batches = iter(held)
     parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
     first = next(parts)
@@ -209,7 +211,8 @@ def check_has_sketch(recipe: Recipe) -> None:
     if recipe.method in ("shingles", "exact"):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} makes no sketches; use minhash or simhash, or samples of the sets (likewise.sets)",
+            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets "
+            "(likewise.sets)",
         )
 
 
@@ -230,6 +233,12 @@ def sketch_texts(
     if recipe.method == "simhash":
         assert recipe.bits is not None
         return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        assert recipe.num_hashes is not None
+        return _native.sketch_bloom(
+            texts, rules, filter_bits=recipe.filter_bits, num_hashes=recipe.num_hashes, sets=sets, threads=threads
+        )
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None
     assert recipe.scheme is not None
@@ -248,6 +257,9 @@ def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
     if recipe.method == "simhash":
         return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        return flat.reshape(-1, recipe.filter_bits // 64)
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None
     return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)

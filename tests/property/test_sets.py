@@ -18,7 +18,7 @@ from tests.oracle.weights import idf_table
 from tests.recipes import oracle_recipe, verdicts
 from tests.strategies import corpora, word_texts
 
-MEASURES = ("jaccard", "containment", "cosine")
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
 
 @given(

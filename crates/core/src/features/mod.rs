@@ -4,8 +4,10 @@
 
 mod distinct;
 mod document_counter;
+mod feature_hash;
 mod feature_shard;
 mod lexicon;
+mod package_features;
 mod rarity;
 #[cfg(test)]
 mod rule_tests;
@@ -26,6 +28,8 @@ use crate::isa::Isa;
 use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
 use distinct::Distinct;
 pub use document_counter::{Counted, DocumentCounter, Pending};
+use feature_hash::JoinedTokens;
+pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use rarity::{Rarity, log_count_idf_weight};
 use shingle::shingle;
@@ -46,8 +50,10 @@ pub struct FeatureRules {
     pub shingle: u32,
     /// What repetition weighs.
     pub weights: Weights,
-    /// Seed of the token hash.
+    /// Seed of the token hash, where it takes one.
     pub seed: u64,
+    /// Hash of a token. [`FeatureHash::Simhash1e0ng`] has tokens and shingles of its own.
+    pub hash: FeatureHash,
 }
 
 /// Whether a text was long enough for its shingles.
@@ -89,6 +95,8 @@ pub struct Extractor {
     normalized: Vec<u8>,
     /// Token hashes, then features.
     occurrences: Vec<u64>,
+    /// Tokens, where shingles of them are hashed joined.
+    joined: JoinedTokens,
     distinct: Distinct,
     weigher: Weigher,
 }
@@ -110,6 +118,7 @@ impl Extractor {
             },
             normalized: Vec::new(),
             occurrences: Vec::new(),
+            joined: JoinedTokens::default(),
             distinct: Distinct::default(),
             weigher: Weigher::default(),
         }
@@ -126,7 +135,8 @@ impl Extractor {
     #[must_use]
     pub fn with_text_rules(mut self, rules: TextRules) -> Self {
         let words = rules.stop_words.as_deref();
-        self.stop_filter = words.map(|words| StopFilter::new(words.words(), self.rules.seed));
+        self.stop_filter =
+            words.map(|words| StopFilter::new(words.words(), self.rules.hash, self.rules.seed));
         self.text_rules = rules;
         self
     }
@@ -156,6 +166,13 @@ impl Extractor {
     fn extract(&mut self, document: Document<'_>) -> Shape {
         self.release_scratch(document.bytes().len());
         self.occurrences.clear();
+        if let Document::Text(text) = document {
+            match self.rules.hash {
+                FeatureHash::Simhash1e0ng => return self.extract_as_simhash_package(text),
+                FeatureHash::Datasketch => return self.extract_joined(text),
+                _ => {}
+            }
+        }
         match (document, self.rules.tokens) {
             (Document::Text(text), Tokens::Char) if self.text_rules.keep_text() => {
                 self.hash_scalars(text);
@@ -196,6 +213,7 @@ impl Extractor {
     fn release_scratch(&mut self, text_bytes: usize) {
         if self.normalized.capacity() > MAX_IDLE_SCRATCH && text_bytes < MAX_IDLE_SCRATCH / 2 {
             self.normalized = Vec::new();
+            self.joined = JoinedTokens::default();
             self.occurrences = Vec::new();
             self.distinct = Distinct::default();
             self.weigher.release();
@@ -234,11 +252,12 @@ impl Extractor {
             weigher,
             ..
         } = self;
+        let (hash, seed) = (self.rules.hash, self.rules.seed);
         match (self.rules.tokens, document) {
             (Tokens::User, Document::Tokens(tokens)) => {
                 weigher.of_tokens.clear();
                 for (token, weight) in tokens.iter() {
-                    occurrences.push(xxh3_64_with_seed(token, self.rules.seed));
+                    occurrences.push(hash.of(token, seed));
                     weigher.of_tokens.push(weight);
                 }
             }
@@ -246,14 +265,21 @@ impl Extractor {
                 hasher.hash_bytes(document.bytes(), occurrences);
             }
             (Tokens::Chunks, Document::Text(_) | Document::Bytes(_)) => {
-                let hash =
-                    |chunk: &[u8]| occurrences.push(xxh3_64_with_seed(chunk, self.rules.seed));
-                self.text_rules.chunks.cut(document.bytes(), hash);
+                let take = |chunk: &[u8]| occurrences.push(hash.of(chunk, seed));
+                self.text_rules.chunks.cut(document.bytes(), take);
             }
             (tokens, Document::Text(text)) => {
                 // SAFETY: `new` keeps only an instruction set that the processor has.
                 unsafe { cutter.cut(text, tokens, &self.text_rules, self.isa, spans) };
-                hasher.hash(&cutter.text, &cutter.starts, &cutter.ends, occurrences);
+                hash_tokens(
+                    hasher,
+                    hash,
+                    seed,
+                    &cutter.text,
+                    &cutter.starts,
+                    &cutter.ends,
+                    occurrences,
+                );
             }
             _ => {}
         }
@@ -266,6 +292,7 @@ impl Extractor {
 
     fn hash_words(&mut self, text: &str) {
         let part_katakana = self.rules.tokens == Tokens::Auto;
+        let (hash, seed) = (self.rules.hash, self.rules.seed);
         let Extractor {
             hasher,
             occurrences,
@@ -274,7 +301,7 @@ impl Extractor {
             ..
         } = self;
         let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
-            hasher.hash(text, starts, ends, occurrences)
+            hash_tokens(hasher, hash, seed, text, starts, ends, occurrences)
         };
         // SAFETY: `new` keeps only an instruction set that the processor has.
         unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
@@ -282,10 +309,38 @@ impl Extractor {
 
     fn hash_scalars(&mut self, text: &str) {
         self.normalize(text);
+        if self.rules.hash != FeatureHash::Xxh3 {
+            let (hash, seed) = (self.rules.hash, self.rules.seed);
+            let text = String::from_utf8_lossy(&self.normalized);
+            let scalars = text.chars();
+            self.occurrences
+                .extend(scalars.map(|c| hash.of(c.encode_utf8(&mut [0; 4]).as_bytes(), seed)));
+            return;
+        }
         let len = text::pad(&mut self.normalized);
         self.hasher
             .hash_scalars(&self.normalized, len, &mut self.occurrences);
     }
+}
+
+/// Appends the hashes of the tokens `text[starts[i]..ends[i]]`; the text is padded.
+#[inline]
+fn hash_tokens(
+    hasher: &TokenHasher,
+    hash: FeatureHash,
+    seed: u64,
+    text: &[u8],
+    starts: &[u32],
+    ends: &[u32],
+    hashes: &mut Vec<u64>,
+) {
+    if hash == FeatureHash::Xxh3 {
+        hasher.hash(text, starts, ends, hashes);
+        return;
+    }
+    let places = starts.iter().zip(ends);
+    let tokens = places.map(|(&start, &end)| &text[start as usize..end as usize]);
+    hashes.extend(tokens.map(|token| hash.of(token, seed)));
 }
 
 /// Bytes of normalised text that scratch space is kept for between texts.

@@ -13,6 +13,7 @@ fn rules(tokens: Tokens, shingle: u32, weights: Weights) -> FeatureRules {
         shingle,
         weights,
         seed: 7,
+        hash: FeatureHash::Xxh3,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which tokens are stop words?
 
 use super::distinct::Distinct;
-use crate::hash::xxh3_64_with_seed;
+use super::feature_hash::FeatureHash;
 
 /// The token hashes of stop words.
 #[derive(Debug)]
@@ -10,10 +10,10 @@ pub(super) struct StopFilter {
 }
 
 impl StopFilter {
-    /// Of words in their normalised form, by the seed of the token hash.
-    pub(super) fn new(words: &[String], seed: u64) -> Self {
-        let hash = |word: &String| xxh3_64_with_seed(word.as_bytes(), seed);
-        let hashes: Vec<u64> = words.iter().map(hash).collect();
+    /// Of words in their normalised form, by the token hash and its seed.
+    pub(super) fn new(words: &[String], hash: FeatureHash, seed: u64) -> Self {
+        let hashes = words.iter().map(|word| hash.of(word.as_bytes(), seed));
+        let hashes: Vec<u64> = hashes.collect();
         let mut found = Distinct::default();
         found.collect(&hashes);
         StopFilter { hashes: found }
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn stop_words_go_unless_nothing_else_is_there() {
-        let filter = StopFilter::new(&["the".into(), "of".into()], 5);
-        let hash = |word: &str| xxh3_64_with_seed(word.as_bytes(), 5);
+        let filter = StopFilter::new(&["the".into(), "of".into()], FeatureHash::Md5, 5);
+        let hash = |word: &str| FeatureHash::Md5.of(word.as_bytes(), 5);
         let mut tokens = vec![hash("the"), hash("cat"), hash("of"), hash("the")];
         filter.apply(&mut tokens);
         assert_eq!(tokens, [hash("cat")]);

@@ -18,6 +18,7 @@ mod kinds;
 mod markup;
 mod normalize;
 mod own_tokens;
+mod simhash_package;
 mod simplified;
 mod spans;
 mod stop_words;
@@ -39,6 +40,7 @@ pub(crate) use kernel::BLOCK;
 pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;
 pub use own_tokens::{OwnTokens, begin_own_tokens, push_own_token};
+pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
 
