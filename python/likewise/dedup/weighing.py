@@ -11,10 +11,12 @@ from likewise.errors import InvalidInput
 from likewise.io.arrow import BatchStream
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Job, Source
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe import Recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
+# Of fewer nothing can be rarer than something else.
+_LEAST_DOCUMENTS = 2
 _PIECE_BYTES = 4 << 20
 _JOBS_A_THREAD = 3
 
@@ -39,7 +41,7 @@ def weighed(
     threads : int
         Threads at work at once.
     timing, progress
-        Take seconds and events.
+        Take seconds and events, doubts about the counts among them.
     work : Path
         A directory for what passes only once: it is put aside there, whole.
 
@@ -122,7 +124,26 @@ def count_sources(
     table = counter.finish(threads=threads)
     timing.add_wall(stage, time.perf_counter() - began)
     progress(StageFinished(stage, time.perf_counter() - began))
+    for doubt in doubts_of(table):
+        progress(Warned(doubt))
     return table
+
+
+def doubts_of(table: Weights) -> list[str]:
+    """Return what a user should know about a counted table before relying on it, a sentence each."""
+    doubts = []
+    if not table.is_exact:
+        doubts.append(
+            "more distinct features than the memory of the counts holds (48 bytes each); counts come from a sketch and "
+            f"may be too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. "
+            "likewise weights with a larger --memory counts exactly."
+        )
+    if table.num_documents < _LEAST_DOCUMENTS:
+        doubts.append(
+            f"{table.num_documents} documents with distinct feature sets were counted; by such weights every feature "
+            "is as rare as any other"
+        )
+    return doubts
 
 
 def _is_one_job(source: Source) -> bool:
