@@ -17,6 +17,7 @@ have so many pairs that the search would be measured by its output.
 """
 
 import argparse
+import functools
 import tempfile
 from pathlib import Path
 
@@ -78,6 +79,10 @@ class Codes:
         self.words = bits // 64
         self._base = base_fingerprints(work, bits) if kind == "real" else None
 
+    @functools.lru_cache(maxsize=2)  # noqa: B019 - one set a process
+    def _unseen(self, part: int) -> np.ndarray:
+        return self.chunk(UNSEEN_CHUNK + part)[0]
+
     def _draw(self, rng: np.random.Generator, num: int) -> np.ndarray:
         """`num` rows without anything planted."""
         random = rng.integers(0, 2**64, (num, self.words), dtype=np.uint64)
@@ -118,11 +123,8 @@ class Codes:
         return np.concatenate(found)
 
     def array(self, n: int) -> np.ndarray:
-        """The first `n` rows, (n, words)."""
-        made = np.empty((n, self.words), np.uint64)
-        for number, low in enumerate(range(0, n, CHUNK_ROWS)):
-            made[low : low + CHUNK_ROWS] = self.chunk(number)[0][: n - low]
-        return made
+        """The first `n` rows in memory, (n, words)."""
+        return np.fromfile(self.path(n), "<u8").reshape(n, self.words)
 
     def path(self, n: int) -> Path:
         """The flat file of the first `n` rows: little-endian words, row after row, nothing else; made where absent."""
@@ -152,11 +154,12 @@ class Codes:
         for part, number in enumerate(chosen):
             count = near // len(chosen) + (part < near % len(chosen))
             rows = rng.integers(0, min(CHUNK_ROWS, n - number * CHUNK_ROWS), count)
-            stored.append(self.chunk(int(number))[0][rows])
             origins.append(rows + number * CHUNK_ROWS)
+            stored.append(np.asarray(self.mapped(n)[np.sort(origins[-1])]))
+            origins[-1].sort()
         originals = np.concatenate(stored)
         made = flip(originals, rng.integers(0, within + 1, near), self.bits, rng)
-        fresh = [self.chunk(UNSEEN_CHUNK + part)[0] for part in range(-(-(num - near) // CHUNK_ROWS))]
+        fresh = [self._unseen(part) for part in range(-(-(num - near) // CHUNK_ROWS))]
         unseen = np.concatenate(fresh)[: num - near] if fresh else originals[:0]
         order = rng.permutation(num)
         rows = np.concatenate([*origins, np.full(num - near, -1)])

@@ -13,6 +13,14 @@ FAMILIES = {
 }  # fmt: skip
 
 
+# From here on the index takes the bits of the data as they are (crates/core/src/hamming/index/choice.rs).
+SKEW, DEPENDENCE = 0.1, 0.0005
+
+
+def _words(search: Any) -> list[tuple[int, int]]:
+    return [(key.mask, key.radius) for key in search.keys]
+
+
 def costs(work: Path) -> Any:
     """Costs of this machine, measured once a work folder."""
     try:
@@ -31,17 +39,25 @@ def costs(work: Path) -> Any:
 
 def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list | None = None) -> dict[str, object]:
     """Microseconds of a query among many on one core, of the plan that has `keys`, else of the one that is chosen."""
-    from likewise.plan import bit_frequencies, plan_hamming
+    from likewise.plan import bit_statistics, plan_hamming
 
     memory = None if row.bytes_a_fingerprint is None else int(row.bytes_a_fingerprint * row.n)
-    plan = plan_hamming(
-        row.n, bits=row.bits, within=within, memory_bytes=memory, costs=costs(work), with_ids=row.with_rows,
-        bit_frequencies=None if codes is None else bit_frequencies(codes[:: max(1, len(codes) // 10_000)]),
-    )  # fmt: skip
-    search = plan.chosen
-    if keys is not None:
-        wanted = sorted(keys)
-        search = next((s for s in plan.searches if sorted((k.mask, k.radius) for k in s.keys) == wanted), plan.chosen)
+    known: dict[str, Any] = {}
+    if codes is not None:
+        shares, dependence = bit_statistics(codes[:: max(1, len(codes) // 10_000)])
+        if max(abs(shares - 0.5)) > SKEW or dependence > DEPENDENCE:
+            known = {"bit_frequencies": shares, "bit_dependence": dependence}
+    # By the costs of this machine; of a plan that these leave out, by those that are built in, which the index goes by.
+    searches = []
+    for used in (costs(work), None):
+        plan = plan_hamming(
+            row.n, bits=row.bits, within=within, memory_bytes=memory, costs=used, with_ids=row.with_rows, **known
+        )
+        wanted = None if keys is None else sorted(keys)
+        searches += [s for s in plan.searches if wanted is None or sorted(_words(s)) == wanted]
+        if wanted is None:
+            searches = [plan.chosen]
+    search = searches[0] if searches else None
     if search is None:
         return {}
     return {

@@ -18,7 +18,10 @@ class Likewise(Searcher):
 
     name = "likewise"
     package = "likewise"
-    settings = "HammingIndex(codes, within=k, memory=bytes of the row), query_batch; hamming_pairs; hamming_stream"
+    settings = (
+        "HammingIndex(codes, within=k, memory=bytes of the row), query_batch; hamming_pairs; hamming_stream; "
+        "HammingIndex.build(flat file, index file)"
+    )
 
     def __init__(self, memory_bytes: int | None = None, *, with_rows: bool = True, recall: float | None = None) -> None:
         self.memory_bytes, self.with_rows, self.recall = memory_bytes, with_rows, recall
@@ -39,9 +42,15 @@ class Likewise(Searcher):
         """One query, as an online caller asks it."""
         return self.index.query(query, within)
 
-    def save(self, path: Path) -> None:
-        """One file."""
-        self.index.save(path)
+    def build_file(self, source: Path, path: Path, bits: int, within: int, threads: int, memory_bytes: int) -> None:
+        """One file of a flat file, in so much memory."""
+        if not hasattr(getattr(likewise, "HammingIndex", None), "build"):
+            raise NotDone("this version builds no index file")
+        ids = None if self.with_rows else False
+        self.index = likewise.HammingIndex.build(
+            source, path, within, ids=ids, memory=memory_bytes, table_memory=self.memory_bytes, bits=bits,
+            threads=threads,
+        )  # fmt: skip
 
     def open(self, path: Path, threads: int) -> None:
         """The file of `save`, mapped."""

@@ -20,15 +20,22 @@ FIGURES = {
     "single_p50_us": ("us a single query, median", 1, "{:.1f}"),
     "single_p99_us": ("us a single query, 99th percentile", 1, "{:.1f}"),
     "open_s": ("s to open", 1, "{:.3f}"),
+    "file_build_s": ("s to build", 1, "{:.0f}"),
+    "peak_build_bytes": ("GB of anonymous memory to build it", 1e9, "{:.2f}"),
+    "cold_p50_us": ("us a single query when nothing of the file is in memory, median", 1, "{:.0f}"),
+    "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
     "recall": ("recall", 1, "{:.4f}"),
 }
+# Fewer queries than this are said beside the rate.
+FEW_QUERIES = 1000
 Row = dict[str, Any]
 
 
 def figures_of(result: Row, row: hamming_rows.Row, tool: str, within: int) -> Row:
     """The figures of one cell; `not_run` where there are none."""
     entry = result["rows"].get(row.id, {}).get("tools", {}).get(tool, {})
-    return entry.get("within", {}).get(str(within), {"not_run": "not measured yet"})
+    missing = "not measured yet" if within in row.radii_of(tool) else "-"
+    return entry.get("within", {}).get(str(within), {"not_run": missing})
 
 
 def say(figure: str, value: float) -> str:
@@ -73,6 +80,15 @@ def _exactness(found: Row) -> str:
     return f"recall {found['recall']:.4f} of {found['num_true']:,}, {found['extra']:,} extra"
 
 
+def rate(found: Row) -> str:
+    """Queries a second; with their number where so few were asked that the figure is an extrapolation."""
+    if "queries_per_s" not in found:
+        return cell(found["not_run"])
+    few = f" ({found['num_queries']:,} asked)" if found["num_queries"] < FEW_QUERIES else ""
+    value = found["queries_per_s"]
+    return f"{value:,.0f}{few}" if value >= 10 else f"{value:.2g}{few}"
+
+
 def query_tables(result: Row) -> list[str]:
     """Queries a second and the share that is found, a table for each size and data."""
     lines = ["## Queries, one core"]
@@ -93,12 +109,11 @@ def query_tables(result: Row) -> list[str]:
             if not done:
                 lines.append(f"| {tool} | {cell(cells[0].get('not_run'))}" + " |" * (len(row.within) + 3))
                 continue
-            rates = " | ".join(
-                f"{found['queries_per_s']:,.0f}" if "queries_per_s" in found else cell(found["not_run"])
-                for found in cells
-            )
+            rates = " | ".join(rate(found) for found in cells)
             if not all(_exactness(found).startswith("exact") for found in done):
-                judged = ", ".join(f"k={k}: {found['recall']:.3f}" for k, found in zip(row.within, done, strict=False))
+                judged = ", ".join(
+                    f"k={k}: {found['recall']:.3f}" for k, found in zip(row.within, cells, strict=True) if found in done
+                )
                 judged = f"recall {judged}"
             else:
                 judged = f"exact ({sum(found['num_true'] + found['num_known'] for found in done):,})"

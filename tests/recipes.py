@@ -26,6 +26,9 @@ def oracle_recipe(recipe):
         within=within,
         short_threshold=resolved.short_threshold if resolved.short_threshold is not None else 0.8,
         bit_bands=_bit_bands(recipe),
+        filter_bits=resolved.filter_bits or 512,
+        num_hashes=resolved.num_hashes or 1,
+        filter_bands=(recipe.bands, recipe.rows) if recipe.method == "bloom" and recipe.bands else None,
     )
 
 
@@ -46,7 +49,7 @@ def verdicts(result):
 
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
-Shingles = likewise.Recipe.shingles
+Shingles, Bloom = likewise.Recipe.shingles, likewise.Recipe.bloom
 
 # Every method and measure, on short shingles so that small texts have something to say.
 RECIPES = {
@@ -57,11 +60,22 @@ RECIPES = {
     "minhash-containment": Minhash(0.8, shingle=1, measure="containment"),
     "minhash-cosine": Minhash(0.7, shingle=1, weights="count", measure="cosine"),
     "minhash-chars": Minhash(0.7, tokens="char", shingle=4, recall=0.99),
+    "minhash-dice": Minhash(0.7, shingle=1, measure="dice"),
+    "minhash-overlap": Minhash(0.8, shingle=1, measure="overlap"),
     "shingles": Shingles(),
     "shingles-weighted": Shingles(0.6, shingle=1, weights="count"),
     "shingles-containment": Shingles(0.7, shingle=2, weights="log-count", measure="containment"),
     "shingles-cosine": Shingles(0.7, shingle=1, weights="log-count", measure="cosine"),
+    "shingles-dice": Shingles(0.7, shingle=1, weights="count", measure="dice"),
+    "shingles-overlap": Shingles(0.7, shingle=2, weights="log-count", measure="overlap"),
     "exact": likewise.Recipe.exact(),
+    "bloom": Bloom(0.6, shingle=2, filter_bits=512),
+    "bloom-log-count": Bloom(0.7, shingle=1, weights="log-count", filter_bits=192, num_hashes=2, seed=5),
+    "bloom-containment": Bloom(0.7, shingle=1, measure="containment", filter_bits=128, recall=0.6),
+    "bloom-dice": Bloom(0.75, shingle=1, measure="dice", filter_bits=256),
+    "bloom-overlap": Bloom(0.7, shingle=1, measure="overlap", filter_bits=256, num_hashes=2),
+    "bloom-cosine": Bloom(0.7, shingle=1, measure="cosine", filter_bits=64, recall=0.3),
+    "bloom-bands": Bloom(0.5, shingle=1, filter_bits=512, bands=12, rows=4),
     "simhash": Simhash(),
     "simhash-wide": Simhash(within=20, bits=128, shingle=1, short_threshold=0.5),
     "simhash-any-short": Simhash(within=8, bits=32, shingle=1, short_threshold=0.0),

@@ -45,6 +45,11 @@ def _anonymous_bytes(process_id: int) -> int:
     return total
 
 
+def ended_after(limit_s: float) -> str:
+    """The failure of a command that was ended at its limit."""
+    return f"ended after {limit_s:.0f} s"
+
+
 def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None) -> Done:
     """Run it in its own process group, which is ended as a whole at the limit."""
     peak = 0
@@ -69,7 +74,7 @@ def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, errors = process.communicate()
-        failure = f"ended after {limit_s:.0f} s"
+        failure = ended_after(limit_s)
     seconds = time.perf_counter() - start
     finished.set()
     watcher.join()

@@ -44,8 +44,11 @@ __all__ = [
     "Texts",
     "WeightTable",
     "__version__",
+    "align_sequences",
+    "align_texts",
     "aligned_diff",
-    "bit_frequencies",
+    "bit_statistics",
+    "build_hamming_file",
     "check_keys",
     "components",
     "copy_lines",
@@ -64,6 +67,8 @@ __all__ = [
     "num_equal",
     "pack_lines",
     "plan_bands",
+    "plan_hamming_file",
+    "plan_limits",
     "radius_for",
     "read_csv_texts",
     "read_jsonl_piece",
@@ -178,10 +183,18 @@ class FeatureRules:
         Seed of the token hash, 64 bits.
     table : WeightTable, optional
         What the last three weights are read from.
+    hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
+        Hash of a token.
     """
 
     def __new__(
-        cls, tokens: str, shingle: int, weights: str = "none", seed: int = 0, table: WeightTable | None = None
+        cls,
+        tokens: str,
+        shingle: int,
+        weights: str = "none",
+        seed: int = 0,
+        table: WeightTable | None = None,
+        hash: str = "xxh3",
     ) -> FeatureRules: ...
     @property
     def tokens(self) -> str: ...
@@ -191,6 +204,8 @@ class FeatureRules:
     def weights(self) -> str: ...
     @property
     def seed(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
 
 @final
 class WeightTable:
@@ -319,8 +334,82 @@ def sketch_minhash(
     num_slots : int
         1 to 65535.
     slot_bits : {8, 16, 32}
-    scheme : {"bucket", "classical"}
+    scheme : {"bucket", "classical", "affine32", "legacy"}
     """
+
+def sketch_bloom(
+    texts: Texts,
+    rules: FeatureRules,
+    *,
+    filter_bits: int,
+    num_hashes: int,
+    sets: bool = True,
+    threads: int = 1,
+    isa: str | None = None,
+) -> SketchBatch:
+    """Sketch texts as Bloom filters (uint64); `filter_bits` is a multiple of 64 up to 65,536, `num_hashes` up to 64."""
+
+def bloom_features(
+    features: Buffer, weights: Buffer | None, *, filter_bits: int, num_hashes: int, seed: int = 0
+) -> Array:
+    """Return the filter (uint64) of one list of features (uint64) with weights (uint32; None: all 1)."""
+
+def largest_set(texts: Texts, rules: FeatureRules, *, threads: int = 1) -> int:
+    """Return the greatest number of features, weights counted, of a text."""
+
+def bloom_signatures(filters: Buffer, *, filter_bits: int, num_slots: int, seed: int = 0, threads: int = 1) -> Array:
+    """Return MinHash signatures (uint8, 16 bits a slot) of the positions of the bits that are set."""
+
+def bloom_similarities(filters: Buffer, filter_bits: int, a: Buffer, b: Buffer, measure: str) -> Array:
+    """Return the similarity (float64) of filters `a` and `b` (uint32) by a measure on their bits.
+
+    Parameters
+    ----------
+    measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
+    """
+
+@final
+class BloomJoin:
+    """Bloom filters in order of priority, and what is asked of their pairs.
+
+    Parameters
+    ----------
+    filters : Buffer of uint64
+        All filters, one behind the other.
+    filter_bits : int
+    order : Buffer of uint32
+        Row of each position.
+    measure : str
+    threshold : float
+        Of the bits; with a recall of the feature sets.
+    recall : float, optional
+        P(a pair at the threshold passes).
+    """
+
+    def __new__(
+        cls,
+        filters: Buffer,
+        filter_bits: int,
+        order: Buffer,
+        *,
+        measure: str,
+        threshold: float,
+        recall: float | None = None,
+    ) -> BloomJoin: ...
+    def candidates_up_to(
+        self,
+        lo: int,
+        hi: int,
+        states: Buffer | None,
+        max_pairs: int,
+        *,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, Array, int]:
+        """Return later and earlier positions (uint32), shared bits (uint32), and where the search stopped."""
+
+    def passes(self, later: Buffer, earlier: Buffer, *, threads: int = 1) -> Array:
+        """Return of each pair of positions whether it passes (uint8)."""
 
 def count_sets(
     texts: Texts, rules: FeatureRules, rarity: Rarity, *, threads: int = 1, isa: str | None = None
@@ -749,6 +838,38 @@ def stream_joined_fingerprints(
 ) -> None:
     """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
 
+def plan_hamming_file(
+    source: tuple[Path, int, int, Buffer],
+    bits: int,
+    *,
+    within: int,
+    with_rows: bool = True,
+    memory_bytes: float | None = None,
+) -> list[tuple[list[int], int]]:
+    """Return the keys of the cheapest plan for a flat file: path, first byte, fingerprints, rows of empty texts."""
+
+def build_hamming_file(
+    source: tuple[Path, int, int, Buffer],
+    bits: int,
+    path: str,
+    extra: str,
+    ids: bytes | None = None,
+    *,
+    within: int,
+    keys: Sequence[tuple[Sequence[int], int]],
+    with_rows: bool,
+    memory_bytes: int,
+    check: Callable[[int, int], None],
+    progress: Callable[[int, int], None],
+    threads: int = 1,
+    isa: str | None = None,
+) -> None:
+    """Build an index file out of core.
+
+    `check` is told the bytes of the file and of what stands beside it, before anything is written; `progress` the rows
+    read and to be read.
+    """
+
 def stream_joined_files(
     left: tuple[Path, int, int, Buffer],
     right: tuple[Path, int, int, Buffer] | None,
@@ -787,14 +908,17 @@ class Exercise:
     def scan(self, num_queries: int, within: int, *, isa: str | None = None) -> int:
         """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
 
-def bit_frequencies(fingerprints: Buffer, bits: int) -> Array:
-    """Return the share of fingerprints with a one at each bit: float64."""
+def bit_statistics(fingerprints: Buffer, bits: int) -> tuple[Array, float]:
+    """Return the share of fingerprints with a one at each bit (float64), and how far their differing is dependent."""
 
 def check_keys(bits: int, within: int, keys: list[tuple[list[int], int]], asked: int | None = None) -> list[int | None]:
     """Return the radii of keys (four words, radius) that are enough within `asked`; refuse an incomplete set."""
 
 def default_costs() -> tuple[list[tuple[float, float, float]], dict[str, float]]:
     """Return the built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name."""
+
+def plan_limits() -> tuple[int, int]:
+    """Return how many fingerprints one index holds, and how many rows are joined at once."""
 
 def survey_plans(
     num_fingerprints: int,
@@ -805,6 +929,7 @@ def survey_plans(
     id_bits: int | None = None,
     interleaved: bool = False,
     bit_frequencies: list[float] | None = None,
+    bit_dependence: float = 0.0,
     costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return the plans of Hamming search by size, and the number of the one that is taken."""
@@ -894,6 +1019,16 @@ class Leaders:
 
 def components(n: int, later: Buffer, earlier: Buffer) -> Array:
     """Return the smallest position of each position's connected component: uint32."""
+
+def align_texts(a: str, b: str) -> tuple[str, int, int, int, int, bool]:
+    """Return how two texts align: ``(unit, units of a, units of b, edit distance, common subsequence, is_exact)``.
+
+    The unit is ``character``, ``token`` or ``line``, by the size of the longer text. Where not exact the distance is an
+    upper bound, the length of the common subsequence a lower one.
+    """
+
+def align_sequences(a: Buffer, b: Buffer) -> tuple[int, int, bool]:
+    """Return ``(edit distance, common subsequence, is_exact)`` of two sequences of numbers (uint32)."""
 
 def aligned_diff(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:
     """Return where two lists of tokens differ: ``(a0, a1, b0, b1)``, ``a[a0:a1]`` standing where ``b[b0:b1]`` does."""

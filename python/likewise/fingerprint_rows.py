@@ -11,6 +11,10 @@ from likewise.fingerprint_lists import shown, words_of_list
 from likewise.fingerprints import take_fingerprints
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
+from likewise.sketch import Sketches
+
+# Rows are numbered with 32 bits, and the number behind the last is one of them.
+MAX_ROWS = (1 << 32) - 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +73,9 @@ def take_rows(
         If type, shape or width do not fit, or a bit beyond the width is set.
     """
     bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
+    if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
+        # Before a mapped one is read.
+        raise InvalidParameter(name, f"{len(given)} of them; an index holds at most {MAX_ROWS}")
     taken = take_fingerprints(name, given)
     if recipe is not None and taken.recipe is not None:
         differing = recipe.sketch_differences(taken.recipe)

@@ -1,6 +1,5 @@
 """Fingerprints: what Hamming search takes, from arrays, Arrow data, sketches and files."""
 
-import json
 import mmap
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.fingerprint_lists import as_words
-from likewise.io.flat import FlatFile, flat_from_parquet
+from likewise.io.flat import FlatFile, flat_from_parquet, read_recipe_beside
 from likewise.recipe import Recipe
 from likewise.sketch import Sketches
 from likewise.text import is_table
@@ -143,17 +142,10 @@ def _npy_file(path: Path) -> FlatFile:
     file = _mapped(array)
     if file is None:
         raise InvalidInput(f"this is no array of fingerprints: {array.dtype} of shape {array.shape}", str(path))
-    beside = path.with_name(f"{path.name}.recipe.json")
-    if not beside.exists():
-        return file
-    try:
-        fields = json.loads(beside.read_text(encoding="utf-8"))
-        recipe, empty_rows = Recipe.from_json(json.dumps(fields["recipe"])), np.array(fields["empty_rows"], np.uint32)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
-    if recipe.bits is None:
-        raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
-    return replace(file, bits=recipe.bits, recipe=recipe, empty_rows=empty_rows)
+    beside = read_recipe_beside(path, file.num_rows)
+    return (
+        file if beside is None else replace(file, bits=beside.bits, recipe=beside.recipe, empty_rows=beside.empty_rows)
+    )
 
 
 def _mapped(array: Any) -> FlatFile | None:  # noqa: ANN401

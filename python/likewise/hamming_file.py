@@ -32,14 +32,19 @@ def write_hamming_file(
     OSError
         If the system refuses.
     """
-    extra = {
+    native.save(str(path), text_beside(recipe, empty_rows, num_rows, with_rows=with_rows), ids_beside(ids))
+
+
+def text_beside(recipe: Recipe | None, empty_rows: NDArray[Any], num_rows: int, *, with_rows: bool) -> str:
+    """Return what the file says of the fingerprints, as JSON."""
+    fields = {
         "recipe": None if recipe is None else json.loads(recipe.to_json()),
         "sketch_id": None if recipe is None else recipe.sketch_id,
         "empty_rows": empty_rows.tolist(),
         "num_rows": num_rows,
         "with_rows": with_rows,
     }
-    native.save(str(path), json.dumps(extra, sort_keys=True), None if ids is None else _ipc_bytes(ids))
+    return json.dumps(fields, sort_keys=True)
 
 
 def read_hamming_file(
@@ -71,7 +76,10 @@ def read_hamming_file(
         raise InvalidInput(f"the description of the index cannot be read: {error}", str(path)) from error
 
 
-def _ipc_bytes(ids: Any) -> bytes:  # noqa: ANN401 - an Arrow array
+def ids_beside(ids: Any) -> bytes | None:  # noqa: ANN401 - an Arrow array or None
+    """Return ids as the file holds them."""
+    if ids is None:
+        return None
     import pyarrow as pa
 
     batch = pa.record_batch([ids], names=["id"])

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.fingerprint_rows import FingerprintRows, take_one, take_rows
+from likewise.fingerprint_rows import MAX_ROWS, FingerprintRows, take_one, take_rows
+from likewise.hamming_build import BuiltOutOfCore
 from likewise.hamming_file import read_hamming_file, write_hamming_file
 from likewise.hamming_matches import Matches, mask_number, native_set, with_empty
 from likewise.recipe import Recipe
@@ -17,10 +18,8 @@ from likewise.row_ids import RowIds
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
-_MAX_ROWS = (1 << 32) - 2
 
-
-class HammingIndex:
+class HammingIndex(BuiltOutOfCore):
     """Fingerprints, and for any fingerprint all of them within a radius: exact, in microseconds, at a few bytes each.
 
     Parameters
@@ -121,7 +120,13 @@ class HammingIndex:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, the largest bucket."""
+        """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, how crowded they are.
+
+        ``largest_bucket`` is the most entries that share a place of a table's directory; ``most_candidates`` the most
+        fingerprints that one query was compared with so far, over all tables and what is scanned, 0 before the first
+        query of this process. Large buckets are refined by further bits, so it may be far below the sum of the buckets.
+        Of an index that grew into several segments it is a bound: the most of a piece of a batch in each, added.
+        """
         facts: dict[str, Any] = dict(self._native.facts())
         num_distinct = sum(facts["segment_distinct"])
         facts["keys"] = [(mask_number(mask), radius) for mask, radius in self._native.keys]
@@ -215,7 +220,7 @@ class HammingIndex:
         The radius grows until enough are found; beyond that of the index everything is compared. Empty texts are not
         near anything.
         """
-        num = check_integer("num", num, 1, _MAX_ROWS)
+        num = check_integer("num", num, 1, MAX_ROWS)
         _, rows, codes, distances = self._native.nearest(take_one(fingerprint, self._bits, self._recipe), num)
         return self._named(rows, codes), np.asarray(distances)
 
@@ -353,7 +358,7 @@ class HammingIndex:
         path : str or Path
             The file. It must not be changed while the index lives; replacing it, as `save` does, is harmless.
         verify : bool
-            Whether every block is checked. Without it a damaged table may give wrong matches.
+            Whether every block is checked now, not when a search first reads it (which fails if it is damaged).
         threads : int, optional
             Threads of each call; all processors where None.
 
@@ -371,8 +376,7 @@ class HammingIndex:
         index = cls.__new__(cls)
         index._threads = num_threads(threads)
         index._recipe, index._bits, index._with_rows = recipe, native.bits, with_rows
-        index._empty_rows = empty_rows
-        index._native = native
+        index._native, index._empty_rows = native, empty_rows
         index._ids = RowIds(ids, num_rows, index._holds, is_checked=True)
         return index
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.fingerprints import take_fingerprints
 from likewise.io.fingerprint_files import FlatFile, Found, ParquetFile, file_identity, open_fingerprints
 from likewise.io.resumable_parquet import ResumableParquet
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
-from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.row_ids import id_column
 from likewise.sketch import Sketches
@@ -77,13 +76,15 @@ def hamming_stream(
     queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
         The small side; it and its tables are held in memory (about 50 bytes a query of 64 bits within 3).
     path : str or Path
-        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64, or ``.parquet`` with a column
-        ``sketch`` (as :meth:`likewise.Sketches.write` makes it). It is read sequentially and never held.
+        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64 (with its recipe beside it or without),
+        or ``.parquet`` with a column ``sketch``, as :meth:`likewise.Sketches.write` makes them. It is read
+        sequentially and never held.
     within : int
         Radius in bits, 0 to the width.
     out : str or Path, optional
-        A Parquet file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``, in
-        order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes on.
+        A ``.parquet`` file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``,
+        in order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes
+        on.
     bits : int, optional
         Width of the fingerprints, where queries are an array and it is less than its words hold.
     query_ids : sequence of str or int, or Arrow data, optional
@@ -109,7 +110,7 @@ def hamming_stream(
     InvalidParameter
         If shapes do not fit, `within` is out of range, or there are more than 100,000,000 pairs and no `out`.
     InvalidInput
-        If the file holds something else, or changes while it is read; if `out` is there already.
+        If the file holds something else, or changes while it is read; if `out` is there already, or is named otherwise.
     RecipeMismatch
         If queries and file were sketched by different recipes, or `out` was begun with other input.
 
@@ -128,10 +129,12 @@ def hamming_stream(
     ([0, 1, 2], [0, 2], [1, 1])
     """
     started = time.perf_counter()
+    if out is not None and Path(out).suffix != ".parquet":
+        raise InvalidInput("pairs of fingerprints are written as .parquet; name the file so", str(out))
     words, bits, is_empty, query_ids = _queries(queries, bits, query_ids)
     within = check_integer("within", within, 0, bits)
     source = open_fingerprints(Path(path), -(-bits // 64))
-    _check_recipe(queries, source)
+    _check_recipe(queries, bits, source)
     workers = num_threads(threads)
     live = np.flatnonzero(~is_empty)
     num_words = source.num_words
@@ -148,6 +151,8 @@ def hamming_stream(
             "num_queries": len(is_empty),
             "bits": bits,
             "within": within,
+            "file_sketch_id": None if source.recipe is None else source.recipe.sketch_id,
+            "file_empty_rows": source.empty_rows_beside,
             **{f"file_{name}": value for name, value in before.items()},
         }
         output = ResumableParquet(Path(out), _schema(query_ids), identity)
@@ -184,11 +189,15 @@ def _queries(
     return taken.words, bits, is_empty, query_ids
 
 
-def _check_recipe(queries: Any, source: FlatFile | ParquetFile) -> None:  # noqa: ANN401
-    if isinstance(queries, Sketches) and source.recipe is not None:
-        differing = queries.recipe.sketch_differences(Recipe.from_dict(source.recipe))
+def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> None:  # noqa: ANN401
+    if source.recipe is None:
+        return
+    if isinstance(queries, Sketches):
+        differing = queries.recipe.sketch_differences(source.recipe)
         if differing:
             raise RecipeMismatch("queries and file were sketched by different recipes", differing)
+    if source.recipe.bits != bits:
+        raise InvalidInput(f"its fingerprints have {source.recipe.bits} bits, the queries {bits}", str(source.path))
 
 
 def _check_unchanged(source: FlatFile | ParquetFile, before: dict[str, object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from likewise.errors import InvalidParameter
 from likewise.recipe_check import FIELDS_OF_METHOD, default_keep, default_measure
-from likewise.recipe_defaults import default_bits, default_tokens, features_of
+from likewise.recipe_defaults import default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe_fields import RecipeFields
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
 from likewise.recipe_weights import weighing_of
@@ -19,12 +19,12 @@ from likewise.weight_table import Weights
 class Recipe(RecipeFields):
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
-    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`shingles` or :meth:`exact`; what these do not take does not
-    act.
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
+    take does not act.
 
     Parameters
     ----------
-    method : {"minhash", "simhash", "shingles", "exact"}
+    method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
     tokens : {"auto", "word", "char"}
         How text is cut. ``auto`` takes words in spaced scripts and single characters elsewhere.
@@ -39,17 +39,23 @@ class Recipe(RecipeFields):
         That table. It travels beside the recipe and is no part of its JSON.
     seed : int
         Seed of the token hash and of the sketch, 0 to 2**64 - 1.
+    hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
+        Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
+        meet bit for bit (docs/howto/move-stored-data.md).
     bits : int, optional
         Width of a SimHash fingerprint: 32, 64, ... 256.
     num_slots, slot_bits : int, optional
         Slots of a MinHash signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
-    scheme : {"bucket", "classical"}, optional
-        How MinHash slots are filled.
+    scheme : {"bucket", "classical", "affine32", "legacy"}, optional
+        How MinHash slots are filled; the last two as the package datasketch does.
+    filter_bits, num_hashes : int, optional
+        Bits of a Bloom filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits`
+        is None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
     threshold : float, optional
         Least similarity of a match, above 0 and up to 1; None in a distance-only run.
     within : int, optional
         Greatest Hamming distance of a candidate (SimHash).
-    measure : {"jaccard", "containment", "cosine", "hamming", "equality"}
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
         ``equality`` that of the normalised texts (method exact).
     recall : float, optional
@@ -59,7 +65,8 @@ class Recipe(RecipeFields):
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     bands, rows : int, optional
         Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
-        bits in each. Chosen by :meth:`resolve` where None.
+        bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
+        pairs; all pairs are compared where None, up to 200,000 documents.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -93,9 +100,10 @@ class Recipe(RecipeFields):
         weights_id: str | None = None,
         table: Weights | None = None,
         seed: int | None = None,
+        hash: str = "xxh3",
         num_slots: int = 128,
-        slot_bits: int = 16,
-        scheme: str = "bucket",
+        slot_bits: int | None = None,
+        scheme: str | None = None,
         measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
@@ -108,7 +116,9 @@ class Recipe(RecipeFields):
         Parameters are those of :class:`Recipe`; `weights` may be a :class:`Weights`, whose tokens, shingle and
         seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
         none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
-        measure the threshold is 0.8. Where `keep` is None it is ``longest`` for containment, else ``first``.
+        measure the threshold is 0.8. `slot_bits` are 16, the scheme "bucket"; of `hash` "datasketch" 32, "affine32",
+        seed 1, and own tokens one by one, as there. Where `keep` is None it is ``longest`` for containment, else
+        ``first``.
 
         Returns
         -------
@@ -120,6 +130,9 @@ class Recipe(RecipeFields):
         >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
         (0.55, 0.8)
         """
+        package = package_defaults(hash, weights)
+        shingle = package.get("shingle") if shingle is None else shingle
+        seed = package.get("seed") if seed is None else seed
         weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or "auto"
         features = features_of("minhash", tokens, weighing.shingle, weighing.weights)
@@ -131,9 +144,10 @@ class Recipe(RecipeFields):
             weights_id=weights_id,
             table=weighing.table,
             seed=weighing.seed,
+            hash=hash,
             num_slots=num_slots,
-            slot_bits=slot_bits,
-            scheme=scheme,
+            slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
+            scheme=package.get("scheme", "bucket") if scheme is None else scheme,
             threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
             recall=recall,
@@ -156,6 +170,7 @@ class Recipe(RecipeFields):
         weights_id: str | None = None,
         table: Weights | None = None,
         seed: int | None = None,
+        hash: str = "xxh3",
         measure: str | None = None,
         recall: float | None = None,
         bands: int | None = None,
@@ -194,6 +209,11 @@ class Recipe(RecipeFields):
         """
         measure = default_measure(threshold) if measure is None else measure
         alone = measure == "hamming"
+        package = package_defaults(hash, weights)
+        tokens = package.get("tokens") if tokens is None else tokens
+        shingle = package.get("shingle") if shingle is None else shingle
+        weights = package.get("weights") if weights is None and table is None else weights
+        bits = package.get("bits") if bits is None else bits
         weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
         features = features_of("simhash", tokens, weighing.shingle, weighing.weights)
@@ -208,6 +228,7 @@ class Recipe(RecipeFields):
             weights_id=weights_id,
             table=weighing.table,
             seed=weighing.seed,
+            hash=hash,
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
@@ -231,6 +252,7 @@ class Recipe(RecipeFields):
         weights_id: str | None = None,
         table: Weights | None = None,
         seed: int | None = None,
+        hash: str = "xxh3",
         measure: str = "jaccard",
         keep: str | None = None,
         group: str = "leaders",
@@ -250,8 +272,57 @@ class Recipe(RecipeFields):
             weights_id=weights_id,
             table=weighing.table,
             seed=weighing.seed,
+            hash=hash,
             threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def bloom(
+        cls,
+        threshold: float | None = None,
+        *,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
+        hash: str = "xxh3",
+        filter_bits: int | None = None,
+        num_hashes: int = 1,
+        measure: str = "jaccard",
+        recall: float = 0.95,
+        bands: int | None = None,
+        rows: int | None = None,
+        keep: str | None = None,
+        group: str = "leaders",
+    ) -> Self:
+        """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
+
+        Parameters are those of :class:`Recipe`, features and threshold as for :meth:`minhash`.
+        """
+        weighing = weighing_of("bloom", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features = features_of("bloom", tokens, weighing.shingle, weighing.weights)
+        return cls(
+            method="bloom",
+            tokens=tokens,
+            shingle=features.shingle,
+            weights=features.weights,
+            weights_id=weights_id,
+            table=weighing.table,
+            seed=weighing.seed,
+            hash=hash,
+            filter_bits=filter_bits,
+            num_hashes=num_hashes,
+            threshold=features.threshold(measure) if threshold is None else threshold,
+            measure=measure,
+            recall=recall,
+            bands=bands,
+            rows=rows,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
         )

@@ -5,16 +5,17 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 
-_FEATURE_FIELDS = ("tokens", "shingle", "weights", "weights_id", "table", "seed")
+_FEATURE_FIELDS = ("tokens", "shingle", "weights", "weights_id", "table", "seed", "hash")
 _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
     "shingles": (*_FEATURE_FIELDS, "threshold", "measure", "keep", "group"),
+    "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
     "exact": ("keep",),
 }
 # `equality` of normalised texts is measured by method exact alone.
-MEASURES = ("jaccard", "containment", "cosine", "hamming", "equality")
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
 TOKENS = ("auto", "word", "char")
 WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
 # Those that are read from a table, and those whose table can be counted on the input.
@@ -22,8 +23,16 @@ TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
 COUNTED_WEIGHTS = ("idf", "log-count-idf")
 # The user's own pairs of tokens and weights, which only functions of Python take.
 OWN_WEIGHTS = "own"
-SCHEMES = ("bucket", "classical")
+SCHEMES = ("bucket", "classical", "affine32", "legacy")
 GROUPS = ("leaders", "components")
+# Of tokens; the last two are those of packages, with all that belongs to them.
+HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
+PACKAGE_HASHES = HASHES[-2:]
+MAX_FILTER_BITS = 1 << 16
+_FIELDS_OF_SOME = (
+    *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
+    *("filter_bits", "num_hashes"),
+)
 # Of a fingerprint: as many as the core sorts by.
 MAX_BAND_BITS = 24
 
@@ -34,8 +43,8 @@ def default_measure(threshold: float | None) -> str:
 
 
 def default_keep(measure: str) -> str:
-    """Return whom a recipe keeps that does not say: containment looks for excerpts of what is longer."""
-    return "longest" if measure == "containment" else "first"
+    """Return whom a recipe keeps that does not say: containment and overlap find excerpts of what is longer."""
+    return "longest" if measure in ("containment", "overlap") else "first"
 
 
 def keep_criteria(keep: str) -> list[tuple[str, str]]:
@@ -84,7 +93,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     checked = dict(fields)
     method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
     used = FIELDS_OF_METHOD[method]
-    for name in ("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"):
+    for name in _FIELDS_OF_SOME:
         if fields[name] is not None and name not in used:
             raise InvalidParameter(name, f"{name} does not act with method {method}")
     for name, check in _CHECKS.items():
@@ -96,6 +105,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
         raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
     _CHECK_OF_METHOD[method](checked)
+    check_hash(checked)
     return checked
 
 
@@ -169,6 +179,16 @@ def _check_shingles(fields: dict[str, Any]) -> None:
         raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
 
 
+def _check_bloom(fields: dict[str, Any]) -> None:
+    for name in ("threshold", "recall", "num_hashes"):
+        if fields[name] is None:
+            raise InvalidParameter(name, f"method bloom needs {name}")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming tells nothing of texts but by SimHash fingerprints; use jaccard")
+    if (fields["bands"] is None) != (fields["rows"] is None):
+        raise InvalidParameter("bands", "bands and rows of filters are given together")
+
+
 def _check_exact(fields: dict[str, Any]) -> None:
     for name in ("threshold", "recall"):
         if fields[name] is not None:
@@ -179,8 +199,40 @@ _CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
     "minhash": _check_minhash,
     "simhash": _check_simhash,
     "shingles": _check_shingles,
+    "bloom": _check_bloom,
     "exact": _check_exact,
 }
+
+
+def check_hash(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidParameter if a hash is named that does not go with the other fields."""
+    named, method, weights = fields["hash"], fields["method"], fields["weights"]
+    if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
+        raise InvalidParameter("hash", f"hash does not act with method {method}")
+    if named != "xxh3" and weights == "lexicon":
+        raise InvalidParameter("hash", f"{named} given; the terms of a lexicon are hashed by xxh3 alone")
+    if named == "simhash-1e0ng":
+        _check_package(
+            named, fields, {"method": ("simhash",), "tokens": ("char",), "shingle": (4,), "weights": ("count",)}
+        )
+        _check_package(named, fields, {"bits": (32, 64), "seed": (0,)})
+    if named == "datasketch":
+        _check_package(
+            named, fields, {"method": ("minhash",), "scheme": ("affine32", "legacy"), "weights": ("none", OWN_WEIGHTS)}
+        )
+        if weights == OWN_WEIGHTS:
+            _check_package(named, fields, {"shingle": (1,)})
+        check_integer("seed", fields["seed"], 0, 2**32 - 1)
+    elif fields["scheme"] in ("affine32", "legacy"):
+        raise InvalidParameter("scheme", f"{fields['scheme']} is a scheme of datasketch; give hash datasketch too")
+
+
+def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, tuple[object, ...]]) -> None:
+    """Check the fields that a package leaves no choice in."""
+    for name, allowed in wanted.items():
+        if fields[name] not in allowed:
+            only = " or ".join(map(str, allowed))
+            raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} goes with {name} {only} alone")
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
@@ -261,6 +313,9 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "weights": _choice(WEIGHTS),
     "weights_id": _hexadecimal,
     "seed": _integer(0, 2**64 - 1),
+    "hash": _choice(HASHES),
+    "filter_bits": _integer(64, MAX_FILTER_BITS, 64),
+    "num_hashes": _integer(1, 64),
     "bits": _integer(32, 256, 32),
     "num_slots": _integer(1, 65535),
     "slot_bits": _slot_bits,

@@ -6,8 +6,9 @@ for their own shingle and weights. With other features nothing is known, and the
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from likewise.recipe_check import TABLE_WEIGHTS, TOKENS, check_choice, check_integer
+from likewise.recipe_check import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, check_choice, check_integer
 
 # Removes copies only, whatever the features: a similarity of 0.8; 3 of 64 bits, the radius of the literature.
 _STRICT_THRESHOLD = 0.8
@@ -60,6 +61,7 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     "words": {
         ("minhash", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
         ("shingles", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
+        ("bloom", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
         ("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6),
     },
     "char": {},
@@ -67,6 +69,7 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
 _OF_WORDS = {
     "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
     "shingles": FeatureChoice(3, "none", "jaccard", 0.55),
+    "bloom": FeatureChoice(3, "none", "jaccard", 0.55),
     "simhash": FeatureChoice(2, "log-count", "cosine", 0.8, 6),
 }
 _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
@@ -75,6 +78,7 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "char": {
         "minhash": FeatureChoice(9, "none", "jaccard", 0.7),
         "shingles": FeatureChoice(9, "none", "jaccard", 0.7),
+        "bloom": FeatureChoice(9, "none", "jaccard", 0.7),
         "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
     },
 }
@@ -116,3 +120,13 @@ def default_bits(within: int | None) -> int:
 
 def _is_textbook(within: int | None) -> bool:
     return within is not None and check_integer("within", within, 0, 256) <= _WIDEST_OF_64_BITS
+
+
+def package_defaults(hash_name: str, weights: object) -> dict[str, Any]:
+    """Return what a recipe takes that is to meet the sketches of a package, where its user says nothing."""
+    if hash_name == "simhash-1e0ng":
+        return {"tokens": "char", "shingle": 4, "weights": "count", "bits": 64}
+    if hash_name == "datasketch":
+        own = {"shingle": 1} if weights == OWN_WEIGHTS else {}
+        return {"slot_bits": 32, "scheme": "affine32", "seed": 1, **own}
+    return {}

@@ -22,10 +22,13 @@ class RecipeFields:
     weights: str = "none"
     weights_id: str | None = None
     seed: int = 0
+    hash: str = "xxh3"
     bits: int | None = None
     num_slots: int | None = None
     slot_bits: int | None = None
     scheme: str | None = None
+    filter_bits: int | None = None
+    num_hashes: int | None = None
     threshold: float | None = None
     within: int | None = None
     measure: str = "jaccard"
@@ -65,17 +68,22 @@ class RecipeFields:
         """
         check_weighable(self.weights, self.table)
         table = None if self.table is None else self.table.native
-        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table)
+        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table, self.hash)
 
     @property
     def unweighted_rules(self) -> _native.FeatureRules:
         """What makes the same features where each counts once."""
-        return dataclasses.replace(self, weights="none", weights_id=None, table=None).feature_rules
+        return _native.FeatureRules(self.tokens, self.shingle, "none", self.seed, None, self.hash)
 
     @property
     def needs_counting(self) -> bool:
         """Whether the weights are still to be counted on the input."""
         return self.weights in COUNTED_WEIGHTS and self.table is None
+
+    @property
+    def needs_filter_bits(self) -> bool:
+        """Whether the size of the filters is still to be proposed, from the largest document of the input."""
+        return self.method == "bloom" and self.filter_bits is None
 
     def with_table(self, table: Weights) -> Self:
         """Return the recipe with its weight table.
@@ -120,7 +128,9 @@ class RecipeFields:
     @property
     def recipe_id(self) -> str:
         """Identity of all that decides a result: 32 hexadecimal digits."""
-        return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS)
+        # Filters have no field that a recall is resolved into.
+        acting = ("recall",) if self.method == "bloom" else ()
+        return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS + acting)
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields that this method uses, by name."""
@@ -134,7 +144,9 @@ class RecipeFields:
     def differences(self, other: "RecipeFields") -> dict[str, tuple[object, object]]:
         """Return the fields in which two resolved recipes differ, each with both values."""
         mine, theirs = dataclasses.asdict(self.resolve()), dataclasses.asdict(other.resolve())
-        names = [name for name in mine if name not in ("recall", "table")]
+        # A recall acts by what it was resolved into, but for filters.
+        silent = ("table",) if self.method == other.method == "bloom" else ("recall", "table")
+        names = [name for name in mine if name not in silent]
         return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
 
     def sketch_differences(self, other: "RecipeFields") -> dict[str, tuple[object, object]]:

@@ -10,6 +10,8 @@ _ORIGINAL_DEFAULTS: Mapping[str, object] = {
     "tokens": "auto",
     "shingle": 3,
     "seed": 0,
+    "hash": "xxh3",
+    "num_hashes": 1,
     "bits": 64,
     "num_slots": 128,
     "slot_bits": 16,
@@ -25,15 +27,21 @@ SKETCH_FIELDS = (
     "weights",
     "weights_id",
     "seed",
+    "hash",
     "bits",
     "num_slots",
     "slot_bits",
     "scheme",
+    "filter_bits",
+    "num_hashes",
     "text_version",
     "sketch_version",
 )
 # What of them makes no features, but weighs or sketches those.
-_NOT_OF_FEATURES = ("method", "weights", "weights_id", "bits", "num_slots", "slot_bits", "scheme")
+_NOT_OF_FEATURES = (
+    *("method", "weights", "weights_id", "bits", "num_slots", "slot_bits", "scheme"),
+    *("filter_bits", "num_hashes"),
+)
 # `recall` only chooses bands, rows and radius, which are hashed themselves.
 DECISION_FIELDS = (
     "threshold",
@@ -49,7 +57,9 @@ DECISION_FIELDS = (
 
 def feature_fields(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields that make features, defaults too, without those that are None or absent."""
-    names = [name for name in SKETCH_FIELDS if name not in _NOT_OF_FEATURES]
+    # Fields younger than the first tables stay out at their default.
+    young = () if fields.get("hash", "xxh3") != "xxh3" else ("hash",)
+    names = [name for name in SKETCH_FIELDS if name not in (*_NOT_OF_FEATURES, *young)]
     return {name: fields[name] for name in names if fields.get(name) is not None}
 
 

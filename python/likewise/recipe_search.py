@@ -1,5 +1,6 @@
 """What a recipe's threshold and recall need: bands or radius, and what these find."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,8 @@ from likewise.recipe_recall import recall_within
 
 # They find every pair that matches.
 _WITHOUT_CHOICE = ("shingles", "exact")
+# Slots that nominate Bloom filters where there are many.
+NOMINATING_SLOTS = 128
 
 
 def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict[str, Any]:
@@ -30,7 +33,7 @@ def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict
     InvalidParameter
         If no bands reach the recall at this threshold.
     """
-    if fields["method"] in _WITHOUT_CHOICE:
+    if fields["method"] in (*_WITHOUT_CHOICE, "bloom"):
         return {}
     if fields["method"] == "minhash":
         if fields["bands"] is not None:
@@ -51,8 +54,16 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
     if fields["method"] in _WITHOUT_CHOICE:
         return 1.0
     measure = fields["measure"]
+    if fields["method"] == "bloom":
+        if measure == "cosine" and fields["weights"] != "none":
+            return None
+        if fields["bands"] is None:
+            return float(fields["recall"])
+        found = _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
+        return filter_recall(fields) * found if measure in ("jaccard", "dice") else None
     if fields["method"] == "minhash":
-        if measure != "jaccard":
+        # Dice is 2J / (1 + J) for any two sets, so that the candidate threshold says the same; others depend on sizes.
+        if measure not in ("jaccard", "dice"):
             return None
         return _native.s_curve(candidate_threshold, fields["bands"], fields["rows"])
     if measure == "hamming":
@@ -60,3 +71,16 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
             return 1.0
         return _native.bit_band_recall(fields["bits"], fields["within"], fields["bands"], fields["rows"])
     return recall_within(fields["bits"], fields["threshold"], fields["within"]) if measure == "cosine" else None
+
+
+def filter_recall(fields: Mapping[str, Any]) -> float:
+    """Return P(a pair at the threshold shares bits enough): beside bands, which may miss as much, the recall's root."""
+    recall = float(fields["recall"])
+    return recall if fields["bands"] is None else math.sqrt(recall)
+
+
+def chosen_filter_bands(fields: Mapping[str, Any], candidate_threshold: float) -> dict[str, int]:
+    """Return the bands and rows that nominate Bloom filters, by name."""
+    recall = math.sqrt(fields["recall"])
+    bands, rows, _ = _native.plan_bands(NOMINATING_SLOTS, candidate_threshold, recall)
+    return {"bands": bands, "rows": rows}

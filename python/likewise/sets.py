@@ -134,7 +134,7 @@ class Samples:
             return self
         if not isinstance(other, Samples):
             raise InvalidParameter("other", f"{type(other).__name__} given; it must be Samples")
-        names = ("tokens", "shingle", "weights", "weights_id", "seed", "text_version", "sketch_version")
+        names = ("tokens", "shingle", "hash", "weights", "weights_id", "seed", "text_version", "sketch_version")
         pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
         pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.features import own_features
+from likewise.filter_size import propose_filter_bits, with_filter_bits
 from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
 from likewise.recipe_check import OWN_WEIGHTS
@@ -32,6 +33,7 @@ class Sketches:
     array : ndarray
         SimHash: uint64 of shape (n,) up to 64 bits, (n, words) above, word 0 lowest.
         MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
+        Bloom: uint64 of shape (n, filter_bits / 64), bit 0 lowest in word 0.
     recipe : Recipe
         What made them.
     is_empty : ndarray of shape (n,), bool
@@ -152,10 +154,10 @@ def sketch(
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The texts; of weights ``own`` lists of (token, weight). A stream of batches and an iterator are taken batch by
-        batch and may be larger than memory, unless their weights are still to be counted.
+        batch and may be larger than memory, unless their weights, or the size of their filters, are still to be found.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
-        texts, and the recipe of the sketches names the table.
+        texts, and the recipe of the sketches names the table; the size of filters likewise.
     text_field : str
         Column of a table that holds the text.
     threads : int, optional
@@ -185,10 +187,10 @@ def sketch(
     if recipe.weights == OWN_WEIGHTS:
         return _sketch_own(texts, recipe, threads=workers)
     batches = text_batches(texts, text_field)
-    if recipe.needs_counting:
+    if recipe.needs_counting or recipe.needs_filter_bits:
         # Two passes: everything is held.
         held = list(batches)
-        recipe = with_counted(recipe, held, threads=workers)
+        recipe = with_filter_bits(with_counted(recipe, held, threads=workers), held, threads=workers)
         batches = iter(held)
     parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
     first = next(parts)
@@ -216,6 +218,8 @@ def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  #
             for low, high in lists
         ]
         flat = np.concatenate([np.zeros(0, np.uint64), *words])
+    elif recipe.method == "bloom":
+        recipe, flat = _filters_of_own(offsets, features, weights, recipe)
     else:
         assert recipe.num_slots is not None
         assert recipe.slot_bits is not None
@@ -234,12 +238,29 @@ def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  #
     return Sketches(shaped(flat, recipe), recipe, num_features == 0, num_features)
 
 
+def _filters_of_own(
+    offsets: NDArray[np.int64], features: NDArray[np.uint64], weights: NDArray[np.uint32], recipe: Recipe
+) -> tuple[Recipe, NDArray[np.uint64]]:
+    """Return the recipe with the size of its filters, and the filters."""
+    num_hashes, filter_bits = recipe.num_hashes or 1, recipe.filter_bits
+    lists = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    if filter_bits is None:
+        largest = max((int(weights[low:high].sum()) for low, high in lists), default=0)
+        filter_bits = propose_filter_bits(largest, num_hashes)
+    shape = {"filter_bits": filter_bits, "num_hashes": num_hashes, "seed": recipe.seed}
+    filters = [
+        np.asarray(_native.bloom_features(features[low:high], weights[low:high], **shape)) for low, high in lists
+    ]
+    return recipe.replace(filter_bits=filter_bits), np.concatenate([np.zeros(0, np.uint64), *filters])
+
+
 def check_has_sketch(recipe: Recipe) -> None:
     """Raise InvalidParameter if the method makes no sketch of a fixed size."""
     if recipe.method in ("shingles", "exact"):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} makes no sketches; use minhash or simhash, or samples of the sets (likewise.sets)",
+            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets "
+            "(likewise.sets)",
         )
 
 
@@ -260,6 +281,12 @@ def sketch_texts(
     if recipe.method == "simhash":
         assert recipe.bits is not None
         return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        assert recipe.num_hashes is not None
+        return _native.sketch_bloom(
+            texts, rules, filter_bits=recipe.filter_bits, num_hashes=recipe.num_hashes, sets=sets, threads=threads
+        )
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None
     assert recipe.scheme is not None
@@ -278,6 +305,9 @@ def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
     if recipe.method == "simhash":
         return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        return flat.reshape(-1, recipe.filter_bits // 64)
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None
     return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)

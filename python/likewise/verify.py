@@ -12,7 +12,7 @@ from likewise.text import as_texts
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
-SET_MEASURES = ("jaccard", "containment", "cosine")
+SET_MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
 
 def verify_pairs(
@@ -33,7 +33,7 @@ def verify_pairs(
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe, optional
         Whose features count; ``Recipe.minhash()`` where None.
-    measure : {"jaccard", "containment", "cosine"}
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
         What to measure.
     threads : int, optional
         Threads of this call; all processors where None.

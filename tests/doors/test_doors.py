@@ -31,6 +31,8 @@ METHODS = {
     "simhash by threshold": ["--method", "simhash", "--threshold", "0.9"],
     "shingles": ["--method", "shingles", "--threshold", "0.8"],
     "exact": ["--method", "exact"],
+    "bloom": ["--method", "bloom", "--threshold", "0.8", "--filter-bits", "1024"],
+    "hash": ["--hash", "md5", "--threshold", "0.8"],
 }
 METHOD_RECIPES = {
     "minhash": likewise.Recipe.minhash(),
@@ -38,6 +40,8 @@ METHOD_RECIPES = {
     "simhash by threshold": likewise.Recipe.simhash(threshold=0.9),
     "shingles": likewise.Recipe.shingles(0.8),
     "exact": likewise.Recipe.exact(),
+    "bloom": likewise.Recipe.bloom(0.8, filter_bits=1024),
+    "hash": likewise.Recipe.minhash(0.8, hash="md5"),
 }
 
 

@@ -109,6 +109,45 @@ def test_minhash(entry, isa):
         assert rows[i].tobytes().hex() == entry["signatures"][name], name
 
 
+def test_hashes_by_name():
+    for kind, expected in load("packages")["hashes"].items():
+        for token, value in expected.items():
+            offsets, one = np.array([0, 1]), np.array([1], np.uint32)
+            rules = _native.FeatureRules("word", 1, "none", 0, None, kind)
+            _, found, _ = _native.features_of_own_tokens(offsets, _native.Texts.from_list([token]), one, rules)
+            assert np.asarray(found).tolist() == [int(value, 16)], (kind, token)
+
+
+def test_fingerprints_of_the_simhash_package(isa):
+    expected = load("packages")["simhash-1e0ng"]
+    rules = _native.FeatureRules("char", 4, "count", 0, None, "simhash-1e0ng")
+    batch = _native.sketch_simhash(native_texts(), rules, bits=64, isa=isa)
+    assert np.asarray(batch.sketches).tolist() == numbers(expected[name] for name in NAMES)
+
+
+@pytest.mark.parametrize("scheme", ["affine32", "legacy"])
+def test_signatures_of_datasketch(scheme):
+    expected = load("packages")["datasketch"][scheme]
+    rules = _native.FeatureRules("word", 1, "none", 1, None, "datasketch")
+    batch = _native.sketch_minhash(native_texts(), rules, num_slots=16, slot_bits=32, scheme=scheme)
+    found = np.asarray(batch.sketches).view("<u4").reshape(-1, 16)
+    assert found.tolist() == [numbers(expected[name]) for name in NAMES]
+
+
+@pytest.mark.parametrize("entry", load("bloom"), ids=rules_id)
+def test_bloom(entry):
+    batch = _native.sketch_bloom(
+        native_texts(),
+        native_rules(entry["rules"]),
+        filter_bits=entry["filter_bits"],
+        num_hashes=entry["num_hashes"],
+        sets=False,
+    )
+    rows = np.asarray(batch.sketches).reshape(len(NAMES), -1)
+    for row, name in zip(rows, NAMES, strict=True):
+        assert int.from_bytes(row.astype("<u8").tobytes(), "little") == int(entry["filters"][name], 16), name
+
+
 def test_log_count_weights():
     expected = load("numbers")["log_count_weights"]
     texts = _native.Texts.from_list(["word " * count for count in range(1, len(expected) + 1)])

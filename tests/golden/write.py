@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.golden.texts import TEXTS
-from tests.oracle import candidates, sketches
+from tests.oracle import bloom, candidates, hashes, sketches
 from tests.oracle.features import Rules, digest, features, log_count_weight
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens
@@ -146,6 +146,39 @@ def hash_vectors():
     ]
 
 
+def package_vectors():
+    """Hashes by name, and the sketches that two packages make."""
+    words = {name: tokens(text, "word") or [normalize(text)] * bool(normalize(text)) for name, text in TEXTS.items()}
+    return {
+        "hashes": {
+            kind: {token: f"{of(token):016x}" for token in ("a", "cat", "妈妈", "\U0001f600", "ǅ" * 40)}
+            for kind, of in hashes.BY_NAME.items()
+        },
+        "simhash-1e0ng": {name: f"{hashes.simhash_package(text):016x}" for name, text in TEXTS.items()},
+        "datasketch": {
+            scheme: {
+                name: [f"{slot:08x}" for slot in hashes.datasketch(cut, 16, 1, scheme)] for name, cut in words.items()
+            }
+            for scheme in ("affine32", "legacy")
+        },
+    }
+
+
+def bloom_vectors():
+    return [
+        {
+            "rules": rules._asdict(),
+            "filter_bits": filter_bits,
+            "num_hashes": num_hashes,
+            "filters": {
+                name: f"{bloom.bloom(features(text, rules).weights, filter_bits, num_hashes, rules.seed):x}"
+                for name, text in TEXTS.items()
+            },
+        }
+        for rules, filter_bits, num_hashes in ((RULES[0], 512, 1), (RULES[3], 320, 1), (RULES[5], 1024, 3))
+    ]
+
+
 VECTORS = {
     "hashes": hash_vectors,
     "texts": text_vectors,
@@ -153,6 +186,8 @@ VECTORS = {
     "simhash": simhash_vectors,
     "minhash": minhash_vectors,
     "numbers": number_vectors,
+    "packages": package_vectors,
+    "bloom": bloom_vectors,
 }
 
 

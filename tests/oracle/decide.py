@@ -3,9 +3,10 @@
 Method shingles compares a document with all others: the prefix filter may spare only what does not match.
 """
 
+import math
 from typing import NamedTuple
 
-from tests.oracle import candidates, features, measures, sketches, weights
+from tests.oracle import bloom, candidates, features, measures, sketches, weights
 from tests.oracle.normalize import normalize
 
 
@@ -24,6 +25,9 @@ class Recipe(NamedTuple):
     within: int = 3
     short_threshold: float = 0.8
     bit_bands: tuple | None = None
+    filter_bits: int = 512
+    num_hashes: int = 1
+    filter_bands: tuple | None = None
 
 
 class Verdict(NamedTuple):
@@ -56,6 +60,8 @@ class Online:
             t = candidates.effective_threshold(recipe.threshold, recipe.measure)
             self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
             self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
+        elif recipe.filter_bands is not None:
+            self.bands = candidates.BandModel(*recipe.filter_bands, 16)
         elif recipe.bit_bands is not None:
             self.bands = candidates.BitBandModel(recipe.bits, *recipe.bit_bands, seed=recipe.rules.seed)
 
@@ -69,6 +75,8 @@ class Online:
             sketch = None
         elif recipe.method == "minhash":
             sketch = sketches.minhash(weights, recipe.num_slots, recipe.slot_bits, recipe.scheme, recipe.rules.seed)
+        elif recipe.method == "bloom":
+            sketch = bloom.bloom(weights, recipe.filter_bits, recipe.num_hashes, recipe.rules.seed)
         else:
             sketch = sketches.simhash(weights, recipe.bits)
         if recipe.measure is None:
@@ -87,6 +95,8 @@ class Online:
             return set()
         if self.recipe.method == "shingles":
             return {row for row, other in self.documents.items() if other.weights}
+        if self.recipe.method == "bloom":
+            return self.looks_at_filters(document)
         seen = self.documents if self.recipe.bit_bands is None else self.bands.arrive(document.row, document.sketch)
         return {
             row
@@ -94,6 +104,29 @@ class Online:
             if row in seen
             and other.weights
             and candidates.distance(document.sketch, other.sketch) <= self.recipe.within
+        }
+
+    def looks_at_filters(self, document):
+        recipe = self.recipe
+        seen, recall = self.documents, recipe.recall
+        if recipe.filter_bands is not None:
+            ones = {i: 1 for i in range(recipe.filter_bits) if document.sketch >> i & 1}
+            signature = sketches.minhash(ones, 128, 16, "bucket", recipe.rules.seed)
+            seen, recall = self.bands.arrive(document.row, signature), math.sqrt(recall)
+        return {
+            row
+            for row, other in self.documents.items()
+            if row in seen
+            and other.weights
+            and (document.sketch & other.sketch).bit_count()
+            >= bloom.least_shared(
+                document.sketch.bit_count(),
+                other.sketch.bit_count(),
+                recipe.filter_bits,
+                recipe.measure,
+                recipe.threshold,
+                recall,
+            )
         }
 
     def match(self, later, earlier):

@@ -17,6 +17,11 @@ def exact(a, b, measure):
         return Fraction(shared, sum(a.values()) + sum(b.values()) - shared)
     if measure == "containment":
         return Fraction(_shared(a, b), sum(a.values()))
+    if measure == "dice":
+        return Fraction(2 * _shared(a, b), sum(a.values()) + sum(b.values()))
+    if measure == "overlap":
+        return Fraction(_shared(a, b), min(sum(a.values()), sum(b.values())))
+    assert measure == "cosine"
     dot = sum(v * b[f] for f, v in a.items() if f in b)
     return Fraction(dot * dot, sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
 
@@ -29,3 +34,25 @@ def similarity(a, b, measure):
         dot = sum(v * b[f] for f, v in a.items() if f in b)
         return dot / math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
     return float(exact(a, b, measure))
+
+
+def edit_distance(a, b):
+    """Levenshtein's distance by the recurrence of Wagner and Fischer (1974)."""
+    above = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(above[j - 1] + (x != y), above[j] + 1, row[j - 1] + 1))
+        above = row
+    return above[-1]
+
+
+def common_length(a, b):
+    """Length of the longest common subsequence, by the recurrence."""
+    above = [0] * (len(b) + 1)
+    for x in a:
+        row = [0]
+        for j, y in enumerate(b, 1):
+            row.append(above[j - 1] + 1 if x == y else max(above[j], row[j - 1]))
+        above = row
+    return above[-1]

@@ -156,6 +156,8 @@ def test_samples_made_in_different_ways_are_not_compared():
     a, b = sets.sample(["a b c"]), sets.sample(["a b c"], likewise.Recipe.shingles(shingle=2))
     with pytest.raises(likewise.RecipeMismatch, match="shingle"):
         a.resemblance(0, 0, b)
+    with pytest.raises(likewise.RecipeMismatch, match="hash"):
+        a.resemblance(0, 0, sets.sample(["a b c"], likewise.Recipe.shingles(hash="md5")))
     with pytest.raises(likewise.RecipeMismatch, match="size"):
         a.containment(0, 0, sets.sample(["a b c"], size=3))
     assert a.resemblance(0, 0, sets.sample(["A b c"])).value == 1.0

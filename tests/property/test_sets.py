@@ -15,7 +15,7 @@ from tests.oracle.weights import idf_table
 from tests.recipes import oracle_recipe, verdicts
 from tests.strategies import corpora
 
-MEASURES = ("jaccard", "containment", "cosine")
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
 
 @given(

@@ -16,7 +16,7 @@ from tests.oracle import decide, measures
 from tests.oracle.features import Rules, features
 from tests.strategies import word_texts
 
-MEASURES = ("jaccard", "containment", "cosine")
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
 
 @given(

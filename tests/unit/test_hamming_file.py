@@ -1,6 +1,7 @@
 """The file of a Hamming index: what was saved is found again, and damage is named and never believed."""
 
 import contextlib
+import json
 
 import numpy as np
 import pytest
@@ -78,20 +79,31 @@ def test_every_cut_is_named(small, tmp_path):
         HammingIndex.open(path)
 
 
-def test_every_flipped_byte_is_found_by_verify_or_changes_nothing(small, tmp_path):
+def found_or_named(path, queries):
+    """What is found without a check beforehand; None where the file is refused."""
+    found = None
+    with contextlib.suppress(InvalidInput):
+        found = lists(HammingIndex.open(path).query_batch(queries))
+    return found
+
+
+def test_every_flipped_bit_is_found_or_changes_nothing(small, tmp_path):
     content, queries, expected = small
     path = tmp_path / "flipped.lw"
     random = np.random.default_rng(5)
     places = {
         *range(64),
-        *range(len(content) - 3000, len(content), 7),
-        *random.integers(0, len(content), 1500).tolist(),
+        *range(len(content) - 3000, len(content), 31),
+        *random.integers(0, len(content), 300).tolist(),
     }
-    num_found = 0
+    num_found = num_met = 0
     for place in sorted(places):
         damaged = bytearray(content)
         damaged[place] ^= 1 << int(random.integers(0, 8))
         path.write_bytes(damaged)
+        met = found_or_named(path, queries)
+        assert met in (None, expected)
+        num_met += met is None
         try:
             opened = HammingIndex.open(path, verify=True)
         except InvalidInput as error:
@@ -99,12 +111,75 @@ def test_every_flipped_byte_is_found_by_verify_or_changes_nothing(small, tmp_pat
             named = str(error)
         else:
             named = str(path)
+            assert met == expected
             assert lists(opened.query_batch(queries)) == expected
         assert str(path) in named
-        # Without the check matches may be wrong, but nothing else goes wrong.
-        with contextlib.suppress(InvalidInput):
-            HammingIndex.open(path).query_batch(queries)
-    assert num_found > 500
+    assert num_found > 120
+    assert num_met > 120
+
+
+def sections_of(content):
+    """Name, first byte and bytes of every section that is mapped, by the description at the end of the file."""
+    at, length = (int.from_bytes(content[i : i + 8], "little") for i in (16, 24))
+    description = json.loads(content[at : at + length])
+    for number, segment in enumerate(description["segments"]):
+        for table, entry in enumerate(segment["tables"]):
+            for name in ("lines", "escapes", "residuals", "rest"):
+                yield f"{name} of table {table} of segment {number}", entry[name]
+        for name in ("numbers", "group_ends", "group_rows"):
+            yield f"{name} of segment {number}", segment["rows"][name]
+
+
+@pytest.mark.parametrize(("bits", "blocks"), [(64, [(0, 26), (26, 64)]), (128, [(0, 20), (20, 128)])])
+def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks):
+    random = np.random.default_rng(7)
+    codes = random.integers(0, 1 << 63, (60_000, bits // 64), dtype=np.uint64)
+    # Lines of the directory that are full, and groups of rows.
+    codes[:9000, 0] &= np.uint64(0xFFFF << 44)
+    codes[20_000:30_000] = codes[30_000:40_000]
+    codes = codes[:, 0] if bits == 64 else codes
+    plan = [((1 << high) - (1 << low), 0) for low, high in blocks]
+    path = tmp_path / "index"
+    HammingIndex(codes, within=1, plan=plan).save(path)
+    content = path.read_bytes()
+    expected = lists(HammingIndex.open(path, verify=True).query_batch(codes[::7]))
+    assert found_or_named(path, codes[::7]) == expected
+    alone = HammingIndex(codes, within=1, plan=plan)
+    flip = np.array([1] + [0] * (bits // 64 - 1), np.uint64) if bits > 64 else np.uint64(1)
+    num_sections = 0
+    for name, section in sections_of(content):
+        if not section["num_bytes"]:
+            continue
+        num_sections += 1
+        num_blocks = -(-section["num_bytes"] // 65536)
+        for block in {0, num_blocks // 2}:
+            at = section["offset"] + 65536 * block
+            place = at + min(section["num_bytes"] - 65536 * block, 65536) // 3
+            damaged = bytearray(content)
+            damaged[place] ^= 4
+            path.write_bytes(damaged)
+            opened = HammingIndex.open(path)
+            named = rf"index: block {block} of {name} is damaged, at byte {at}"
+            with pytest.raises(InvalidInput, match=named):
+                opened.query_batch(codes)
+            with pytest.raises(InvalidInput, match=named):
+                opened.save(tmp_path / "copy")
+            # What does not meet it is right, or nothing is said.
+            some = codes[random.integers(0, len(codes), 20)]
+            opened = HammingIndex.open(path)
+            for code in [*some, *(some ^ flip)]:
+                with contextlib.suppress(InvalidInput):
+                    assert opened.query(code)[0].tolist() == alone.query(code)[0].tolist()
+            # A code that the second table finds is looked up in the first.
+            with pytest.raises(InvalidInput, match=named):
+                HammingIndex.open(path).query_batch(codes ^ flip)
+    assert num_sections >= 9
+    damaged = bytearray(content)
+    damaged[section["offset"] + section["num_bytes"] + 3] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(InvalidInput, match=f"checksums of {name} are damaged"):
+        HammingIndex.open(path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["index"]
 
 
 def test_other_files_are_refused(tmp_path):

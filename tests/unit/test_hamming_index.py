@@ -217,13 +217,32 @@ def test_refusals():
         (lambda: HammingIndex(words, within=65), "within"),
         (lambda: HammingIndex(words, bits=48), "bits"),
         (lambda: HammingIndex(words + np.uint64(1 << 32), bits=32), "fingerprints"),
-        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "keys"),
+        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "plan"),
         (lambda: HammingIndex(words, memory=10), "memory"),
         (lambda: HammingIndex(words, threads=0), "threads"),
     ]:
         with pytest.raises(InvalidParameter) as caught:
             call()
         assert caught.value.name == name
+
+
+def test_most_candidates_of_a_query():
+    """Four tables of 16 bits, each with a directory over the first nine of them."""
+    words = np.arange(512, dtype=np.uint64) << np.uint64(55)
+    words[:300] |= np.arange(300, dtype=np.uint64) << np.uint64(7)
+    index = HammingIndex(words, plan=even_keys(64, 3, 4), threads=1)
+    assert index.stats["most_candidates"] == 0
+    # One agrees in the highest bits, all in the next and the next, one in the lowest; the other query meets fewer.
+    index.query_batch(np.array([5 << 7, 1 << 31], np.uint64))
+    assert index.stats["most_candidates"] == 1 + 512 + 512 + 1
+    # The first and the last 212 agree in the lowest bits.
+    index.query(1 << 63)
+    assert index.stats["most_candidates"] == 1 + 512 + 512 + 213
+    index.query(5 << 7)
+    assert index.stats["most_candidates"] == 1238
+    index.add(words[:100])
+    index.query(1 << 63)
+    assert index.stats["most_candidates"] == 1338
 
 
 def test_oversize_buckets_are_refined():
@@ -234,6 +253,8 @@ def test_oversize_buckets_are_refined():
     index = HammingIndex(words, plan=even_keys(64, 3, 4))
     assert index.stats["largest_bucket"] > 29_000
     queries = words[:400] ^ np.uint64(1 << 20)
+    index.query_batch(queries, within=1)
+    assert index.stats["most_candidates"] < 15_000
     found = index.query_batch(queries)
     for query, part in zip(queries.tolist()[:50], lists(found), strict=False):
         distances = np.bitwise_count(words ^ np.uint64(query))

@@ -224,3 +224,57 @@ def test_killed_at_any_time_it_ends_the_same(tmp_path):
     table = pq.read_table(tmp_path / "out.parquet")
     assert len(table) == num_pairs
     assert table.equals(pq.read_table(tmp_path / "whole.parquet"))
+
+
+def test_the_recipe_beside_an_array_counts(tmp_path):
+    recipe = likewise.Recipe.simhash(bits=64, shingle=1)
+    texts = ["one two three", "", "four five six seven", "", "one two three"]
+    sketches = likewise.sketch(texts, recipe)
+    path = tmp_path / "s.npy"
+    sketches.write(path)
+    queries = likewise.sketch(["", "one two three", ""], recipe)
+    expected = [(0, 1, 0), (0, 3, 0), (1, 0, 0), (1, 4, 0), (2, 1, 0), (2, 3, 0)]
+    assert listed(hamming_stream(queries, path, 2)) == expected
+    others = likewise.sketch(["one"], likewise.Recipe.simhash(bits=64, shingle=2))
+    with pytest.raises(RecipeMismatch, match="shingle"):
+        hamming_stream(others, path, 2)
+    narrow = np.zeros(1, np.uint64)
+    with pytest.raises(InvalidInput, match="have 64 bits, the queries 32"):
+        hamming_stream(narrow, path, 2, bits=32)
+    beside = tmp_path / "s.npy.recipe.json"
+    beside.write_text("{}")
+    with pytest.raises(InvalidInput, match=r"recipe\.json"):
+        hamming_stream(queries, path, 2)
+
+
+def test_another_recipe_beside_the_array_begins_anew(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    stream = codes(rng, 3000, 64)
+    path, out = tmp_path / "s.npy", tmp_path / "out.parquet"
+    is_empty = np.arange(3000) % 100 == 0
+    recipe = likewise.Recipe.simhash(bits=64)
+    likewise.Sketches(stream, recipe, is_empty, np.ones(3000, np.uint32)).write(path)
+    monkeypatch.setattr(module, "_FIRST_ROWS", 500)
+    monkeypatch.setattr(module, "_MOST_ROWS", 500)
+
+    def stop(event):
+        if isinstance(event, likewise.progress.StageAdvanced):
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        hamming_stream(stream[:9], path, 3, out=out, progress=stop)
+    beside = tmp_path / "s.npy.recipe.json"
+    kept = beside.read_text()
+    beside.unlink()
+    with pytest.raises(RecipeMismatch, match="file_empty_rows"):
+        hamming_stream(stream[:9], path, 3, out=out)
+    beside.write_text(kept)
+    assert hamming_stream(stream[:9], path, 3, out=out) > 0
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs", "pairs.parquet.gz"])
+def test_pairs_are_written_as_parquet_or_not_at_all(tmp_path, name):
+    np.arange(9, dtype=np.uint64).tofile(tmp_path / "codes")
+    with pytest.raises(InvalidInput, match=r"as \.parquet"):
+        hamming_stream(np.arange(9, dtype=np.uint64), tmp_path / "codes", 2, out=tmp_path / name)
+    assert [file.name for file in tmp_path.iterdir()] == ["codes"]

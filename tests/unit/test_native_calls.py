@@ -173,7 +173,7 @@ def test_feature_sets_and_leaders(texts, rules):
     assert similarity[1] == 1.0
     assert np.isnan(similarity[2])
     with pytest.raises(InvalidParameter, match="measure"):
-        sets.verify(u32(1), u32(0), measure="dice", threshold=0.4)
+        sets.verify(u32(1), u32(0), measure="edit", threshold=0.4)
     with pytest.raises(InvalidParameter):
         sets.verify(u32(9), u32(0), measure="jaccard", threshold=0.4)
     with pytest.raises(InvalidParameter, match="positions"):

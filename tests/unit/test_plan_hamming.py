@@ -3,13 +3,14 @@
 import itertools
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.plan import Costs, bit_frequencies, plan_hamming, textbook_searches
+from likewise.plan import Costs, bit_statistics, plan_hamming, textbook_searches
 from tests.command import likewise_command
 
 
@@ -93,10 +94,11 @@ def test_skew_costs_and_balanced_blocks_help(tmp_path):
     rng = np.random.default_rng(3)
     skewed = rng.random((4000, 64)) < np.where(np.arange(64) < 32, 0.02, 0.5)
     codes = np.packbits(skewed, axis=1, bitorder="little").view(np.uint64).reshape(-1)
-    shares = bit_frequencies(codes)
+    shares, dependence = bit_statistics(codes)
     assert np.allclose(shares, skewed.mean(axis=0))
+    assert 0 <= dependence < 0.002
     uniform = plan_hamming(10_000_000)
-    balanced = plan_hamming(10_000_000, bit_frequencies=shares)
+    balanced = plan_hamming(10_000_000, bit_frequencies=shares, bit_dependence=dependence)
     assert balanced.chosen.batch_us > uniform.chosen.batch_us
     four = next(search for search in balanced.searches if search.is_historical and search.num_tables == 4)
     # Every block gets half of its bits from the telling half of the fingerprint.
@@ -105,6 +107,72 @@ def test_skew_costs_and_balanced_blocks_help(tmp_path):
     ran = likewise_command("plan", "--n", "1e7", "--sample", str(tmp_path / "sample.npy"), "--json")
     found = json.loads(ran.out)["searches"]
     assert [search["batch_us"] for search in found] == [search.batch_us for search in balanced.searches]
+
+
+def test_dependent_bits_are_found_and_priced():
+    # Two kinds of text: within a kind the bits agree more often than between them.
+    rng = np.random.default_rng(5)
+    kind = rng.random((5000, 1)) < 0.5
+    leaning = np.where(kind, 0.65, 0.35) * np.ones(64)
+    codes = np.packbits(rng.random((5000, 64)) < leaning, axis=1, bitorder="little").view(np.uint64).reshape(-1)
+    shares, dependence = bit_statistics(codes)
+    # By hand: P(two bits differ) is .455 within a kind and .545 between, so their covariance is .045^2.
+    assert dependence == pytest.approx(0.045**2 / 0.25, rel=0.2)
+    independent = plan_hamming(10_000_000, within=6, bit_frequencies=shares)
+    dependent = plan_hamming(10_000_000, within=6, bit_frequencies=shares, bit_dependence=dependence)
+    compared = [
+        next(search.num_compared for search in plan.searches if search.name == independent.chosen.name)
+        for plan in (independent, dependent)
+    ]
+    assert 1.2 * compared[0] < compared[1] < 5 * compared[0]
+
+
+def test_wide_radii_are_planned_at_once():
+    # The steps are counted in the core's own tests; here only that no radius is refused.
+    for bits, within in [(128, 20), (128, 24), (256, 64), (64, 31)]:
+        plan = plan_hamming(20_000, bits=bits, within=within)
+        assert plan.chosen.family == "scan"
+    assert plan_hamming(1_000_000_000, bits=256, within=64).chosen is not None
+
+
+def test_more_than_an_index_holds_is_said():
+    assert len(plan_hamming(4_294_967_294).excess) == 1
+    assert plan_hamming(2**31).excess == ()
+    assert [sentence.split(" ")[0] for sentence in plan_hamming(2**31 + 1).excess] == ["All"]
+    assert len(plan_hamming(17_000_000_000).excess) == 2
+    text = likewise_command("plan", "--n", "17e9").out.decode()
+    assert "17,000,000,000 are more than one index holds (4,294,967,294): make 4 of them" in text
+    assert "All pairs are found among at most 2,147,483,648" in text
+    assert "more than" not in likewise_command("plan", "--n", "2e9").out.decode()
+
+
+@pytest.mark.parametrize(
+    "options", [["--within", "12"], ["--within", "0"], ["--bits", "256", "--within", "20"], ["--within", "40"]], ids=str
+)
+def test_columns_stand_apart(options):
+    plan = json.loads(likewise_command("plan", "--n", "1e8", *options, "--json").out)
+    text = likewise_command("plan", "--n", "1e8", *options).out.decode()
+    assert not re.search(r"\b1 (tables|blocks)\b", text)
+    for search in plan["searches"]:
+        (line,) = (line for line in text.splitlines() if line[2:].startswith(f"{search['name']}  "))
+        # Two figures that touch would make one with two points or two exponents.
+        figures = re.split(r" {2,}", line[2 + len(search["name"]) :].strip())
+        assert len(figures) == 6, line
+
+
+def test_explain_says_what_fits():
+    ran = likewise_command("plan", "--n", "17_179_869_184", "--explain", "--memory", "1400GB")
+    assert (ran.status, ran.err) == (0, "")
+    fits = {
+        line.split("  ")[0]: line.split()[-1] for line in ran.out.decode().splitlines() if line.endswith(("yes", "no"))
+    }
+    # 8 bytes a copy: ten tables take 1.37e12.
+    assert fits == {
+        "scan": "yes", "all neighbours probed": "yes", "all neighbours stored": "no", "4 blocks": "yes",
+        "2 of 5 blocks": "yes", "4 blocks, then 4 of the rest": "no", "3 of 6 blocks": "no",
+    }  # fmt: skip
+    rows = json.loads(likewise_command("plan", "--n", "1e9", "--explain", "--memory", "8GB", "--json").out)["textbook"]
+    assert [row["name"] for row in rows if row["fits"]] == ["scan", "all neighbours probed"]
 
 
 def test_costs_go_through_a_file(tmp_path):
@@ -122,7 +190,7 @@ def test_costs_go_through_a_file(tmp_path):
     for wrong in ({}, {**costs.to_dict(), "extra": 1}, {**costs.to_dict(), "scan_ns": "fast"}):
         with pytest.raises(InvalidParameter):
             Costs.from_dict(wrong)
-    with pytest.raises(InvalidParameter, match="scan_ns"):
+    with pytest.raises(InvalidParameter, match=r"scan_ns|no number above 0"):
         plan_hamming(10, costs=Costs.from_dict({**costs.to_dict(), "scan_ns": 0.0}))
     path.write_text("no json")
     with pytest.raises(InvalidInput):
@@ -153,7 +221,10 @@ def test_calibration_measures_what_it_says(tmp_path):
         ["--n", "1e6", "--bits", "48"],
         ["--n", "1e6", "--within", "65"],
         ["--n", "1e60"],
-        ["--n", "1e6", "--explain", "--memory", "1GB"],
+        ["--n", "0"],
+        ["--n", "0", "--explain"],
+        ["--n", "1e6", "--explain", "--interleaved"],
+        ["--n", "1e6", "--explain", "--without-ids"],
         ["--n", "1e6", "--costs", "absent.json"],
     ],
     ids=" ".join,
@@ -166,8 +237,9 @@ def test_what_makes_no_sense_is_refused(arguments):
 
 @pytest.mark.parametrize(
     "values",
-    [{"n": -1}, {"n": 1.5}, {"n": 10, "bits": 40}, {"n": 10, "within": 65}, {"n": 10, "division": "odd"},
-     {"n": 10, "memory_bytes": -1}, {"n": 10, "bit_frequencies": [0.5]}],
+    [{"n": -1}, {"n": 0}, {"n": 1.5}, {"n": 10, "bits": 40}, {"n": 10, "within": 65}, {"n": 10, "division": "odd"},
+     {"n": 10, "memory_bytes": -1}, {"n": 10, "bit_frequencies": [0.5]},
+     {"n": 10, "bit_frequencies": [0.5] * 64, "bit_dependence": 0.9}],
     ids=str,
 )  # fmt: skip
 def test_values_out_of_range(values):

@@ -35,6 +35,7 @@ def test_ids_are_hashes_of_what_is_not_at_its_first_default():
         {"num_slots": 256},
         {"slot_bits": 8},
         {"scheme": "classical"},
+        {"hash": "sha1"},
         {"threshold": 0.81},
         {"measure": "cosine"},
         {"bands": 9, "rows": 7},
@@ -48,7 +49,20 @@ def test_every_field_that_decides_changes_the_id(change):
     recipe = likewise.Recipe.minhash(0.8).resolve()
     changed = recipe.replace(**change)
     assert changed.recipe_id != recipe.recipe_id
-    of_sketch = {"tokens", "shingle", "weights", "seed", "num_slots", "slot_bits", "scheme"}
+    of_sketch = {"tokens", "shingle", "weights", "seed", "num_slots", "slot_bits", "scheme", "hash"}
+    assert (changed.sketch_id != recipe.sketch_id) == (not of_sketch.isdisjoint(change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"filter_bits": 2048}, {"num_hashes": 2}, {"recall": 0.9}, {"bands": 20, "rows": 5}, {"hash": "md5"}, {"seed": 3}],
+    ids=str,
+)
+def test_every_field_of_filters_changes_the_id(change):
+    recipe = likewise.Recipe.bloom(0.8, filter_bits=1024)
+    changed = recipe.replace(**change)
+    assert changed.recipe_id != recipe.recipe_id
+    of_sketch = {"filter_bits", "num_hashes", "hash", "seed"}
     assert (changed.sketch_id != recipe.sketch_id) == (not of_sketch.isdisjoint(change))
 
 

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use likewise_core::features::{Extractor, FeatureRules, Weights, digest};
+use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights, digest};
 use likewise_core::isa::Isa;
 use likewise_core::text::{self, Tokens};
 
@@ -49,6 +49,7 @@ fn measure(isa: Isa, documents: &[&str]) {
             shingle,
             weights,
             seed: 0,
+            hash: FeatureHash::Xxh3,
         };
         let mut extractor = Extractor::new(rules, isa);
         let name = format!(

@@ -1,6 +1,6 @@
 //! The algorithms of Likewise, from text to groups.
 //!
-//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`hamming`, `bands`, `sets`) -> verify -> groups.
+//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`hamming`, `bands`, `bloom`, `sets`) -> verify -> groups.
 //! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
 //! decides a result is written down in `docs/reference/definitions.md`.
@@ -28,6 +28,8 @@ pub mod hamming;
 
 pub mod bands;
 mod bound;
+
+pub mod bloom;
 
 pub mod sets;
 

@@ -95,6 +95,9 @@ impl From<likewise_core::error::Error> for Error {
             likewise_core::error::Error::InvalidParameter { name, message } => {
                 Error::InvalidParameter { name, message }
             }
+            likewise_core::error::Error::OutOfMemory { .. } => {
+                Error::io("take memory", io::ErrorKind::OutOfMemory.into())
+            }
             _ => Error::Cancelled,
         }
     }

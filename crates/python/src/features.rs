@@ -1,6 +1,8 @@
 //! Text rules, features and the feature rules object.
 
-use likewise_core::features::{Extractor, FeatureRules as CoreRules, FeatureWeights, Weights};
+use likewise_core::features::{
+    Extractor, FeatureHash, FeatureRules as CoreRules, FeatureWeights, Weights,
+};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::text;
@@ -34,13 +36,14 @@ impl FeatureRules {
 #[pymethods]
 impl FeatureRules {
     #[new]
-    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None))]
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3"))]
     fn new(
         tokens: &str,
         shingle: u32,
         weights: &str,
         seed: u64,
         table: Option<&Bound<'_, WeightTable>>,
+        hash: &str,
     ) -> Result<Self, Failure> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
@@ -68,6 +71,7 @@ impl FeatureRules {
                 shingle,
                 weights,
                 seed,
+                hash: parse_hash(hash)?,
             },
             table: table.map(|table| table.get().feature_weights()),
         })
@@ -93,15 +97,28 @@ impl FeatureRules {
         self.rules.seed
     }
 
+    #[getter]
+    fn hash(&self) -> &'static str {
+        self.rules.hash.name()
+    }
+
     fn __repr__(&self) -> String {
         format!(
-            "FeatureRules(tokens={:?}, shingle={}, weights={:?}, seed={})",
+            "FeatureRules(tokens={:?}, shingle={}, weights={:?}, seed={}, hash={:?})",
             self.tokens(),
             self.shingle(),
             self.weights(),
-            self.seed()
+            self.seed(),
+            self.hash()
         )
     }
+}
+
+fn parse_hash(name: &str) -> Result<FeatureHash, Failure> {
+    FeatureHash::from_name(name).ok_or_else(|| {
+        let names = FeatureHash::ALL.map(FeatureHash::name).join(", ");
+        Failure::parameter("hash", format!("{name:?} is not one of {names}"))
+    })
 }
 
 fn parse_tokens(name: &str) -> Result<text::Tokens, Failure> {

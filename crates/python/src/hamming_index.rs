@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use likewise_core::error::Error;
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::index::{self, Building, Matches, plan_for};
 use likewise_core::hamming::plan::{Key, SearchPlan};
-use likewise_disk::hamming_file::{open_hamming_set, write_hamming_set};
+use likewise_disk::hamming_file::{Damage, open_hamming_set, write_hamming_set};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -23,6 +24,26 @@ const LONG_QUERIES: usize = 256;
 #[pyclass(frozen, module = "likewise._native")]
 pub struct HammingSet {
     pub set: index::HammingSet,
+    /// The file it was opened from, and what was found to be wrong there.
+    opened: Option<(PathBuf, Damage)>,
+}
+
+impl HammingSet {
+    /// An error of the set; one about its tables names the file and the place.
+    fn failure(&self, error: Error) -> Failure {
+        match (&error, &self.opened) {
+            (Error::Damaged, Some((path, damage))) => {
+                let reason = damage.reason().map(str::to_owned);
+                Failure::disk(
+                    likewise_disk::Error::Damaged {
+                        reason: reason.unwrap_or_else(|| error.to_string()),
+                    },
+                    path,
+                )
+            }
+            _ => error.into(),
+        }
+    }
 }
 
 /// Offsets, rows, fingerprints, distances.
@@ -60,14 +81,15 @@ impl HammingSet {
         let rows = Input::<u32>::take_option("rows", rows)?;
         let rows = rows.as_ref().map(Input::values);
         let words = words.values();
-        let set = run(py, 64 * len, |cancel| {
+        // A plan at a wide radius takes dozens of milliseconds, whatever the number of fingerprints.
+        let set = run(py, (64 * len).max(LONG_BYTES), |cancel| {
             let fingerprints = Fingerprints { words, bits };
             let plan = match keys {
                 Some(keys) => {
                     let key = |(mask, radius)| Key { mask, radius };
                     SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?
                 }
-                None => plan_for(fingerprints, within, with_rows, memory_bytes)?,
+                None => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
             };
             let building = Building {
                 isa,
@@ -83,7 +105,7 @@ impl HammingSet {
                 building,
             )?)
         })?;
-        Ok(HammingSet { set })
+        Ok(HammingSet { set, opened: None })
     }
 
     fn __len__(&self) -> usize {
@@ -133,9 +155,9 @@ impl HammingSet {
                 with_rows: true,
                 cancel,
             };
-            Ok(self
-                .set
-                .insert(Fingerprints { words, bits }, rows, building)?)
+            self.set
+                .insert(Fingerprints { words, bits }, rows, building)
+                .map_err(|error| self.failure(error))
         })
     }
 
@@ -170,7 +192,9 @@ impl HammingSet {
         let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
         run(py, num_bytes, |cancel| {
             let queries = Fingerprints { words, bits };
-            Ok(self.set.search(queries, within, isa, threads, cancel)?)
+            self.set
+                .search(queries, within, isa, threads, cancel)
+                .map_err(|error| self.failure(error))
         })
         .map(found)
     }
@@ -196,7 +220,9 @@ impl HammingSet {
         let words = words.values();
         run_short(py, |cancel| {
             let query = Fingerprints { words, bits };
-            Ok(self.set.nearest(query, num, isa, 1, cancel)?)
+            self.set
+                .nearest(query, num, isa, 1, cancel)
+                .map_err(|error| self.failure(error))
         })
         .map(found)
     }
@@ -211,8 +237,10 @@ impl HammingSet {
         ids: Option<&[u8]>,
     ) -> Result<(), Failure> {
         run(py, LONG_BYTES, |cancel| {
-            write_hamming_set(&self.set, &path, ids, extra, cancel)
-                .map_err(|error| Failure::disk(error, &path))
+            write_hamming_set(&self.set, &path, ids, extra, cancel).map_err(|error| match error {
+                likewise_disk::Error::Damaged { .. } => self.failure(Error::Damaged),
+                other => Failure::disk(other, &path),
+            })
         })
     }
 
@@ -228,7 +256,11 @@ impl HammingSet {
             open_hamming_set(&path, verify, cancel).map_err(|error| Failure::disk(error, &path))
         })?;
         let ids = opened.ids.map(|ids| PyBytes::new(py, &ids));
-        Ok((HammingSet { set: opened.set }, opened.extra, ids))
+        let set = HammingSet {
+            set: opened.set,
+            opened: Some((path, opened.damage)),
+        };
+        Ok((set, opened.extra, ids))
     }
 
     /// Sizes.
@@ -244,6 +276,7 @@ impl HammingSet {
         dict.set_item("row_bytes", facts.row_bytes)?;
         dict.set_item("next_row", facts.next_row)?;
         dict.set_item("largest_bucket", facts.largest_bucket)?;
+        dict.set_item("most_candidates", facts.most_candidates)?;
         Ok(dict)
     }
 }

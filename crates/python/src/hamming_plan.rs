@@ -1,7 +1,8 @@
 //! Plans of Hamming search: the survey, the textbook's figures, and work to be timed.
 
 use likewise_core::hamming::plan::{
-    self, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan, SurveyRequest,
+    self, BitStatistics, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan,
+    SurveyRequest,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,7 +57,7 @@ pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
 
 /// The plans for a collection, by size, and the number of the one that is taken.
 #[pyfunction]
-#[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, costs=None))]
+#[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, bit_dependence=0.0, costs=None))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
 pub fn survey_plans<'py>(
     py: Python<'py>,
@@ -67,6 +68,7 @@ pub fn survey_plans<'py>(
     id_bits: Option<u32>,
     interleaved: bool,
     bit_frequencies: Option<Vec<f64>>,
+    bit_dependence: f64,
     costs: Option<NamedCosts<'py>>,
 ) -> Result<(Vec<Bound<'py, PyDict>>, Option<usize>), Failure> {
     check_bits(bits)?;
@@ -77,14 +79,16 @@ pub fn survey_plans<'py>(
         within,
         memory_bytes,
         division: match (bit_frequencies, interleaved) {
-            (Some(ones), _) => Division::Balanced(ones),
+            (Some(ones), _) => Division::Balanced(BitStatistics {
+                ones,
+                dependence: bit_dependence,
+            }),
             (None, true) => Division::Interleaved,
             (None, false) => Division::Contiguous,
         },
         costs: take_costs(costs)?,
     };
-    // Wide radii take some tenths of a second.
-    let survey = run(py, LONG_BYTES, |_| Ok(plan::survey(&request)?))?;
+    let survey = run(py, LONG_BYTES, |cancel| Ok(plan::survey(&request, cancel)?))?;
     let plans = survey
         .plans
         .iter()
@@ -186,13 +190,13 @@ pub fn check_keys(
     })
 }
 
-/// Share of fingerprints with a one at each bit.
+/// Share of fingerprints with a one at each bit, and how far their differing depends on each other.
 #[pyfunction]
-pub fn bit_frequencies(
+pub fn bit_statistics(
     py: Python<'_>,
     fingerprints: &Bound<'_, PyAny>,
     bits: u32,
-) -> Result<Array, Failure> {
+) -> Result<(Array, f64), Failure> {
     let num_words = check_bits(bits)?;
     let words = Input::<u64>::take("fingerprints", fingerprints)?;
     let words = words.values();
@@ -205,10 +209,16 @@ pub fn bit_frequencies(
             ),
         ));
     }
-    let shares = run(py, 64 * words.len(), |_| {
-        Ok(plan::bit_frequencies(words, bits))
+    let found = run(py, 64 * words.len(), |_| {
+        Ok(plan::bit_statistics(words, bits))
     })?;
-    Ok(shares.into())
+    Ok((found.ones.into(), found.dependence))
+}
+
+/// Fingerprints that one index holds, and rows of a set that are joined at once.
+#[pyfunction]
+pub fn plan_limits() -> (u64, u64) {
+    (plan::MAX_INDEXED, plan::MAX_JOINED)
 }
 
 /// Memory to read from, and work of a known amount on it, for a caller with a clock.

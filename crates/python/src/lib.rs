@@ -4,6 +4,7 @@ mod array;
 mod arrow;
 mod bands;
 mod bit_bands;
+mod bloom;
 mod column;
 mod csv;
 mod door;
@@ -11,6 +12,7 @@ mod errors;
 mod features;
 mod groups;
 mod hamming;
+mod hamming_build;
 mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
@@ -42,6 +44,10 @@ mod _native {
     #[pymodule_export]
     use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
     #[pymodule_export]
+    use super::bloom::{
+        BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
+    };
+    #[pymodule_export]
     use super::csv::{CsvReader, csv_header, read_csv_texts};
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
@@ -50,12 +56,15 @@ mod _native {
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]
+    use super::hamming_build::{build_hamming_file, plan_hamming_file};
+    #[pymodule_export]
     use super::hamming_index::HammingSet;
     #[pymodule_export]
     use super::hamming_join::{join_fingerprints, stream_joined_files, stream_joined_fingerprints};
     #[pymodule_export]
     use super::hamming_plan::{
-        Exercise, bit_frequencies, check_keys, default_costs, survey_plans, textbook_plans,
+        Exercise, bit_statistics, check_keys, default_costs, plan_limits, survey_plans,
+        textbook_plans,
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
@@ -78,7 +87,7 @@ mod _native {
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
-    use super::verify::{FeatureSets, aligned_diff};
+    use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
     #[pymodule_export]
     use super::weights::{DocumentCounter, WeightTable, features_of_own_tokens, term_features};
 

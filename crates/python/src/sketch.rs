@@ -281,7 +281,7 @@ fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, 
     let scheme = Scheme::from_name(scheme).ok_or_else(|| {
         Failure::parameter(
             "scheme",
-            format!("{scheme:?} is not one of bucket, classical"),
+            format!("{scheme:?} is not one of bucket, classical, affine32, legacy"),
         )
     })?;
     Ok((scheme, (slot_bits / 8) as usize))

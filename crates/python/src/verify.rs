@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::{Array, Input};
-use crate::door::{check_below, check_same_length, parse_isa, run, run_short};
+use crate::door::{LONG_BYTES, check_below, check_same_length, parse_isa, run, run_short};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::texts::{Texts, text_of};
@@ -153,7 +153,10 @@ impl FeatureSets {
         let measure = Measure::from_name(measure).ok_or_else(|| {
             Failure::parameter(
                 "measure",
-                format!("{measure:?} is not one of jaccard, containment, cosine"),
+                format!(
+                    "{measure:?} is not one of {}",
+                    Measure::ALL.map(Measure::name).join(", ")
+                ),
             )
         })?;
         let later = self.take_positions("later", later)?;
@@ -168,6 +171,53 @@ impl FeatureSets {
         })?;
         Ok(similarity.into())
     }
+}
+
+/// Sequences of more units than this together may take long to align, since the time grows with the product of their lengths.
+const LONG_UNITS: usize = 4096;
+
+/// What door the alignment of so many units takes: that of large data where it may be long.
+fn alignment_size(num_units: usize) -> usize {
+    if num_units > LONG_UNITS {
+        LONG_BYTES
+    } else {
+        0
+    }
+}
+
+/// Edit distance and longest common subsequence of two texts: `(unit, units of a, units of b, distance, common, is_exact)`.
+#[pyfunction]
+pub fn align_texts(
+    py: Python<'_>,
+    a: &Bound<'_, PyString>,
+    b: &Bound<'_, PyString>,
+) -> Result<(&'static str, usize, usize, usize, usize, bool), Failure> {
+    let (a, b) = (text_of(a)?, text_of(b)?);
+    run(py, alignment_size(a.len() + b.len()), |cancel| {
+        let found = verify::align_texts(&a, &b, cancel)?;
+        let verify::Alignment {
+            distance,
+            common,
+            is_exact,
+        } = found.alignment;
+        let (num_a, num_b) = found.lengths;
+        Ok((found.unit.name(), num_a, num_b, distance, common, is_exact))
+    })
+}
+
+/// Edit distance and longest common subsequence of two sequences of numbers: `(distance, common, is_exact)`.
+#[pyfunction]
+pub fn align_sequences(
+    py: Python<'_>,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+) -> Result<(usize, usize, bool), Failure> {
+    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
+    let (a, b) = (a.values(), b.values());
+    run(py, alignment_size(a.len() + b.len()), |cancel| {
+        let found = verify::align_sequences(a, b, cancel)?;
+        Ok((found.distance, found.common, found.is_exact))
+    })
 }
 
 /// Where two lists of tokens differ, in order: `(a0, a1, b0, b1)` says that `a[a0:a1]` stands where `b[b0:b1]` does.

@@ -8,7 +8,6 @@ use likewise_core::features::{
     FeatureWeights, MAX_WEIGHT, Pending, Shape, UNLISTED_WEIGHT, WeightTable as CoreTable, Weights,
     features_of_tokens, term_feature,
 };
-use likewise_core::hash::xxh3_64_with_seed;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};
@@ -387,7 +386,7 @@ pub fn features_of_own_tokens(
             hashes.clear();
             hashes.extend(
                 list.clone()
-                    .map(|i| xxh3_64_with_seed(column.get(i).as_bytes(), rules.seed)),
+                    .map(|i| rules.hash.of(column.get(i).as_bytes(), rules.seed)),
             );
             let (features, weights) =
                 features_of_tokens(&hashes, &weights[list], rules.shingle.max(1) as usize);

@@ -108,22 +108,36 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         ("containment of A in B", measures.containment_a_in_b),
         ("containment of B in A", measures.containment_b_in_a),
         ("cosine", measures.cosine),
+        ("dice", measures.dice),
+        ("overlap", measures.overlap),
+        ("edit", measures.edit),
+        ("lcs", measures.lcs),
         ("hamming", measures.hamming),
         ("jaccard as MinHash estimates it", measures.minhash_estimate),
     ):
         say(f"{value:8.4f}  {name}")
+    for name, value in (measures.filters or {}).items():
+        say(f"{value:8.4f}  {name} of the Bloom filters' bits")
     say()
     ours, theirs = measures.num_features
     say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in A, {theirs:,} in B")
     for name, shape in zip("AB", measures.shapes, strict=True):
         if shape != "full":
             say(f"{name} is {shape}")
+    in_a, in_b = measures.num_units
+    bound = "" if measures.is_alignment_exact else " (bounds: edits at most, in common at least)"
+    edits, common = _counted(measures.edit_distance, "edit"), _counted(measures.common_length, measures.unit)
+    say(f"{edits}; {common} in common in the same order, of {in_a:,} and {in_b:,}{bound}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
     _show_fingerprints(found, colour=colour)
     say()
     for line in _diff_lines(found.alignment, max_diff):
         say(line)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:

@@ -42,7 +42,7 @@ def count(text: str) -> int:
 _OPTIONS = {
     "method": click.option(
         "--method",
-        type=click.Choice(["exact", "minhash", "shingles", "simhash"]),
+        type=click.Choice(["bloom", "exact", "minhash", "shingles", "simhash"]),
         help="The sketch; shingles: full feature sets, every pair found; exact: equal normalised texts.  "
         "[default: minhash]",
     ),
@@ -65,7 +65,14 @@ _OPTIONS = {
         "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
         "log-count-idf:FILE) or a lexicon.  [default: none; simhash: log-count]",
     ),
-    "seed": click.option("--seed", type=int, metavar="N", help="Seed of all hashes.  [default: 0]"),
+    "seed": click.option(
+        "--seed", type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"
+    ),
+    "hash": click.option(
+        "--hash",
+        type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
+        help="Hash of a token; simhash-1e0ng and datasketch make the very sketches of these packages.  [default: xxh3]",
+    ),
     "bits": click.option(
         "--bits",
         type=int,
@@ -74,10 +81,25 @@ _OPTIONS = {
     ),
     "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
     "slot_bits": click.option(
-        "--slot-bits", type=click.Choice(["8", "16", "32"]), help="MinHash: bits kept of each slot.  [default: 16]"
+        "--slot-bits",
+        type=click.Choice(["8", "16", "32"]),
+        help="MinHash: bits kept of each slot.  [default: 16; of datasketch 32]",
     ),
     "scheme": click.option(
-        "--scheme", type=click.Choice(["bucket", "classical"]), help="MinHash: how slots are filled.  [default: bucket]"
+        "--scheme",
+        type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
+        help="MinHash: how slots are filled; of hash datasketch, the scheme of its version 2 or of those before.  "
+        "[default: bucket; of datasketch affine32]",
+    ),
+    "filter_bits": click.option(
+        "--filter-bits",
+        type=int,
+        metavar="M",
+        help="Bloom: bits of a filter, a multiple of 64.  [default: twice the features of the largest document, which "
+        "is found by reading the input once more]",
+    ),
+    "num_hashes": click.option(
+        "--num-hashes", type=int, metavar="N", help="Bloom: bits that a feature sets.  [default: 1]"
     ),
     "threshold": click.option(
         "--threshold",
@@ -95,7 +117,7 @@ _OPTIONS = {
     ),
     "measure": click.option(
         "--measure",
-        type=click.Choice(["jaccard", "containment", "cosine", "hamming"]),
+        type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
     "recall": click.option(
@@ -117,7 +139,7 @@ _OPTIONS = {
         "--keep",
         metavar="WHICH",
         help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
-        "later ones for ties.  [default: first; containment: longest]",
+        "later ones for ties.  [default: first; containment, overlap: longest]",
     ),
     "group": click.option(
         "--group",
@@ -193,10 +215,13 @@ _ON_ERROR_SKIP = click.option(
     show_default=True,
     help="Bad rows: stop, or leave them out.",
 )
-_SKETCH = ("method", "tokens", "shingle", "weights", "seed", "bits", "num_slots", "slot_bits", "scheme")
+_SKETCH = (
+    *("method", "tokens", "shingle", "weights", "seed", "hash", "bits", "num_slots", "slot_bits", "scheme"),
+    *("filter_bits", "num_hashes"),
+)
 _SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
 _DECISION = ("keep", "group")
-_FEATURES = ("method", "tokens", "shingle", "seed")
+_FEATURES = ("method", "tokens", "shingle", "seed", "hash")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
@@ -208,6 +233,8 @@ _PLAN = (
     "bits",
     "num_slots",
     "slot_bits",
+    "filter_bits",
+    "num_hashes",
     "threshold",
     "within",
     "measure",
@@ -328,6 +355,13 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
         return "Exact: equal normalised texts"
     elif recipe["method"] == "shingles":
         search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
+    elif recipe["method"] == "bloom":
+        size = (
+            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "bits twice the largest document's features"
+        )
+        search = f"Bloom filters: {size}, {recipe['num_hashes']} of them a feature, "
+        bands = f"those that share one of {recipe.get('bands')} bands"
+        search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
     else:
         search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
     return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"

@@ -12,6 +12,8 @@ from likewise.cli.terminal import has_colour
 from likewise.sizes import parse_size
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from likewise.plan import Plan
 
 _BAR = 50
@@ -40,7 +42,11 @@ Examples:
 @click.option(
     "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
 )
-@click.option("--explain", is_flag=True, help="With --n: the historical searches by the textbook's arithmetic.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="With --n: the historical searches by the textbook's arithmetic; with --memory, which of them fit.",
+)
 @click.option("--without-ids", is_flag=True, help="With --n: a fingerprint is an answer of its own.")
 @click.option("--interleaved", is_flag=True, help="With --n: bit i in block i mod m, instead of neighbouring bits.")
 @click.option(
@@ -62,7 +68,7 @@ Examples:
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
-    if any(value not in (None, False) for value in search.values()):
+    if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)
         return
     from likewise.plan import plan
@@ -95,6 +101,9 @@ def _draw(found: "Plan") -> None:
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
+    if recipe.method == "bloom":
+        _draw_filters(found, console)
+        return
     if not found.curve:
         console.print("exact: every pair that matches is found")
         return
@@ -119,3 +128,17 @@ def _draw(found: "Plan") -> None:
         line.append("·" * (_BAR - round(probability * _BAR)), style="dim")
         line.append("  <- threshold" if at_threshold else "")
         console.print(line)
+
+
+def _draw_filters(found: "Plan", console: "Console") -> None:
+    size = (
+        f"{found.bytes_a_document} bytes"
+        if found.bytes_a_document
+        else "a quarter of a byte for each feature of the largest one,"
+    )
+    console.print(f"{size} a document")
+    threshold = f"{found.recipe.measure} {found.recipe.threshold}"
+    if found.recall is None:
+        console.print(f"no model states the recall at {threshold}")
+    else:
+        console.print(f"P(found) at {threshold}: {found.recall:.4f}")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 # Fingerprints of a sample that are looked at.
 _SAMPLE = 100_000
-_WIDTH = 120
 
 
 def run(options: Mapping[str, Any]) -> None:
@@ -23,7 +22,7 @@ def run(options: Mapping[str, Any]) -> None:
     from likewise.errors import InvalidParameter
     from likewise.plan import plan_hamming, textbook_searches
 
-    costs = _take_costs(options["costs"], options["calibrate"])
+    costs = None if options["explain"] else _take_costs(options["costs"], options["calibrate"])
     if options["n"] is None:
         for name in ("explain", "memory", "interleaved", "sample", "without_ids"):
             if options[name]:
@@ -34,16 +33,19 @@ def run(options: Mapping[str, Any]) -> None:
     within = 3 if options["within"] is None else options["within"]
     bits = 64 if options["bits"] is None else options["bits"]
     if options["explain"]:
-        for name in ("memory", "sample", "costs", "calibrate"):
-            if options[name] is not None:
-                raise InvalidParameter(name, "does not go with --explain: the textbook knows no machine")
+        for name in ("sample", "costs", "calibrate", "interleaved", "without_ids"):
+            if options[name]:
+                raise InvalidParameter(
+                    name.replace("_", "-"), "does not go with --explain: the textbook knows neither data nor machine"
+                )
         searches = textbook_searches(options["n"], bits=bits, within=within)
         if options["as_json"]:
-            values = [vars(search) for search in searches]
+            values = [vars(search) | _fitting(search, options["memory"]) for search in searches]
             click.echo(json.dumps({"n": options["n"], "bits": bits, "within": within, "textbook": values}))
         else:
-            _explain(searches, options["n"], bits, within)
+            _explain(searches, options["n"], bits, within, options["memory"])
         return
+    frequencies, dependence = (None, 0.0) if options["sample"] is None else _read_sample(options["sample"], bits)
     plan = plan_hamming(
         options["n"],
         bits=bits,
@@ -51,7 +53,8 @@ def run(options: Mapping[str, Any]) -> None:
         memory_bytes=options["memory"],
         costs=costs,
         division="interleaved" if options["interleaved"] else "contiguous",
-        bit_frequencies=None if options["sample"] is None else _read_sample(options["sample"], bits),
+        bit_frequencies=frequencies,
+        bit_dependence=dependence,
         with_ids=not options["without_ids"],
     )
     if options["as_json"]:
@@ -74,44 +77,46 @@ def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | Non
     return None if stored is None else Costs.read(stored)
 
 
-def _read_sample(path: Path, bits: int) -> Any:  # noqa: ANN401 - an array
+def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
     import numpy as np
 
     from likewise.errors import InvalidInput
-    from likewise.plan import bit_frequencies
+    from likewise.plan import bit_statistics
 
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise InvalidInput(f"not an array of NumPy: {error}", str(path)) from error
-    return bit_frequencies(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
+    return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
 
 
 def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=_WIDTH)
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), soft_wrap=True)
     bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
     ids = "rows stored with them" if with_ids else "without ids"
     console.print(
         f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: every one within {plan.within}{bound}\n"
     )
-    console.print(
-        f"  {'plan':<52}{'bytes a fp':>11}{'bytes':>10}{'buckets':>10}{'compared':>10}"
-        f"{'us, alone':>12}{'us, of many':>13}"
-    )
+    rows = [["plan", "bytes a fp", "bytes", "buckets", "compared", "us, alone", "us, of many"]]
+    for search in plan.searches:
+        figures = [search.num_buckets, search.num_compared, search.single_us, search.batch_us]
+        rows.append(
+            [search.name, _number(search.num_bytes / plan.num_fingerprints), _bytes(search.num_bytes)]
+            + [_number(figure) for figure in figures]
+        )
+    styles, marks = [""], [" "]
     for search in plan.searches:
         is_chosen = search is plan.chosen
-        mark = ">" if is_chosen else "*" if search.is_on_frontier else " "
-        a_fingerprint = search.num_bytes / max(1, plan.num_fingerprints)
-        line = (
-            f"{mark} {search.name:<52}{_number(a_fingerprint):>11}{_bytes(search.num_bytes):>10}"
-            f"{_number(search.num_buckets):>10}{_number(search.num_compared):>10}"
-            f"{_number(search.single_us):>12}{_number(search.batch_us):>13}"
-        )
-        console.print(Text(line, style="bold green" if is_chosen else "" if search.fits else "dim"))
+        marks.append(">" if is_chosen else "*" if search.is_on_frontier else " ")
+        styles.append("bold green" if is_chosen else "" if search.fits else "dim")
+    for mark, line, style in zip(marks, _columns(rows), styles, strict=True):
+        console.print(Text(f"{mark} {line}", style=style))
     console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
+    for sentence in plan.excess:
+        console.print(sentence)
     if plan.chosen is None:
         least = min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
         advice = ", or leave out the ids (--without-ids)" if with_ids else ""
@@ -121,20 +126,34 @@ def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
         )
 
 
-def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: int) -> None:
+def _fitting(search: "TextbookSearch", memory_bytes: int | None) -> dict[str, bool]:
+    return {} if memory_bytes is None else {"fits": search.num_bytes <= memory_bytes}
+
+
+def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: int, memory_bytes: int | None) -> None:
     click.echo(f"{n:,} fingerprints of {bits} bits, every one within {within}: plain sorted tables, uniform bits\n")
-    click.echo(
-        f"{'search':<34}{'tables':>8}{'key bits':>10}{'probes':>16}{'candidates':>16}{'candidates':>16}{'bytes':>20}"
-    )
-    click.echo(f"{'':<34}{'':>8}{'':>10}{'':>16}{'a table':>16}{'in all':>16}{'a fingerprint':>20}")
+    rows = [
+        ["search", "tables", "key bits", "probes", "candidates", "candidates", "bytes"],
+        ["", "", "", "", "a table", "in all", "a fingerprint"],
+    ]
+    if memory_bytes is not None:
+        rows[0].append("fits")
+        rows[1].append(_bytes(memory_bytes))
     for search in searches:
         least, most = search.key_bits
-        key_bits = str(least) if least == most else f"{least}-{most}"
-        click.echo(
-            f"{search.name:<34}{search.num_tables:>8,}{key_bits:>10}{_exact(search.num_probes):>16}"
-            f"{_exact(search.num_candidates_a_table):>16}{_exact(search.num_candidates):>16}"
-            f"{_exact(search.num_copies * bits / 8):>20}"
+        figures = [
+            search.num_probes,
+            search.num_candidates_a_table,
+            search.num_candidates,
+            search.num_copies * bits / 8,
+        ]
+        rows.append(
+            [search.name, f"{search.num_tables:,}", str(least) if least == most else f"{least}-{most}"]
+            + [_exact(figure) for figure in figures]
+            + ["yes" if fits else "no" for fits in _fitting(search, memory_bytes).values()]
         )
+    for line in _columns(rows):
+        click.echo(line)
     probed = next((search for search in searches if search.family == "probed neighbours"), None)
     if probed is not None:
         click.echo(
@@ -142,6 +161,17 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
             f"{_exact(probed.num_probes)} within {within}."
         )
     click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    """Return lines of columns two blanks apart, the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [f"{name:<{widths[0]}}", *(f"{said:>{width}}" for said, width in zip(figures, widths[1:], strict=True))]
+        )
+        for name, *figures in rows
+    ]
 
 
 def _exact(value: float) -> str:

@@ -193,14 +193,17 @@ class BitBandSearch:
         self.num_capped += num_capped
 
 
-def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of five kinds
+def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of six kinds
     """Return the search of a resolved recipe; a distance search that will take long is announced."""
+    from likewise.dedup.bloom_search import BloomSearch
     from likewise.dedup.prefix_search import PrefixSearch
 
     if recipe.method == "exact":
         return NoSearch()
     if recipe.method == "shingles":
         return PrefixSearch(documents, collapsed, recipe, threads)
+    if recipe.method == "bloom":
+        return BloomSearch(documents, collapsed, recipe, threads)
     if recipe.method == "minhash":
         return BandSearch(documents, collapsed, recipe, threads)
     if recipe.bands is not None:
@@ -218,7 +221,7 @@ def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, thre
 
 
 def ranges_of_candidates(
-    search: Any,  # noqa: ANN401 - of one of five kinds
+    search: Any,  # noqa: ANN401 - of one of six kinds
     num_positions: int,
     states: Callable[[], NDArray[np.uint8] | None],
     timing: Timing,

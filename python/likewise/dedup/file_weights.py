@@ -6,7 +6,7 @@ from pathlib import Path
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
-from likewise.dedup.weighing import count_sources
+from likewise.dedup.weighing import count_sources, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
@@ -74,14 +74,11 @@ def weigh_files(
 
 
 def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
-    """Return the recipe with its weights; files are read once more where these are to be counted.
+    """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
     Raises
     ------
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    if not recipe.needs_counting:
-        return recipe
-    table = count_sources(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)
-    return recipe.with_table(table)
+    return counted(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)

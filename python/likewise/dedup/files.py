@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
@@ -101,6 +102,7 @@ def dedup_files(
             work = directory.work
             recipe = weighed_files(found, recipe, rules, timing, report)
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+                recipe = with_bands_where_many(recipe, documents, report)
                 decision = decided(documents, recipe, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
@@ -161,6 +163,7 @@ def stream_dedup(
         check_stream(found.files)
         recipe = weighed_files(found, recipe, rules, timing, report)
         with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+            recipe = with_bands_where_many(recipe, documents, report)
             decision = decided(documents, recipe, rules, timing, report)
             with timing.wall("writing"):
                 stream = KeptStream(out)
@@ -216,6 +219,7 @@ def pair_files(
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
         )
+        recipe = with_bands_where_many(recipe, documents, report)
         collapsed = ordered(documents, recipe, timing)
         for batch in verified_pairs(
             documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report

@@ -245,7 +245,7 @@ class _Columns:
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._sketches = GrowingArray(np.uint64 if recipe.method == "simhash" else np.uint8)
+        self._sketches = GrowingArray(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
         self._shapes = GrowingArray(np.uint8)
         self._num_features = GrowingArray(np.uint32)
         self._digests = GrowingArray(np.uint64)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.priority import keep_needs
@@ -208,7 +209,7 @@ def _open(
     with scratch_directory() as work:
         sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
         with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
-            yield documents, recipe
+            yield documents, with_bands_where_many(recipe, documents, progress)
 
 
 def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401

@@ -5,7 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-WALL_STAGES = ("reading_and_sketching", "ordering", "candidates", "verification", "deciding", "writing")
+WALL_STAGES = (
+    *("weighing", "sizing", "reading_and_sketching", "ordering", "candidates", "verification", "deciding", "writing"),
+)
 THREAD_STAGES = ("reading", "tokenising", "sketching", "spooling", "reading_again", "making_sets")
 
 

@@ -1,4 +1,4 @@
-"""The first of two passes: counting how many documents hold each feature, before anything is sketched."""
+"""The first of two passes: what a recipe must know of all documents before anything is sketched."""
 
 import time
 from collections import deque
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
+from likewise.filter_size import FilterSize
 from likewise.io.arrow import BatchStream
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Job, Source
@@ -54,11 +55,25 @@ def weighed(
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    if not recipe.needs_counting:
-        return sources, recipe
-    sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
-    table = count_sources(sources, recipe, threads=threads, timing=timing, progress=progress)
-    return sources, recipe.with_table(table)
+    if recipe.needs_counting or recipe.needs_filter_bits:
+        sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
+    return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
+
+
+def counted(sources: Sequence[Source], recipe: Recipe, *, threads: int, timing: Timing, progress: Progress) -> Recipe:
+    """Return the recipe with what it needs to know of all documents: its weights, then the size of its filters.
+
+    Parameters, Raises
+        As for :func:`weighed`; every source can be read again.
+    """
+    if recipe.needs_counting:
+        table = count_sources(sources, recipe, threads=threads, timing=timing, progress=progress)
+        recipe = recipe.with_table(table)
+    if recipe.needs_filter_bits:
+        size = FilterSize(recipe)
+        _read_into(size, sources, "sizing", threads=threads, timing=timing, progress=progress, on_error="skip")
+        recipe = recipe.replace(filter_bits=size.finish())
+    return recipe
 
 
 def count_sources(
@@ -92,10 +107,28 @@ def count_sources(
     InvalidInput
         At a bad row, if `on_error` is ``fail``.
     """
-    began = time.perf_counter()
-    stage = "weighing"
-    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     counter = Counter(recipe, memory_bytes)
+    _read_into(counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error)
+    with timing.wall("weighing"):
+        table = counter.finish(threads=threads)
+    for doubt in doubts_of(table):
+        progress(Warned(doubt))
+    return table
+
+
+def _read_into(
+    counter: Counter | FilterSize,
+    sources: Sequence[Source],
+    stage: str,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    on_error: str,
+) -> None:
+    """Read all documents once and let `counter` have their texts."""
+    began = time.perf_counter()
+    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     waiting: deque[tuple[int, Future[None]]] = deque()
     done = 0
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-count")
@@ -121,12 +154,8 @@ def count_sources(
         pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
-    table = counter.finish(threads=threads)
     timing.add_wall(stage, time.perf_counter() - began)
     progress(StageFinished(stage, time.perf_counter() - began))
-    for doubt in doubts_of(table):
-        progress(Warned(doubt))
-    return table
 
 
 def doubts_of(table: Weights) -> list[str]:
@@ -150,7 +179,7 @@ def _is_one_job(source: Source) -> bool:
     return 0 < source.num_bytes <= _PIECE_BYTES
 
 
-def _count(counter: Counter, source: Source, job: Job, threads: int, on_error: str) -> None:
+def _count(counter: Counter | FilterSize, source: Source, job: Job, threads: int, on_error: str) -> None:
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]

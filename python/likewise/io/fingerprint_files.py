@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
+from likewise.io.flat import RecipeBeside, read_recipe_beside
+from likewise.recipe import Recipe
 
 # What a file is known by: its size, when it was written, and the bytes of so many blocks spread over it.
 _NUM_BLOCKS = 64
@@ -50,16 +51,19 @@ class FlatFile:
         First byte of row 0.
     num_rows : int
         Rows.
+    beside : RecipeBeside, optional
+        What stands beside the file.
     """
 
-    def __init__(self, path: Path, num_words: int, offset: int, num_rows: int) -> None:
+    def __init__(
+        self, path: Path, num_words: int, offset: int, num_rows: int, beside: RecipeBeside | None = None
+    ) -> None:
         self.path, self.num_words, self.num_rows = path, num_words, num_rows
         self._offset = offset
-
-    @property
-    def recipe(self) -> Mapping[str, object] | None:
-        """The recipe of the sketches; a flat file names none."""
-        return None
+        self._empty_rows = np.zeros(0, np.int64) if beside is None else beside.empty_rows.astype(np.int64)
+        self.recipe = None if beside is None else beside.recipe
+        digest = hashlib.sha256(self._empty_rows.tobytes()).hexdigest()[:32]
+        self.empty_rows_beside = None if beside is None else digest
 
     def sample(self) -> NDArray[np.uint64]:
         """Return the words of some rows spread over the file."""
@@ -82,8 +86,9 @@ class FlatFile:
         return _arrays(found)
 
     def empty_rows(self, low: int, high: int) -> NDArray[np.int64]:
-        """Return the rows of empty texts in ``low:high``; a flat file tells of none."""
-        return np.zeros(0, np.int64)
+        """Return the rows of empty texts in ``low:high``; a file without a recipe beside it tells of none."""
+        first, last = np.searchsorted(self._empty_rows, [low, high])
+        return self._empty_rows[first:last]
 
 
 class ParquetFile:
@@ -96,6 +101,9 @@ class ParquetFile:
     num_words : int
         Words of a fingerprint.
     """
+
+    # What stands beside other files stands in this one.
+    empty_rows_beside = None
 
     def __init__(self, path: Path, num_words: int) -> None:
         import pyarrow as pa
@@ -119,17 +127,12 @@ class ParquetFile:
             )
         metadata = schema.metadata or {}
         recipe = metadata.get(b"likewise.recipe")
-        self._recipe = None if recipe is None else json.loads(recipe)
+        self.recipe = None if recipe is None else Recipe.from_json(json.dumps(json.loads(recipe)))
         self._columns = ["sketch", "is_empty"] if "is_empty" in schema.names else ["sketch"]
         sizes = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.num_rows = int(self._starts[-1])
         self._held: tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None = None
-
-    @property
-    def recipe(self) -> Mapping[str, object] | None:
-        """The recipe of the sketches, where the file names it."""
-        return self._recipe
 
     def sample(self) -> NDArray[np.uint64]:
         """Return the words of some rows of a row group in the middle."""
@@ -205,4 +208,4 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
         )
     if path.stat().st_size < offset + 8 * num_words * shape[0]:
         raise InvalidInput(f"it ends before its {shape[0]} rows", str(path))
-    return FlatFile(path, num_words, offset, int(shape[0]))
+    return FlatFile(path, num_words, offset, int(shape[0]), read_recipe_beside(path, int(shape[0])))

@@ -85,3 +85,46 @@ def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no t
     flat = column.flatten() if hasattr(column, "flatten") else column
     words: NDArray[np.int64] = flat.to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(words)
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeBeside:
+    """What stands beside an array of fingerprints.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What made them.
+    bits : int
+        Width of each.
+    empty_rows : ndarray, uint32
+        Rows of empty texts, ascending.
+    """
+
+    recipe: Recipe
+    bits: int
+    empty_rows: NDArray[np.uint32]
+
+
+def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
+    """Return the recipe and the empty texts beside an array, as :meth:`likewise.Sketches.write` puts them there.
+
+    Raises
+    ------
+    InvalidInput
+        If what stands there cannot be read, does not fit the array, or is of MinHash signatures.
+    """
+    beside = path.with_name(f"{path.name}.recipe.json")
+    if not beside.exists():
+        return None
+    try:
+        fields = json.loads(beside.read_text(encoding="utf-8"))
+        recipe = Recipe.from_json(json.dumps(fields["recipe"]))
+        empty_rows = np.unique(np.array(fields["empty_rows"], np.uint32))
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
+    if recipe.bits is None:
+        raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+    if len(empty_rows) and empty_rows[-1] >= num_rows:
+        raise InvalidInput(f"it names row {empty_rows[-1]} of {num_rows}", str(beside))
+    return RecipeBeside(recipe, recipe.bits, empty_rows)

@@ -14,7 +14,8 @@ from likewise.errors import InvalidInput, InvalidParameter
 _FORMAT = "likewise costs 1"
 # Working sets: the caches, and memory far beyond them. Sizes of the built-in costs, so that the two can be compared.
 _SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
-_REPEATS = 3
+_PASSES = 5
+_NUM_READS = 20_000
 
 
 def _number(value: object) -> float:
@@ -63,35 +64,35 @@ class Costs:
 
     @classmethod
     def measure(cls) -> "Costs":
-        """Return the costs of this machine, measured in about a second, with 256 MB of memory.
+        """Return the costs of this machine, measured in about a second, with 300 MB of memory.
 
         Notes
         -----
-        Reads and scans are timed; the other steps are the built-in ones, scaled as the reads from the first cache.
+        Reads and scans are timed, each several times in passes over all of them, and the least of each is taken: what
+        disturbs a run only adds, and lasts longer than one. The other steps are the built-in ones, scaled as the reads
+        from the first cache.
         """
         default = cls.default()
-        memory: list[tuple[float, float, float]] = []
-        stream_ns = scan_ns = default.stream_ns
-        for size in _SIZES:
-            exercise = _native.Exercise(size)
-            num_words = exercise.num_bytes // 8
-            # Warm: pages, caches, clock.
-            exercise.ask(num_words // 8, _REPEATS)
-            waited = _least_ns(partial(exercise.wait, 20_000)) / 20_000
-            asked = _least_ns(partial(exercise.ask, 100_000)) / 100_000
-            memory.append((float(exercise.num_bytes), waited, asked))
-            if size == _SIZES[0]:
-                # The seed serves for the radius, which changes no time.
-                scan_ns = _least_ns(partial(exercise.scan, 4096)) / 4096 / num_words
-            if size == _SIZES[-1]:
-                stream_ns = _least_ns(exercise.stream) / num_words
+        exercises = [_native.Exercise(size) for size in _SIZES]
+        small, large = exercises[0], exercises[-1]
+        waited, asked = [float("inf")] * len(_SIZES), [float("inf")] * len(_SIZES)
+        scan_ns = stream_ns = float("inf")
+        for seed in range(_PASSES):
+            for place, exercise in enumerate(exercises):
+                exercise.ask(exercise.num_bytes // 64, seed + _PASSES)  # warm: pages, caches, clock
+                waited[place] = min(waited[place], _ns(partial(exercise.wait, _NUM_READS), seed) / _NUM_READS)
+                asked[place] = min(asked[place], _ns(partial(exercise.ask, 5 * _NUM_READS), seed) / (5 * _NUM_READS))
+            # The seed serves for the radius, which changes no time.
+            scan_ns = min(scan_ns, _ns(partial(small.scan, 4096), seed) / 4096 / (small.num_bytes // 8))
+            stream_ns = min(stream_ns, _ns(large.stream, seed) / (large.num_bytes // 8))
+        sizes = [float(exercise.num_bytes) for exercise in exercises]
+        memory = list(zip(sizes, waited, asked, strict=True))
         # The built-in growth beyond the measured sizes, in proportion.
         known = {num_bytes: (latency_ns, overlapped_ns) for num_bytes, latency_ns, overlapped_ns in default.memory}
-        _, waited, asked = memory[-1]
         largest = known[float(_SIZES[-1])]
         for num_bytes in sorted(num_bytes for num_bytes in known if num_bytes > _SIZES[-1]):
             latency_ns, overlapped_ns = known[num_bytes]
-            memory.append((num_bytes, waited * latency_ns / largest[0], asked * overlapped_ns / largest[1]))
+            memory.append((num_bytes, waited[-1] * latency_ns / largest[0], asked[-1] * overlapped_ns / largest[1]))
         speed = memory[0][1] / known[float(_SIZES[0])][0]
         return cls(
             memory=tuple(memory),
@@ -171,11 +172,8 @@ class Costs:
         return list(self.memory), steps
 
 
-def _least_ns(work: Callable[[int], object]) -> float:
-    """Return the nanoseconds of the fastest of some runs, each with its own seed: what disturbs a run only adds."""
-    least = float("inf")
-    for seed in range(_REPEATS):
-        start = time.perf_counter_ns()
-        work(seed)
-        least = min(least, time.perf_counter_ns() - start)
-    return float(least)
+def _ns(work: Callable[[int], object], seed: int) -> float:
+    """Return the nanoseconds of a run with a seed of its own, which reads other places."""
+    start = time.perf_counter_ns()
+    work(seed)
+    return float(time.perf_counter_ns() - start)

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.fingerprints import take_fingerprints
 from likewise.plan.costs import Costs
 from likewise.recipe_check import check_integer
 from likewise.sizes import take_bytes
 
 _DIVISIONS = ("contiguous", "interleaved")
-_MAX_FINGERPRINTS = 1 << 48
+MAX_FINGERPRINTS = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -107,6 +106,21 @@ class HammingPlan:
     chosen: PlannedSearch | None
     costs: Costs
 
+    @property
+    def excess(self) -> tuple[str, ...]:
+        """What so many fingerprints are too many for, one sentence each; empty where one index holds them."""
+        most_indexed, most_joined = _native.plan_limits()
+        said = []
+        if self.num_fingerprints > most_indexed:
+            said.append(
+                f"{self.num_fingerprints:,} are more than one index holds ({most_indexed:,}): make "
+                f"{-(-self.num_fingerprints // most_indexed)} of them, or read the file in order against the queries "
+                "(hamming_stream). The figures are of one that held them all."
+            )
+        if self.num_fingerprints > most_joined:
+            said.append(f"All pairs are found among at most {most_joined:,} (hamming_pairs).")
+        return tuple(said)
+
     def to_dict(self) -> dict[str, object]:
         """Return the plan as JSON values; the mask of a key is a hexadecimal number."""
         searches = []
@@ -119,42 +133,9 @@ class HammingPlan:
             "within": self.within,
             "memory_bytes": self.memory_bytes,
             "searches": searches,
+            "excess": list(self.excess),
             "costs": self.costs.to_dict(),
         }
-
-
-@dataclass(frozen=True)
-class TextbookSearch:
-    """A historical search by the textbook's arithmetic: plain sorted tables, uniform fingerprints.
-
-    Parameters
-    ----------
-    name, family : str
-        What it does.
-    num_tables : int
-        Sorted copies of the fingerprints.
-    key_bits : tuple of int
-        Least and greatest number of bits that are looked up.
-    num_probes_exactly, num_probes : float
-        Look-ups at exactly the radius, and in all.
-    num_candidates_a_table, num_candidates : float
-        Fingerprints to compare in the table of the narrowest key, and in all tables.
-    num_copies : float
-        How often each fingerprint is stored.
-    num_bytes : float
-        Bytes of all copies, uncompressed.
-    """
-
-    name: str
-    family: str
-    num_tables: int
-    key_bits: tuple[int, int]
-    num_probes_exactly: float
-    num_probes: float
-    num_candidates_a_table: float
-    num_candidates: float
-    num_copies: float
-    num_bytes: float
 
 
 def plan_hamming(
@@ -166,6 +147,7 @@ def plan_hamming(
     costs: Costs | None = None,
     division: str = "contiguous",
     bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
+    bit_dependence: float = 0.0,
     with_ids: bool = True,
 ) -> HammingPlan:
     """Return the plans of exact Hamming search for a set of fingerprints, and the one to take.
@@ -173,7 +155,7 @@ def plan_hamming(
     Parameters
     ----------
     n : int
-        Number of fingerprints, up to 2^48.
+        Number of fingerprints, 1 to 2^48.
     bits : int
         Width, a multiple of 32 from 32 to 256.
     within : int
@@ -186,8 +168,10 @@ def plan_hamming(
     division : {"contiguous", "interleaved"}
         How blocks are cut.
     bit_frequencies : array of float, shape (bits,), optional
-        Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced, the bits taken
-        for independent.
+        Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced.
+    bit_dependence : float
+        With `bit_frequencies`: how far the bits' differing depends on each other, 0 to 0.5; both are what
+        :func:`bit_statistics` finds in a sample.
     with_ids : bool
         Whether the row of each fingerprint is stored; without, a fingerprint is an answer of its own.
 
@@ -203,7 +187,7 @@ def plan_hamming(
 
     Notes
     -----
-    Under a tenth of a second for the usual radii. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani, Fleet 2014;
+    Under a tenth of a second at any radius. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani, Fleet 2014;
     Qin et al. 2021.
 
     Examples
@@ -212,7 +196,7 @@ def plan_hamming(
     >>> plan.chosen.num_tables, [key.radius for key in plan.chosen.keys]
     (2, [1, 1])
     """
-    n = check_integer("n", n, 0, _MAX_FINGERPRINTS)
+    n = check_integer("n", n, 1, MAX_FINGERPRINTS)
     bits = check_integer("bits", bits, 32, 256)
     within = check_integer("within", within, 0, bits)
     if memory_bytes is not None:
@@ -228,79 +212,11 @@ def plan_hamming(
         id_bits=None if with_ids else 0,
         interleaved=division == "interleaved",
         bit_frequencies=_check_frequencies(bit_frequencies),
+        bit_dependence=_check_dependence(bit_dependence),
         costs=costs.to_native(),
     )
     searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
     return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
-
-
-def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[TextbookSearch, ...]:
-    """Return the searches of the literature with the textbook's figures.
-
-    Parameters
-    ----------
-    n, bits, within : int
-        As for :func:`plan_hamming`.
-
-    Returns
-    -------
-    tuple of TextbookSearch
-        Scan; all neighbours probed; all stored; tables by every block, by nested blocks, by every two and three blocks.
-
-    Raises
-    ------
-    InvalidParameter
-        If a value is out of range.
-
-    Notes
-    -----
-    Matching p of the bits of n fingerprints leaves n / 2^p candidates. Source: Manku, Jain, Das Sarma 2007, section 3.
-
-    Examples
-    --------
-    >>> [search.num_candidates_a_table for search in textbook_searches(2**34) if search.num_tables == 4]
-    [262144.0]
-    """
-    n = check_integer("n", n, 0, _MAX_FINGERPRINTS)
-    bits = check_integer("bits", bits, 32, 256)
-    within = check_integer("within", within, 0, bits)
-    rows = _native.textbook_plans(n, bits, within)
-    return tuple(TextbookSearch(**{**row, "num_tables": int(row["num_tables"])}) for row in rows)
-
-
-def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np.float64]:  # noqa: ANN401 - array-like
-    """Return the share of fingerprints with a one at each bit.
-
-    Parameters
-    ----------
-    fingerprints : Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int
-        A sample of ten thousand is enough.
-    bits : int, optional
-        Width; all bits of the words where None.
-
-    Returns
-    -------
-    ndarray of shape (bits,), float64
-        For :func:`plan_hamming`.
-
-    Raises
-    ------
-    InvalidParameter
-        If the array is of another kind, empty, or of another width.
-
-    Examples
-    --------
-    >>> bit_frequencies(np.array([0, 1, 3, 3], np.uint64))[:3].tolist()
-    [0.75, 0.5, 0.0]
-    """
-    taken = take_fingerprints("fingerprints", fingerprints)
-    if not len(taken):
-        raise InvalidParameter("fingerprints", "there are none; at least one is needed")
-    num_words = -(-taken.bits // 64)
-    bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256)
-    if -(-bits // 64) != num_words:
-        raise InvalidParameter("bits", f"{bits} given; the fingerprints have {num_words} words of 64")
-    return np.asarray(_native.bit_frequencies(taken.words, bits))
 
 
 def _check_costs(costs: Costs | None) -> Costs:
@@ -319,6 +235,12 @@ def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - arra
     if array.ndim != 1:
         raise InvalidParameter("bit_frequencies", f"shape {array.shape}; it must be (bits,)")
     return [float(share) for share in array]
+
+
+def _check_dependence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating)):
+        raise InvalidParameter("bit_dependence", f"{given!r} given; it must be a number from 0 to 0.5")
+    return float(given)
 
 
 def _key(words: Sequence[int], radius: int) -> SearchKey:

@@ -21,9 +21,10 @@ class Plan:
     recall : float, optional
         P(found) of a pair exactly at the threshold; None where no model exists.
     curve : tuple of (float, float)
-        Similarity, and P(found) of a pair: of this Jaccard similarity by the bands, or of this cosine by the radius.
+        Similarity, and P(found) of a pair: of this Jaccard similarity by the bands, or of this cosine by the radius;
+        none for methods without either.
     bytes_a_document : int
-        Memory of one sketch; 0 where there is none (shingles, exact), and then no curve: every match is found.
+        Memory of one sketch; 0 where there is none (shingles, exact; every match is found) or none is known yet.
     """
 
     recipe: Recipe
@@ -69,6 +70,8 @@ def plan(recipe: Recipe) -> Plan:
     if resolved.method in ("shingles", "exact"):
         return Plan(resolved, resolved.stated_recall, (), 0)
     curve: tuple[tuple[float, float], ...] = ()
+    if resolved.method == "bloom":
+        return Plan(resolved, resolved.stated_recall, (), (resolved.filter_bits or 0) // 8)
     if resolved.method == "minhash":
         assert resolved.num_slots is not None
         assert resolved.slot_bits is not None

@@ -4,6 +4,8 @@
 //! when the Unicode version changes; then `TEXT_VERSION` changes with it. Every table comes from the data of
 //! one ICU4X release. The assumptions that the text code makes about the data are asserted here.
 
+mod lowercase;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -55,6 +57,7 @@ fn main() {
     write(&folder.join("properties.rs"), &unicode.properties());
     write(&folder.join("mappings.rs"), &unicode.mappings());
     write(&folder.join("compositions.rs"), &unicode.compositions());
+    write(&folder.join("lowercase.rs"), &lowercase::table());
 }
 
 fn write(path: &Path, text: &str) {

@@ -4,9 +4,11 @@
 
 mod distinct;
 mod document_counter;
+mod feature_hash;
 mod feature_shard;
 mod lexicon;
 mod own_tokens;
+mod package_features;
 mod rarity;
 mod shingle;
 #[cfg(test)]
@@ -24,6 +26,8 @@ use crate::isa::Isa;
 use crate::text::{self, Spans, Tokens};
 use distinct::Distinct;
 pub use document_counter::{Counted, DocumentCounter, Pending};
+use feature_hash::JoinedTokens;
+pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
 pub use own_tokens::features_of_tokens;
 pub use rarity::{Rarity, log_count_idf_weight};
@@ -44,8 +48,10 @@ pub struct FeatureRules {
     pub shingle: u32,
     /// What repetition weighs.
     pub weights: Weights,
-    /// Seed of the token hash.
+    /// Seed of the token hash, where it takes one.
     pub seed: u64,
+    /// Hash of a token. [`FeatureHash::Simhash1e0ng`] has tokens and shingles of its own.
+    pub hash: FeatureHash,
 }
 
 /// Whether a text was long enough for its shingles.
@@ -82,6 +88,8 @@ pub struct Extractor {
     normalized: Vec<u8>,
     /// Token hashes, then features.
     occurrences: Vec<u64>,
+    /// Tokens, where shingles of them are hashed joined.
+    joined: JoinedTokens,
     distinct: Distinct,
     weigher: Weigher,
 }
@@ -99,6 +107,7 @@ impl Extractor {
             },
             normalized: Vec::new(),
             occurrences: Vec::new(),
+            joined: JoinedTokens::default(),
             distinct: Distinct::default(),
             weigher: Weigher::default(),
         }
@@ -134,6 +143,11 @@ impl Extractor {
     fn extract(&mut self, text: &str) -> Shape {
         self.release_scratch(text.len());
         self.occurrences.clear();
+        match self.rules.hash {
+            FeatureHash::Simhash1e0ng => return self.extract_as_simhash_package(text),
+            FeatureHash::Datasketch => return self.extract_joined(text),
+            _ => {}
+        }
         if self.rules.tokens == Tokens::Char {
             self.hash_scalars(text);
         } else {
@@ -167,6 +181,7 @@ impl Extractor {
     fn release_scratch(&mut self, text_bytes: usize) {
         if self.normalized.capacity() > MAX_IDLE_SCRATCH && text_bytes < MAX_IDLE_SCRATCH / 2 {
             self.normalized = Vec::new();
+            self.joined = JoinedTokens::default();
             self.occurrences = Vec::new();
             self.distinct = Distinct::default();
             self.weigher.release();
@@ -180,6 +195,7 @@ impl Extractor {
 
     fn hash_words(&mut self, text: &str) {
         let part_katakana = self.rules.tokens == Tokens::Auto;
+        let (hash, seed) = (self.rules.hash, self.rules.seed);
         let Extractor {
             hasher,
             occurrences,
@@ -187,8 +203,15 @@ impl Extractor {
             spans,
             ..
         } = self;
-        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
-            hasher.hash(text, starts, ends, occurrences)
+        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| match hash {
+            FeatureHash::Xxh3 => hasher.hash(text, starts, ends, occurrences),
+            _ => {
+                let tokens = starts
+                    .iter()
+                    .zip(ends)
+                    .map(|(&start, &end)| &text[start as usize..end as usize]);
+                occurrences.extend(tokens.map(|token| hash.of(token, seed)));
+            }
         };
         // SAFETY: `new` keeps only an instruction set that the processor has.
         unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
@@ -196,6 +219,14 @@ impl Extractor {
 
     fn hash_scalars(&mut self, text: &str) {
         self.normalize(text);
+        if self.rules.hash != FeatureHash::Xxh3 {
+            let (hash, seed) = (self.rules.hash, self.rules.seed);
+            let text = String::from_utf8_lossy(&self.normalized);
+            let scalars = text.chars();
+            self.occurrences
+                .extend(scalars.map(|c| hash.of(c.encode_utf8(&mut [0; 4]).as_bytes(), seed)));
+            return;
+        }
         let len = text::pad(&mut self.normalized);
         self.hasher
             .hash_scalars(&self.normalized, len, &mut self.occurrences);

@@ -41,6 +41,7 @@ fn rules(tokens: Tokens, shingle: u32, weights: Weights, seed: u64) -> FeatureRu
         shingle,
         weights,
         seed,
+        hash: FeatureHash::Xxh3,
     }
 }
 

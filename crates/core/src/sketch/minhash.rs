@@ -7,6 +7,7 @@
 use crate::hash::{GOLDEN, expand, mix64};
 use crate::isa::Isa;
 
+use super::minhash_datasketch::Permutations;
 use super::{minhash_bucket, minhash_classical};
 
 /// Copies of weighted features held at once. Sets of more are expanded again for every round, so
@@ -20,22 +21,34 @@ pub enum Scheme {
     Bucket,
     /// One permutation of all features for every slot.
     Classical,
+    /// As version 2 of the package `datasketch` does.
+    Affine32,
+    /// As all earlier versions of it did.
+    Legacy,
 }
 
 impl Scheme {
+    /// Every scheme, in the order in which they are told.
+    pub const ALL: [Scheme; 4] = [
+        Scheme::Bucket,
+        Scheme::Classical,
+        Scheme::Affine32,
+        Scheme::Legacy,
+    ];
+
     /// Name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Bucket => "bucket",
             Scheme::Classical => "classical",
+            Scheme::Affine32 => "affine32",
+            Scheme::Legacy => "legacy",
         }
     }
 
     /// The scheme of that name, or `None`.
     pub fn from_name(name: &str) -> Option<Scheme> {
-        [Scheme::Bucket, Scheme::Classical]
-            .into_iter()
-            .find(|scheme| scheme.name() == name)
+        Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
 }
 
@@ -45,6 +58,8 @@ pub struct MinHasher {
     num_slots: u32,
     scheme: Scheme,
     seed: u64,
+    /// Those of the package `datasketch`, where the scheme is one of its.
+    permutations: Option<Permutations>,
     isa: Isa,
     /// See [`Expansion`].
     folded: Vec<u64>,
@@ -56,7 +71,8 @@ impl MinHasher {
     /// Makes a hasher for signatures of `num_slots` slots.
     ///
     /// # Panics
-    /// When `num_slots` is outside 1..=65535.
+    /// When `num_slots` is outside 1..=65535. Of the seed of [`Scheme::Affine32`] and [`Scheme::Legacy`] only the low 32 bits
+    /// count: NumPy's generator takes no more.
     pub fn new(num_slots: u32, scheme: Scheme, seed: u64, isa: Isa) -> Self {
         assert!(
             (1..=65535).contains(&num_slots),
@@ -66,6 +82,11 @@ impl MinHasher {
             num_slots,
             scheme,
             seed,
+            permutations: match scheme {
+                Scheme::Affine32 => Some(Permutations::affine32(num_slots, seed as u32)),
+                Scheme::Legacy => Some(Permutations::legacy(num_slots, seed as u32)),
+                Scheme::Bucket | Scheme::Classical => None,
+            },
             isa,
             folded: Vec::new(),
             slots: Vec::new(),
@@ -93,6 +114,10 @@ impl MinHasher {
             out.fill(u32::MAX);
             return;
         }
+        if let Some(permutations) = &self.permutations {
+            permutations.fill(&mut expansion, out);
+            return;
+        }
         match self.scheme {
             Scheme::Bucket => {
                 self.slots.clear();
@@ -102,7 +127,7 @@ impl MinHasher {
                     *value = slot as u32;
                 }
             }
-            Scheme::Classical => minhash_classical::fill(&mut expansion, self.seed, self.isa, out),
+            _ => minhash_classical::fill(&mut expansion, self.seed, self.isa, out),
         }
     }
 }

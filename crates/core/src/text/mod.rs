@@ -10,6 +10,7 @@ mod avx512;
 mod compose;
 mod kernel;
 mod normalize;
+mod simhash_package;
 mod spans;
 mod tables;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod words;
 use crate::isa::Isa;
 pub(crate) use kernel::BLOCK;
 pub(crate) use normalize::Spaces;
+pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 
 /// Version of the text rules and of the Unicode tables behind them.

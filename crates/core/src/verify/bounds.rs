@@ -1,7 +1,7 @@
 //! Which sum must two sets share to reach a threshold?
 //!
 //! Every measure here is a non-decreasing function of one integer, the sum over shared features of the
-//! lesser weight (jaccard, containment) or of the product of the weights (cosine). Rounding to `f64`
+//! lesser weight (jaccard, containment, dice, overlap) or of the product of the weights (cosine). Rounding to `f64`
 //! is monotone too: conversion, division and square root are each correctly rounded. So an upper bound
 //! of the integer, put through the same formula, is an upper bound of the similarity as computed, and
 //! no margin is needed at the edge.
@@ -15,7 +15,7 @@ pub(super) struct Formula {
     measure: Measure,
     /// Similarity where either set is empty, whatever the sum.
     fixed: Option<f64>,
-    /// Jaccard: the total weight of both; containment: that of A.
+    /// Jaccard, dice: the total weight of both; containment: that of A; overlap: the lesser of both.
     whole: u64,
     /// Cosine: the root of the product of the squared norms.
     root: f64,
@@ -34,7 +34,8 @@ impl Formula {
             measure,
             fixed,
             whole: match measure {
-                Measure::Jaccard => a.total + b.total,
+                Measure::Jaccard | Measure::Dice => a.total + b.total,
+                Measure::Overlap => a.total.min(b.total),
                 _ => a.total,
             },
             root: match measure {
@@ -71,7 +72,8 @@ impl Formula {
         }
         let estimate = match self.measure {
             Measure::Jaccard => threshold / (1.0 + threshold) * self.whole as f64,
-            Measure::Containment => threshold * self.whole as f64,
+            Measure::Dice => threshold / 2.0 * self.whole as f64,
+            Measure::Containment | Measure::Overlap => threshold * self.whole as f64,
             Measure::Cosine => threshold * self.root,
         };
         // The cast brings negative numbers to 0 and great ones to the greatest integer.
@@ -93,7 +95,9 @@ impl Formula {
         }
         match self.measure {
             Measure::Jaccard => sum as u64 as f64 / (self.whole - sum as u64) as f64,
-            Measure::Containment => sum as u64 as f64 / self.whole as f64,
+            // Twice the sum is at most the whole, a 64-bit integer.
+            Measure::Dice => (2 * sum as u64) as f64 / self.whole as f64,
+            Measure::Containment | Measure::Overlap => sum as u64 as f64 / self.whole as f64,
             Measure::Cosine => sum as f64 / self.root,
         }
     }

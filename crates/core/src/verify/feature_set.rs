@@ -100,7 +100,7 @@ impl FeatureSet {
 
     /// The exact similarity of this set (A) and another (B).
     ///
-    /// Sums are exact integers. Jaccard and containment are one rounded division. Cosine is one
+    /// Sums are exact integers. All but cosine are one rounded division. Cosine is one
     /// division by the rounded square root of the product of the squared norms, itself rounded once
     /// to `f64`; where the norms are equal the root is the norm, so that equal sets have similarity 1
     /// at any weight. Two empty sets have similarity 1, an empty and another 0.

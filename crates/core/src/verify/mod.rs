@@ -1,7 +1,8 @@
 //! How alike are two documents exactly?
 //!
 //! [`FeatureSet`] is the sorted feature set of a document, [`FeatureSets`] holds those of the candidate
-//! pairs' documents and measures whole lists of pairs; [`aligned_diff`] shows where two texts differ.
+//! pairs' documents and measures whole lists of pairs; [`aligned_diff`] shows where two texts differ,
+//! [`align_texts`] counts by how many edits.
 
 mod aligned;
 mod bitmap;
@@ -13,10 +14,16 @@ mod intersect_avx2;
 #[cfg(target_arch = "x86_64")]
 mod intersect_avx512;
 mod pairs;
+mod pieces;
+mod sequences;
 
 pub use aligned::{Hunk, aligned_diff};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
+pub use sequences::{
+    Alignment, MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit,
+    align_sequences, align_texts,
+};
 
 /// An exact similarity of two feature sets A and B, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,21 +34,36 @@ pub enum Measure {
     Containment,
     /// Cosine of the angle between the weight vectors.
     Cosine,
+    /// Twice the sum of the lesser weights over the sum of all weights of both.
+    Dice,
+    /// Sum of the lesser weights over the lesser of both sums of weights.
+    Overlap,
 }
 
 impl Measure {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Measure; 5] = [
+        Measure::Jaccard,
+        Measure::Containment,
+        Measure::Cosine,
+        Measure::Dice,
+        Measure::Overlap,
+    ];
+
     /// Name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Jaccard => "jaccard",
             Measure::Containment => "containment",
             Measure::Cosine => "cosine",
+            Measure::Dice => "dice",
+            Measure::Overlap => "overlap",
         }
     }
 
     /// The measure of that name, or `None`.
     pub fn from_name(name: &str) -> Option<Measure> {
-        [Measure::Jaccard, Measure::Containment, Measure::Cosine]
+        Measure::ALL
             .into_iter()
             .find(|measure| measure.name() == name)
     }

@@ -9,7 +9,7 @@ use crate::isa::Isa;
 
 use super::{FeatureSet, FeatureSets, Measure};
 
-const MEASURES: [Measure; 3] = [Measure::Jaccard, Measure::Containment, Measure::Cosine];
+const MEASURES: [Measure; 5] = Measure::ALL;
 
 /// A document: features and weights (empty: all 1).
 type Document = (Vec<u64>, Vec<u32>);
@@ -60,6 +60,8 @@ fn naive_similarity(a: &Document, b: &Document, measure: Measure) -> f64 {
     match measure {
         Measure::Jaccard => min as f64 / max as f64,
         Measure::Containment => min as f64 / total as f64,
+        Measure::Dice => (2 * min) as f64 / (total + b.values().sum::<u128>()) as f64,
+        Measure::Overlap => min as f64 / total.min(b.values().sum()) as f64,
         Measure::Cosine => match norm(&a).checked_mul(norm(&b)) {
             Some(product) => dot as f64 / (product as f64).sqrt(),
             None => dot as f64 / (norm(&a) as f64 * norm(&b) as f64).sqrt(),

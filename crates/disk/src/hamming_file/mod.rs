@@ -1,10 +1,15 @@
 //! A Hamming set in one file: every byte is described in FORMAT.md.
 
+mod build;
 mod layout;
 mod read;
+mod section;
+mod source;
 mod write;
 
-pub use read::{OpenedSet, open_hamming_set};
+pub use build::{HammingBuild, Progress};
+pub use read::{Damage, OpenedSet, open_hamming_set};
+pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
 
 /// What every file begins with.

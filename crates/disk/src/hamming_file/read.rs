@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use likewise_core::hamming::index::{
-    HammingSet, RowParts, SegmentParts, SetParts, SharedBytes, TableParts, Words,
+    Guard, HammingSet, RowParts, SegmentParts, SetParts, SharedBytes, TableParts, Words,
 };
 use likewise_core::hamming::plan::{Key, SearchPlan};
 use memmap2::Mmap;
@@ -25,12 +25,26 @@ pub struct OpenedSet {
     pub ids: Option<Vec<u8>>,
     /// Text as it was given.
     pub extra: String,
+    /// Takes what is wrong with the file when a search comes upon it.
+    pub damage: Damage,
+}
+
+/// What was first found to be wrong with an open file.
+#[derive(Debug, Clone, Default)]
+pub struct Damage(Arc<OnceLock<String>>);
+
+impl Damage {
+    /// What is wrong, where anything was found to be.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
 }
 
 /// Opens a file that [`write_hamming_set`](super::write_hamming_set) wrote. The file must not change as long as the set is used.
 ///
-/// Header, description and lengths are checked, and the sections that are copied: tail, removals, ids. With `verify` every block of every
-/// section is. Without it a damaged table gives an error or wrong matches, and never a wild read.
+/// Header, description, lengths and the checksums of all blocks are checked, and the sections that are copied: tail, removals, ids. A
+/// block of a table is checked when it is first read: then a search gives [`likewise_core::error::Error::Damaged`], and
+/// [`OpenedSet::damage`] says where. With `verify` every block is checked now.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Damaged`] naming what is wrong; [`Error::Cancelled`].
@@ -54,6 +68,8 @@ pub fn open_hamming_set(
     let reader = Reader {
         all: bytes.as_ref().as_ref(),
         bytes: &bytes,
+        is_verified: verify,
+        damage: Damage::default(),
     };
     let description = reader.description()?;
     let copied = [
@@ -67,9 +83,10 @@ pub fn open_hamming_set(
             reader.verify(name, section, cancel)?;
         }
     }
-    if verify {
-        for (name, section) in description.sections() {
-            reader.verify(&name, section, cancel)?;
+    for (name, section) in description.sections() {
+        match verify {
+            true => reader.verify(&name, section, cancel)?,
+            false => reader.checksums(&name, section).map(drop)?,
         }
     }
     reader.open(description)
@@ -81,9 +98,19 @@ fn damaged(reason: impl Into<String>) -> Error {
     }
 }
 
+fn damaged_block(name: &str, section: Section, number: usize) -> String {
+    format!(
+        "block {number} of {name} is damaged, at byte {}",
+        section.offset + (number * BLOCK_BYTES) as u64
+    )
+}
+
 struct Reader<'a> {
     all: &'a [u8],
     bytes: &'a SharedBytes,
+    /// Whether all blocks have been checked.
+    is_verified: bool,
+    damage: Damage,
 }
 
 impl Reader<'_> {
@@ -133,27 +160,57 @@ impl Reader<'_> {
             .ok_or_else(|| damaged(format!("{name} reaches beyond the end")))
     }
 
+    /// The checksums of the blocks of a section.
+    fn checksums(&self, name: &str, section: Section) -> Result<&[u8], Error> {
+        let num_blocks = section.num_bytes.div_ceil(BLOCK_BYTES as u64);
+        self.bytes_of(name, section)
+            .ok()
+            .and_then(|_| self.part(section.checksums_offset(), 8 * num_blocks))
+            .filter(|checksums| xxh3_64(checksums) == section.checksum)
+            .ok_or_else(|| damaged(format!("the checksums of {name} are damaged")))
+    }
+
     /// Checks every block of a section.
     fn verify(&self, name: &str, section: Section, cancel: &AtomicBool) -> Result<(), Error> {
         let content = self.bytes_of(name, section)?;
-        let num_blocks = content.len().div_ceil(BLOCK_BYTES) as u64;
-        let checksums = self
-            .part(section.checksums_offset(), 8 * num_blocks)
-            .filter(|checksums| xxh3_64(checksums) == section.checksum)
-            .ok_or_else(|| damaged(format!("the checksums of {name} are damaged")))?;
+        let checksums = self.checksums(name, section)?;
         let blocks = content.chunks(BLOCK_BYTES).zip(checksums.chunks_exact(8));
         for (number, (block, checksum)) in blocks.enumerate() {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
             if xxh3_64(block).to_le_bytes() != checksum {
-                return Err(damaged(format!(
-                    "block {number} of {name} is damaged, at byte {}",
-                    section.offset + (number * BLOCK_BYTES) as u64
-                )));
+                return Err(damaged(damaged_block(name, section, number)));
             }
         }
         Ok(())
+    }
+
+    /// The words of a section, whose blocks are checked when they are first read.
+    fn guarded(&self, name: &str, section: Section) -> Result<Words, Error> {
+        let words = self.words(section)?;
+        if self.is_verified {
+            return Ok(words);
+        }
+        let (bytes, damage, name) = (self.bytes.clone(), self.damage.clone(), name.to_owned());
+        let check = move |number: usize| {
+            // Both were found to lie in the file.
+            let all: &[u8] = bytes.as_ref().as_ref();
+            let content = &all[section.offset as usize..][..section.num_bytes as usize];
+            let start = number * BLOCK_BYTES;
+            let block = &content[start..content.len().min(start + BLOCK_BYTES)];
+            let checksum = &all[section.checksums_offset() as usize + 8 * number..][..8];
+            let is_good = xxh3_64(block).to_le_bytes() == checksum;
+            if !is_good {
+                damage
+                    .0
+                    .get_or_init(|| damaged_block(&name, section, number));
+            }
+            is_good
+        };
+        let num_words = (section.num_bytes / 8) as usize;
+        let block_shift = (BLOCK_BYTES / 8).ilog2();
+        Ok(words.guarded(Guard::new(num_words, block_shift, Box::new(check))))
     }
 
     fn words(&self, section: Section) -> Result<Words, Error> {
@@ -181,7 +238,8 @@ impl Reader<'_> {
             segments: description
                 .segments
                 .iter()
-                .map(|segment| self.segment(segment))
+                .enumerate()
+                .map(|(number, segment)| self.segment(number, segment))
                 .collect::<Result<_, Error>>()?,
             tail_codes: self.words(description.tail_codes)?.as_slice().to_vec(),
             tail_rows: tail_rows
@@ -205,43 +263,45 @@ impl Reader<'_> {
             set,
             ids,
             extra: description.extra,
+            damage: self.damage.clone(),
         })
     }
 
-    fn segment(&self, entry: &SegmentEntry) -> Result<SegmentParts, Error> {
+    fn segment(&self, number: usize, entry: &SegmentEntry) -> Result<SegmentParts, Error> {
+        let tables = entry.tables.iter().enumerate();
         Ok(SegmentParts {
-            tables: entry
-                .tables
-                .iter()
-                .map(|table| self.table(table))
+            tables: tables
+                .map(|(table, entry)| {
+                    self.table(&format!("table {table} of segment {number}"), entry)
+                })
                 .collect::<Result<_, Error>>()?,
             rows: entry
                 .rows
                 .as_ref()
-                .map(|rows| self.rows(rows))
+                .map(|rows| self.rows(&format!("segment {number}"), rows))
                 .transpose()?,
         })
     }
 
-    fn table(&self, entry: &TableEntry) -> Result<TableParts, Error> {
+    fn table(&self, of: &str, entry: &TableEntry) -> Result<TableParts, Error> {
         Ok(TableParts {
             prefix_bits: entry.prefix_bits,
             line_shift: entry.line_shift,
             is_unary: entry.is_unary,
             num_entries: entry.num_entries,
-            lines: self.words(entry.lines)?,
-            escapes: self.words(entry.escapes)?,
-            residuals: self.words(entry.residuals)?,
-            rest: self.words(entry.rest)?,
+            lines: self.guarded(&format!("lines of {of}"), entry.lines)?,
+            escapes: self.guarded(&format!("escapes of {of}"), entry.escapes)?,
+            residuals: self.guarded(&format!("residuals of {of}"), entry.residuals)?,
+            rest: self.guarded(&format!("rest of {of}"), entry.rest)?,
         })
     }
 
-    fn rows(&self, entry: &RowsEntry) -> Result<RowParts, Error> {
+    fn rows(&self, of: &str, entry: &RowsEntry) -> Result<RowParts, Error> {
         Ok(RowParts {
-            numbers: self.words(entry.numbers)?,
+            numbers: self.guarded(&format!("numbers of {of}"), entry.numbers)?,
             width: entry.width,
-            group_ends: self.words(entry.group_ends)?,
-            group_rows: self.words(entry.group_rows)?,
+            group_ends: self.guarded(&format!("group_ends of {of}"), entry.group_ends)?,
+            group_rows: self.guarded(&format!("group_rows of {of}"), entry.group_rows)?,
             num_rows: entry.num_rows,
         })
     }

@@ -1,11 +1,12 @@
 //! How is a set written?
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
+use likewise_core::hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::layout::{Description, KeyEntry, RowsEntry, Section, SegmentEntry, TableEntry};
@@ -50,49 +51,48 @@ fn write_all(
         .iter()
         .map(|segment| writer.segment(segment))
         .collect::<Result<_, Error>>()?;
-    let tail_rows: Vec<u8> = parts
-        .tail_rows
-        .iter()
-        .flat_map(|r| r.to_le_bytes())
-        .collect();
-    let description = Description {
-        bits: parts.plan.bits(),
-        within: parts.plan.within(),
-        keys: parts
-            .plan
-            .keys()
-            .iter()
-            .map(|key| KeyEntry {
-                mask: key.mask,
-                radius: key.radius,
-            })
-            .collect(),
+    let ending = Ending {
+        plan: &parts.plan,
         next_row: parts.next_row,
         num_removed_present: parts.num_removed_present,
         segments,
-        tail_codes: writer.words(&parts.tail_codes)?,
-        num_tail_rows: parts.tail_rows.len(),
-        tail_rows: writer.section(&tail_rows)?,
-        removed: writer.words(&parts.removed)?,
-        ids: ids.map(|ids| writer.section(ids)).transpose()?,
-        extra: extra.to_owned(),
+        tail_codes: &parts.tail_codes,
+        tail_rows: &parts.tail_rows,
+        removed: &parts.removed,
+        ids,
+        extra,
     };
-    let json = serde_json::to_vec(&description)
-        .map_err(|e| Error::invalid("extra", format!("cannot be written: {e}")))?;
-    writer.align()?;
-    let offset = writer.at;
-    writer.put(&json)?;
-    let file_bytes = writer.at;
-    let mut file = writer
-        .file
-        .into_inner()
-        .map_err(|e| Error::io("write", e.into_error()))?;
-    let header = header(offset, &json, file_bytes);
-    use std::io::Seek;
-    file.rewind()
-        .and_then(|()| file.write_all(&header))
-        .and_then(|()| file.sync_all())
-        .map_err(|e| Error::io("write", e))
+    writer.finish(ending)
+}
+
+/// What stands behind the tables.
+pub(super) struct Ending<'a> {
+    pub(super) plan: &'a SearchPlan,
+    pub(super) next_row: u64,
+    pub(super) num_removed_present: usize,
+    pub(super) segments: Vec<SegmentEntry>,
+    pub(super) tail_codes: &'a [u64],
+    pub(super) tail_rows: &'a [u32],
+    pub(super) removed: &'a [u64],
+    pub(super) ids: Option<&'a [u8]>,
+    pub(super) extra: &'a str,
+}
+
+/// Writes what stands behind the tables, from byte `at` on, and the header.
+pub(super) fn write_ending(
+    mut file: File,
+    at: u64,
+    ending: Ending<'_>,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    file.seek(SeekFrom::Start(at))
+        .map_err(|e| Error::io("write", e))?;
+    let writer = Writer {
+        file: BufWriter::with_capacity(1 << 20, file),
+        at,
+        cancel,
+    };
+    writer.finish(ending)
 }
 
 fn header(offset: u64, json: &[u8], file_bytes: u64) -> [u8; HEADER_BYTES] {
@@ -158,8 +158,55 @@ impl Writer<'_> {
         })
     }
 
+    /// Writes the end of the file and the header, and syncs.
+    fn finish(mut self, ending: Ending<'_>) -> Result<(), Error> {
+        let key_entry = |key: &Key| KeyEntry {
+            mask: key.mask,
+            radius: key.radius,
+        };
+        let tail_rows: Vec<u8> = ending
+            .tail_rows
+            .iter()
+            .flat_map(|r| r.to_le_bytes())
+            .collect();
+        let description = Description {
+            bits: ending.plan.bits(),
+            within: ending.plan.within(),
+            keys: ending.plan.keys().iter().map(key_entry).collect(),
+            next_row: ending.next_row,
+            num_removed_present: ending.num_removed_present,
+            segments: ending.segments,
+            tail_codes: self.words(ending.tail_codes)?,
+            num_tail_rows: ending.tail_rows.len(),
+            tail_rows: self.section(&tail_rows)?,
+            removed: self.words(ending.removed)?,
+            ids: ending.ids.map(|ids| self.section(ids)).transpose()?,
+            extra: ending.extra.to_owned(),
+        };
+        let json = serde_json::to_vec(&description)
+            .map_err(|e| Error::invalid("extra", format!("cannot be written: {e}")))?;
+        self.align()?;
+        let offset = self.at;
+        self.put(&json)?;
+        let header = header(offset, &json, self.at);
+        let mut file = self
+            .file
+            .into_inner()
+            .map_err(|e| Error::io("write", e.into_error()))?;
+        file.rewind()
+            .and_then(|()| file.write_all(&header))
+            .and_then(|()| file.sync_all())
+            .map_err(|e| Error::io("write", e))
+    }
+
     fn shared(&mut self, words: &Words) -> Result<Section, Error> {
-        self.words(words.as_slice())
+        match words.all_good() {
+            true => self.words(words.as_slice()),
+            // New checksums must not bless it.
+            false => Err(Error::Damaged {
+                reason: "the tables are damaged".to_owned(),
+            }),
+        }
     }
 
     fn segment(&mut self, segment: &SegmentParts) -> Result<SegmentEntry, Error> {
@@ -184,9 +231,9 @@ impl Writer<'_> {
             is_unary: table.is_unary,
             num_entries: table.num_entries,
             lines: self.shared(&table.lines)?,
-            escapes: self.shared(&table.escapes)?,
             residuals: self.shared(&table.residuals)?,
             rest: self.shared(&table.rest)?,
+            escapes: self.shared(&table.escapes)?,
         })
     }
 

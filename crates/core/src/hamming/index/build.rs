@@ -10,12 +10,11 @@ use std::sync::atomic::AtomicBool;
 use super::super::distance::Fingerprints;
 use super::super::kernels::run_kernel;
 use super::super::plan::Key;
-use super::directory::{Directory, DirectoryPart, DirectoryWriter, Shape};
+use super::directory::Directory;
 use super::kernel::TableKernel;
-use super::packed::{self, PackedPart, PackedWriter};
-use super::permutation::Permutation;
-use super::rows::{Rows, RowsBuilder, RowsPart};
-use super::sort::sort;
+use super::packed;
+use super::piece::{Layout, Part};
+use super::rows::{Rows, RowsBuilder};
 use super::table::{Table, residual_bits};
 use super::words::{Words, WordsMut};
 use crate::error::Error;
@@ -50,26 +49,13 @@ pub(super) struct Means<'a> {
 /// One table in the making.
 struct Job<'a> {
     source: Source<'a>,
-    permutation: Permutation,
-    shape: Shape,
-    /// Bits of the prefix that tell the cell of a code.
-    cell_bits: u32,
-    with_rows: bool,
+    layout: Layout,
 }
 
 /// Neighbouring cells and the codes in them.
 struct Slice {
     cells: Range<usize>,
     num_codes: usize,
-}
-
-/// What a slice becomes.
-struct Part {
-    directory: DirectoryPart,
-    residuals: PackedPart,
-    rest: Vec<u64>,
-    rows: RowsPart,
-    num_entries: usize,
 }
 
 /// The table of `key`, with its rows if `with_rows`. `num_expected`: distinct codes, or a number not far above.
@@ -84,14 +70,9 @@ pub(super) fn build_table(
     means: Means<'_>,
 ) -> Result<(Table, Option<Rows>), Error> {
     let bits = source.fingerprints.bits;
-    let permutation = Permutation::new(bits, &key);
-    let shape = Shape::choose(num_expected, key.width(), permutation.top_bits());
     let job = Job {
         source,
-        cell_bits: (shape.prefix_bits - shape.line_shift).min(MAX_CELL_BITS),
-        permutation,
-        shape,
-        with_rows,
+        layout: Layout::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS),
     };
     let counts = job.count_cells(means)?;
     let slices = job.cut(&counts, means);
@@ -113,17 +94,6 @@ pub(super) fn build_table(
 }
 
 impl Job<'_> {
-    fn num_words(&self) -> usize {
-        self.source.fingerprints.num_words()
-    }
-
-    /// Cell of a permuted code.
-    #[inline(always)]
-    fn cell_of(&self, top: u64) -> u64 {
-        // Two shifts, since one by 64 is none.
-        top >> (self.permutation.top_bits() - self.cell_bits - 1) >> 1
-    }
-
     fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>, Error> {
         let parts = map_ranges(
             self.source.fingerprints.len(),
@@ -132,13 +102,13 @@ impl Job<'_> {
             means.cancel,
             || (),
             |(), range| {
-                let mut counts = vec![0_u32; 1 << self.cell_bits];
+                let mut counts = vec![0_u32; 1 << self.layout.cell_bits];
                 let (job, counts_of, range) = (self, counts.as_mut_slice(), range);
-                run_kernel!(means.isa, self.num_words(), count, (job: &Job<'_>, range: Range<usize>, counts_of: &mut [u32]));
+                run_kernel!(means.isa, self.layout.num_words, count, (job: &Job<'_>, range: Range<usize>, counts_of: &mut [u32]));
                 counts
             },
         )?;
-        let mut total = vec![0; 1 << self.cell_bits];
+        let mut total = vec![0; 1 << self.layout.cell_bits];
         for counts in parts {
             for (total, count) in total.iter_mut().zip(counts) {
                 *total += count as usize;
@@ -151,7 +121,7 @@ impl Job<'_> {
     fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
         let len = self.source.fingerprints.len();
         let threads = means.threads.max(1);
-        let entry_bytes = 8 * (self.num_words() + usize::from(self.with_rows));
+        let entry_bytes = 8 * self.layout.entry_words();
         // Entries, as many to sort through, and what they become.
         let most = means.slice_bytes / threads / (3 * entry_bytes);
         let fair = len.div_ceil(threads);
@@ -180,71 +150,13 @@ impl Job<'_> {
     }
 
     fn build_slice(&self, slice: &Slice, isa: Isa) -> Part {
-        let num_words = self.num_words();
-        let width = num_words + usize::from(self.with_rows);
+        let num_words = self.layout.num_words;
+        let width = self.layout.entry_words();
         let mut flat = vec![0_u64; (slice.num_codes + 1) * width];
         let (job, found) = (self, flat.as_mut_slice());
         run_kernel!(isa, num_words, collect, (job: &Job<'_>, slice: &Slice, found: &mut [u64]));
         flat.truncate(slice.num_codes * width);
-        match width {
-            1 => self.sort_and_pack::<1>(slice, flat),
-            2 => self.sort_and_pack::<2>(slice, flat),
-            3 => self.sort_and_pack::<3>(slice, flat),
-            4 => self.sort_and_pack::<4>(slice, flat),
-            _ => self.sort_and_pack::<5>(slice, flat),
-        }
-    }
-
-    /// Sorts entries of `N` words, of which the last is the row where rows are kept, and packs the distinct codes.
-    fn sort_and_pack<const N: usize>(&self, slice: &Slice, mut flat: Vec<u64>) -> Part {
-        let (entries, _) = flat.as_chunks_mut::<N>();
-        let mut scratch = vec![[0; N]; entries.len()];
-        sort(entries, &mut scratch, self.permutation.top_bits());
-        drop(scratch);
-        let num_words = self.num_words();
-        let top_bits = self.permutation.top_bits();
-        let prefix_shift = top_bits - self.shape.prefix_bits;
-        let low = u64::MAX >> (64 - prefix_shift);
-        let residual_width = residual_bits(top_bits, self.shape.prefix_bits);
-        let buckets_a_cell = self.shape.prefix_bits - self.cell_bits;
-        let buckets = slice.cells.start << buckets_a_cell..slice.cells.end << buckets_a_cell;
-        let num_lines = buckets.len() >> self.shape.line_shift;
-        let mut directory = DirectoryWriter::new(self.shape, num_lines);
-        let mut residuals = PackedWriter::new(residual_width, entries.len());
-        let mut rest = Vec::with_capacity(entries.len() * (num_words - 1));
-        let mut rows = RowsPart::default();
-        let mut num_entries = 0;
-        let mut at = 0;
-        for bucket in buckets {
-            let mut len = 0;
-            while let Some(entry) = entries.get(at)
-                && entry[0] >> prefix_shift == bucket as u64
-            {
-                let is_new = at == 0 || entries[at - 1][..num_words] != entry[..num_words];
-                if is_new {
-                    residuals.push(entry[0] & low);
-                    rest.extend_from_slice(&entry[1..num_words]);
-                    len += 1;
-                }
-                if self.with_rows {
-                    let row = entry[N - 1] as u32;
-                    match is_new {
-                        true => rows.push(row),
-                        false => rows.push_to_last(row),
-                    }
-                }
-                at += 1;
-            }
-            directory.push(len);
-            num_entries += len as usize;
-        }
-        Part {
-            directory: directory.finish(),
-            residuals: residuals.finish(),
-            rest,
-            rows,
-            num_entries,
-        }
+        self.layout.pack(slice.cells.clone(), &mut flat)
     }
 }
 
@@ -261,8 +173,8 @@ unsafe fn count<K: TableKernel, const W: usize>(
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
     for code in &codes[range] {
         // SAFETY: passed on from the caller.
-        let permuted = unsafe { K::permute(&job.permutation, code) };
-        counts[job.cell_of(permuted[0]) as usize] += 1;
+        let permuted = unsafe { K::permute(&job.layout.permutation, code) };
+        counts[job.layout.cell_of(permuted[0]) as usize] += 1;
     }
 }
 
@@ -273,21 +185,21 @@ unsafe fn count<K: TableKernel, const W: usize>(
 #[inline(always)]
 unsafe fn collect<K: TableKernel, const W: usize>(job: &Job<'_>, slice: &Slice, found: &mut [u64]) {
     let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
-    let width = W + usize::from(job.with_rows);
+    let width = W + usize::from(job.layout.with_rows);
     let (from, num_cells) = (slice.cells.start as u64, slice.cells.len() as u64);
     let mut at = 0;
     for (position, code) in codes.iter().enumerate() {
         // SAFETY: passed on from the caller.
-        let permuted = unsafe { K::permute(&job.permutation, code) };
+        let permuted = unsafe { K::permute(&job.layout.permutation, code) };
         // Written in any case and overwritten by the next unless it belongs here: a branch would be guessed wrong half of the time.
         found[at..at + W].copy_from_slice(&permuted);
-        if job.with_rows {
+        if job.layout.with_rows {
             found[at + W] = match job.source.rows {
                 Some(rows) => u64::from(rows[position]),
                 None => position as u64,
             };
         }
-        let is_inside = job.cell_of(permuted[0]).wrapping_sub(from) < num_cells;
+        let is_inside = job.layout.cell_of(permuted[0]).wrapping_sub(from) < num_cells;
         at += width * usize::from(is_inside);
     }
 }
@@ -307,23 +219,23 @@ struct Assembly {
 
 impl Assembly {
     fn new(job: &Job<'_>, num_codes: usize) -> Result<Self, Error> {
-        let top_bits = job.permutation.top_bits();
-        let width = residual_bits(top_bits, job.shape.prefix_bits);
+        let top_bits = job.layout.permutation.top_bits();
+        let width = residual_bits(top_bits, job.layout.shape.prefix_bits);
         let max_row = match job.source.rows {
             Some(rows) => rows.iter().copied().max().unwrap_or(0),
             None => num_codes.saturating_sub(1) as u32,
         };
-        let rows = match job.with_rows {
+        let rows = match job.layout.with_rows {
             true => Some(RowsBuilder::new(max_row, num_codes)?),
             false => None,
         };
         Ok(Assembly {
-            lines: WordsMut::zeroed(job.shape.num_words())?,
+            lines: WordsMut::zeroed(job.layout.shape.num_words())?,
             line_at: 0,
             escapes: Vec::new(),
             residuals: WordsMut::zeroed(packed::num_words(num_codes, width))?,
             residual_at: 0,
-            rest: WordsMut::zeroed((num_codes + packed::PADDING) * (job.num_words() - 1))?,
+            rest: WordsMut::zeroed((num_codes + packed::PADDING) * (job.layout.num_words - 1))?,
             rows,
             num_entries: 0,
         })
@@ -331,7 +243,7 @@ impl Assembly {
 
     fn append(&mut self, job: &Job<'_>, part: Part) {
         self.line_at = part.directory.copy_to(
-            job.shape,
+            job.layout.shape,
             self.lines.as_mut_slice(),
             self.line_at,
             self.num_entries,
@@ -341,7 +253,7 @@ impl Assembly {
         self.residual_at = part
             .residuals
             .copy_to(self.residuals.as_mut_slice(), self.residual_at);
-        let at = self.num_entries * (job.num_words() - 1);
+        let at = self.num_entries * (job.layout.num_words - 1);
         self.rest.as_mut_slice()[at..at + part.rest.len()].copy_from_slice(&part.rest);
         if let Some(rows) = &mut self.rows {
             rows.append(part.rows);
@@ -355,22 +267,25 @@ impl Assembly {
         key: Key,
         bits: u32,
     ) -> Result<(Table, Option<Rows>), Error> {
-        if !job.shape.is_unary {
+        if !job.layout.shape.is_unary {
             let end = self.num_entries as u64;
             self.lines.as_mut_slice()[self.line_at / 2] |= end << (32 * (self.line_at % 2));
         }
         let directory = Directory {
-            shape: job.shape,
+            shape: job.layout.shape,
             lines: self.lines.freeze(),
             escapes: Words::from_u32(&self.escapes)?,
         };
-        let width = residual_bits(job.permutation.top_bits(), job.shape.prefix_bits);
+        let width = residual_bits(
+            job.layout.permutation.top_bits(),
+            job.layout.shape.prefix_bits,
+        );
         let num_entries = self.num_entries;
         let residuals = self
             .residuals
             .freeze()
             .first(packed::num_words(num_entries, width));
-        let rest_len = (num_entries + packed::PADDING) * (job.num_words() - 1);
+        let rest_len = (num_entries + packed::PADDING) * (job.layout.num_words - 1);
         let rest = self.rest.freeze().first(rest_len);
         let rows = self.rows.map(RowsBuilder::finish).transpose()?;
         let table = Table::new(key, bits, directory, num_entries, residuals, rest);

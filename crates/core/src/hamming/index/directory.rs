@@ -159,6 +159,27 @@ impl Directory {
         }
     }
 
+    /// Whether what [`escaped_bucket`](Self::escaped_bucket) looks at is what was written.
+    #[cold]
+    pub(super) fn is_good_escape(&self, line: &[u64], bucket: usize) -> bool {
+        let at = (line[1] as usize).saturating_add(bucket);
+        let first = at.saturating_sub(usize::from(bucket > 0));
+        self.escapes.are_good(first / 2..at / 2 + 1)
+    }
+
+    /// Whether the line of a prefix (its start and end, of plain starts) is what was written.
+    #[inline(always)]
+    pub(super) fn is_good_line(&self, prefix: u64) -> bool {
+        let words = match self.shape.is_unary {
+            true => {
+                let line = (prefix >> self.shape.line_shift) as usize;
+                line * LINE_WORDS..(line + 1) * LINE_WORDS
+            }
+            false => prefix as usize / 2..(prefix as usize).div_ceil(2) + 1,
+        };
+        self.lines.are_good(words)
+    }
+
     /// Start and length of the bucket of an escaped line.
     #[cold]
     pub(super) fn escaped_bucket(&self, line: &[u64], bucket: usize) -> (u64, u64) {
@@ -253,9 +274,9 @@ impl DirectoryWriter {
 
 /// Directory of neighbouring lines, counted from their own first entry.
 pub(super) struct DirectoryPart {
-    lines: Vec<u64>,
+    pub(super) lines: Vec<u64>,
     pub(super) escapes: Vec<u32>,
-    starts: Vec<u32>,
+    pub(super) starts: Vec<u32>,
 }
 
 impl DirectoryPart {

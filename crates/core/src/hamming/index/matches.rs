@@ -1,8 +1,8 @@
 //! In what form do matches leave a search?
 
+use super::hits::Hits;
 use super::planes::NearCode;
 use super::rows::{Postings, Rows};
-use super::search::Hits;
 use super::table::Table;
 use crate::error::Error;
 
@@ -20,7 +20,7 @@ pub struct Matches {
     pub distances: Vec<u16>,
     /// Entries that were compared.
     pub num_candidates: u64,
-    /// Most of them in one piece of work.
+    /// Most of them with one query.
     pub max_candidates: u64,
 }
 
@@ -31,7 +31,11 @@ pub(super) struct Found {
     codes: Vec<u64>,
     distances: Vec<u16>,
     num_candidates: u64,
+    max_candidates: u64,
 }
+
+/// Numbers of rows asked for before the first is used.
+const NUMBERS_AHEAD: usize = 16;
 
 /// The items by query: starts of each query's and the items in that order.
 fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
@@ -55,31 +59,70 @@ fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<u
 }
 
 impl Found {
-    pub(super) fn of_rows(num_queries: usize, hits: &Hits, rows: &Rows) -> Self {
+    pub(super) fn of_rows(num_queries: usize, hits: &Hits, rows: &Rows) -> Result<Self, Error> {
         let mut items = Vec::with_capacity(hits.first.len());
-        for hit in &hits.first {
-            match rows.of_rank(hit.rank as usize) {
-                Postings::One(row) => items.push((hit.query, (row, hit.distance as u16))),
-                Postings::Many(rows) => {
-                    items.extend(
-                        rows.iter()
-                            .map(|&row| (hit.query, (row, hit.distance as u16))),
-                    );
+        for (i, hit) in hits.first.iter().enumerate() {
+            if let Some(later) = hits.first.get(i + NUMBERS_AHEAD) {
+                rows.prefetch(later.rank as usize);
+            }
+            if !rows.is_good(hit.rank as usize) {
+                return Err(Error::Damaged);
+            }
+            let number = rows.number_of(hit.rank as usize);
+            items.push((hit.query, (number, hit.distance as u16)));
+        }
+        let (counts, numbers) = by_query(num_queries, &items);
+        drop(items);
+        let mut found = Found {
+            counts: Vec::with_capacity(num_queries),
+            rows: Vec::with_capacity(numbers.len()),
+            distances: Vec::with_capacity(numbers.len()),
+            ..Found::counted(hits)
+        };
+        let mut numbers = numbers.as_slice();
+        let mut near: Vec<(u32, u16)> = Vec::new();
+        for count in counts {
+            let (of_query, others) = numbers.split_at(count as usize);
+            numbers = others;
+            near.clear();
+            for &(number, distance) in of_query {
+                match rows.of_number(number) {
+                    Postings::One(row) => near.push((row, distance)),
+                    Postings::Many(rows) => near.extend(rows.iter().map(|&row| (row, distance))),
                 }
             }
+            if near.len() > 1 {
+                near.sort_unstable();
+            }
+            found.counts.push(near.len() as u32);
+            found.rows.extend(near.iter().map(|&(row, _)| row));
+            found
+                .distances
+                .extend(near.iter().map(|&(_, distance)| distance));
         }
-        let (counts, mut sorted) = by_query(num_queries, &items);
-        sort_each(&counts, &mut sorted);
+        Ok(found)
+    }
+
+    /// With so many more comparisons in all, and with one query.
+    pub(super) fn with_more(mut self, num_candidates: u64, max_candidates: u64) -> Self {
+        self.num_candidates += num_candidates;
+        self.max_candidates += max_candidates;
+        self
+    }
+
+    /// Nothing but the counts of comparisons.
+    fn counted(hits: &Hits) -> Self {
         Found {
-            counts,
-            rows: sorted.iter().map(|&(row, _)| row).collect(),
+            counts: Vec::new(),
+            rows: Vec::new(),
             codes: Vec::new(),
-            distances: sorted.iter().map(|&(_, distance)| distance).collect(),
+            distances: Vec::new(),
             num_candidates: hits.num_candidates,
+            max_candidates: hits.candidates.iter().copied().max().unwrap_or(0).into(),
         }
     }
 
-    pub(super) fn of_near(num_queries: usize, near: &[NearCode], num_candidates: u64) -> Self {
+    pub(super) fn of_near(num_queries: usize, near: &[NearCode]) -> Self {
         let items: Vec<(u32, (u32, u16))> = near
             .iter()
             .map(|code| (code.query, (code.row, code.distance as u16)))
@@ -91,7 +134,8 @@ impl Found {
             rows: sorted.iter().map(|&(row, _)| row).collect(),
             codes: Vec::new(),
             distances: sorted.iter().map(|&(_, distance)| distance).collect(),
-            num_candidates,
+            num_candidates: 0,
+            max_candidates: 0,
         }
     }
 
@@ -112,10 +156,9 @@ impl Found {
         sort_each(&counts, &mut sorted);
         Found {
             counts,
-            rows: Vec::new(),
             codes: sorted.iter().flat_map(|(code, _)| code.0).collect(),
             distances: sorted.iter().map(|&(_, distance)| distance).collect(),
-            num_candidates: hits.num_candidates,
+            ..Found::counted(hits)
         }
     }
 }
@@ -141,7 +184,9 @@ fn sort_each<T: Ord>(counts: &[u32], mut items: &mut [T]) {
 }
 
 /// Puts the matches of all pieces together.
-pub(super) fn concatenate(parts: Vec<Result<Found, Error>>) -> Result<Matches, Error> {
+pub(super) fn concatenate(
+    parts: impl IntoIterator<Item = Result<Found, Error>>,
+) -> Result<Matches, Error> {
     let parts = parts.into_iter().collect::<Result<Vec<Found>, Error>>()?;
     let num_matches = parts.iter().map(|part| part.distances.len()).sum();
     let num_queries: usize = parts.iter().map(|part| part.counts.len()).sum();
@@ -163,7 +208,7 @@ pub(super) fn concatenate(parts: Vec<Result<Found, Error>>) -> Result<Matches, E
         matches.codes.extend(part.codes);
         matches.distances.extend(part.distances);
         matches.num_candidates += part.num_candidates;
-        matches.max_candidates = matches.max_candidates.max(part.num_candidates);
+        matches.max_candidates = matches.max_candidates.max(part.max_candidates);
     }
     Ok(matches)
 }

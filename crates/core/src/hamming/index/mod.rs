@@ -5,16 +5,23 @@
 //! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
+mod batch;
 mod build;
+mod builder;
 mod choice;
+#[cfg(test)]
+mod concurrency_tests;
 mod directory;
 mod flips;
+mod guard;
+mod hits;
 mod kernel;
 mod matches;
 mod nearest;
 mod packed;
 mod parts;
 mod permutation;
+mod piece;
 mod planes;
 mod refine;
 mod removed;
@@ -22,17 +29,22 @@ mod resolve;
 mod rows;
 mod search;
 mod segment;
+mod segment_search;
 mod set;
 mod set_search;
 mod sort;
 mod table;
+mod table_stream;
 #[cfg(test)]
 mod tests;
 mod words;
 
-pub use choice::plan_for;
+pub use builder::{Places, TableBuilder, TablePiece};
+pub use choice::{plan_for, plan_for_sample, sample_step};
+pub use guard::{CheckBlock, Guard};
 pub use matches::Matches;
 pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
 pub use segment::{Building, Segment};
 pub use set::{HammingSet, SetFacts};
+pub use table_stream::{StreamedTable, TableSection, TableStream};
 pub use words::{SharedBytes, Words, WordsMut};

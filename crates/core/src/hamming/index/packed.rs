@@ -75,8 +75,8 @@ impl PackedWriter {
 
 /// Bits from bit 0 on; those beyond the last are 0.
 pub(super) struct PackedPart {
-    words: Vec<u64>,
-    num_bits: usize,
+    pub(super) words: Vec<u64>,
+    pub(super) num_bits: usize,
 }
 
 impl PackedPart {

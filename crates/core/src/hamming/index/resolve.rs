@@ -1,8 +1,8 @@
 //! Which entry of the first table is a code found in another?
 
 use super::directory::{Directory, ESCAPED, FIRST_WORD, LINE_WORDS};
+use super::hits::{FirstHit, Hits};
 use super::kernel::{Comparison, TableKernel};
-use super::search::{FirstHit, Hits};
 use super::table::Table;
 use crate::prefetch::prefetch_read;
 
@@ -36,7 +36,11 @@ pub(super) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits
             prefetch_read(table.residuals.as_slice(), first);
         }
         for ((other, permuted), &(start, len)) in others.iter().zip(&permuted).zip(&buckets) {
-            let rank = match start + len <= table.num_entries {
+            let is_good = directory.is_good_line(permuted[0] >> shift)
+                && start + len <= table.num_entries
+                && table.are_good_residuals(start, len.max(1))
+                && table.are_good_rest(start, len.max(1), W);
+            let rank = match is_good {
                 // SAFETY: as above, and the entries are there.
                 true => unsafe { rank_of::<K, W>(table, permuted, start, len) },
                 false => None,
@@ -86,6 +90,9 @@ pub(super) unsafe fn bucket_of<K: TableKernel>(
     let (lines, _) = directory.lines.as_slice().as_chunks::<LINE_WORDS>();
     let words = &lines[word / LINE_WORDS];
     if words[LINE_WORDS - 1] & ESCAPED != 0 {
+        if !directory.is_good_escape(words, bucket) {
+            return (0, 0);
+        }
         let (start, len) = directory.escaped_bucket(words, bucket);
         return (start as usize, len as usize);
     }

@@ -3,6 +3,7 @@
 use super::packed;
 use super::words::{Words, WordsMut};
 use crate::error::Error;
+use crate::prefetch::prefetch_read;
 
 /// Rows of the distinct codes, in order of rank. A code in one row has its number; one in several rows the number of a group.
 #[derive(Debug, Clone)]
@@ -28,7 +29,24 @@ impl Rows {
     /// The row of a rank, or the rows of its group. What a damaged file claims is cut to what there is.
     #[inline(always)]
     pub(super) fn of_rank(&self, rank: usize) -> Postings<'_> {
-        let number = packed::get(self.numbers.as_slice(), self.width, rank);
+        self.of_number(self.number_of(rank))
+    }
+
+    /// `2 * row`, or `2 * group + 1`, of a rank.
+    #[inline(always)]
+    pub(super) fn number_of(&self, rank: usize) -> u64 {
+        packed::get(self.numbers.as_slice(), self.width, rank)
+    }
+
+    /// Asks for the number of a rank.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, rank: usize) {
+        prefetch_read(self.numbers.as_slice(), rank * self.width as usize / 64);
+    }
+
+    /// The row or the rows that a number of [`number_of`](Self::number_of) stands for.
+    #[inline(always)]
+    pub(super) fn of_number(&self, number: u64) -> Postings<'_> {
         if number & 1 == 0 {
             return Postings::One((number >> 1) as u32);
         }
@@ -42,6 +60,43 @@ impl Rows {
                 .get(start..end_of(group))
                 .unwrap_or_default(),
         )
+    }
+
+    /// Whether what [`of_rank`](Self::of_rank) looks at is what was written.
+    #[inline(always)]
+    pub(super) fn is_good(&self, rank: usize) -> bool {
+        if !self.parts().into_iter().any(Words::is_guarded) {
+            return true;
+        }
+        let width = self.width as usize;
+        let end = ((rank + 1) * width).div_ceil(64);
+        if !self.numbers.are_good(rank * width / 64..end) {
+            return false;
+        }
+        let number = packed::get(self.numbers.as_slice(), self.width, rank);
+        number & 1 == 0 || self.is_good_group((number >> 1) as usize)
+    }
+
+    #[cold]
+    fn is_good_group(&self, group: usize) -> bool {
+        let first = group.saturating_sub(1);
+        if !self.group_ends.are_good(first / 2..group / 2 + 1) {
+            return false;
+        }
+        let ends = self.group_ends.as_u32();
+        let end_of = |group: usize| ends.get(group).copied().unwrap_or(0) as usize;
+        let start = if group == 0 { 0 } else { end_of(group - 1) };
+        self.group_rows
+            .are_good(start / 2..end_of(group).div_ceil(2))
+    }
+
+    /// Whether all of it is what was written.
+    pub(super) fn all_good(&self) -> bool {
+        self.parts().into_iter().all(Words::all_good)
+    }
+
+    fn parts(&self) -> [&Words; 3] {
+        [&self.numbers, &self.group_ends, &self.group_rows]
     }
 
     /// Bytes in use.
@@ -60,11 +115,11 @@ pub(super) enum Postings<'a> {
 #[derive(Default)]
 pub(super) struct RowsPart {
     /// Of each rank its row; of a rank with several, the number of its group within this part.
-    numbers: Vec<u32>,
+    pub(super) numbers: Vec<u32>,
     /// Ranks with several rows, ascending, counted from the first of this part.
-    multiple: Vec<u32>,
-    group_ends: Vec<u32>,
-    group_rows: Vec<u32>,
+    pub(super) multiple: Vec<u32>,
+    pub(super) group_ends: Vec<u32>,
+    pub(super) group_rows: Vec<u32>,
 }
 
 impl RowsPart {

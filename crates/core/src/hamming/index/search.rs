@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
 use super::flips::Flip;
+use super::hits::{FirstHit, Hits, OtherHit};
 use super::kernel::{Comparison, TableKernel};
 use super::table::Table;
 use crate::prefetch::prefetch_read;
@@ -34,48 +35,6 @@ pub(super) struct Request<'a> {
     pub(super) queries: &'a [u64],
 }
 
-/// Entries found.
-#[derive(Default)]
-pub(super) struct Hits {
-    /// In the first table.
-    pub(super) first: Vec<FirstHit>,
-    /// In the others.
-    pub(super) other: Vec<OtherHit>,
-    /// Codes of those, `W` words each.
-    pub(super) codes: Vec<u64>,
-    /// Entries compared.
-    pub(super) num_candidates: u64,
-    /// Whether a directory named entries that are not there.
-    pub(super) is_damaged: bool,
-}
-
-impl Hits {
-    /// Forgets all, for the next piece of work.
-    pub(super) fn clear(&mut self) {
-        self.first.clear();
-        self.other.clear();
-        self.codes.clear();
-        self.num_candidates = 0;
-        self.is_damaged = false;
-    }
-}
-
-/// An entry of the first table.
-#[derive(Clone, Copy)]
-pub(super) struct FirstHit {
-    pub(super) query: u32,
-    pub(super) distance: u32,
-    pub(super) rank: u32,
-    pub(super) prefix: u64,
-}
-
-/// An entry of another table.
-#[derive(Clone, Copy)]
-pub(super) struct OtherHit {
-    pub(super) query: u32,
-    pub(super) distance: u32,
-}
-
 /// A bucket to be compared with a query.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Probe {
@@ -100,28 +59,47 @@ pub(super) unsafe fn search_range<K: TableKernel, const W: usize>(
     let (queries, _) = request.queries.as_chunks::<W>();
     let queries = &queries[range];
     let mut permuted = vec![[0; W]; queries.len()];
+    hits.candidates.resize(queries.len(), 0);
     for (index, table) in request.tables.iter().enumerate() {
-        let Some(radius) = request.radii[index] else {
+        if request.radii[index].is_none() {
             continue;
-        };
+        }
         for (permuted, query) in permuted.iter_mut().zip(queries) {
             // SAFETY: passed on from the caller.
             *permuted = unsafe { K::permute(&table.permutation, query) };
         }
-        let mut pass = Pass {
-            request,
-            table,
-            index,
-            radius: radius.min(request.within),
-            queries: &permuted,
-            probes: [Probe::default(); MAX_BUCKETS],
-            num_probes: 0,
-            num_asked: 0,
-            hits,
-        };
         // SAFETY: passed on from the caller.
-        unsafe { pass.run::<K>() };
+        unsafe { search_table::<K, W>(request, index, &permuted, None, hits) };
     }
+}
+
+/// Searches one table for permuted codes. Hits name the codes by `names`, by position where there are none.
+///
+/// # Safety
+/// As [`search_range`].
+#[inline(always)]
+pub(super) unsafe fn search_table<K: TableKernel, const W: usize>(
+    request: &Request<'_>,
+    index: usize,
+    permuted: &[[u64; W]],
+    names: Option<&[u32]>,
+    hits: &mut Hits,
+) {
+    let mut pass = Pass {
+        request,
+        table: &request.tables[index],
+        index,
+        radius: request.radii[index].map_or(0, |radius| radius.min(request.within)),
+        queries: permuted,
+        names,
+        is_guarded: request.tables[index].is_guarded(),
+        probes: [Probe::default(); MAX_BUCKETS],
+        num_probes: 0,
+        num_asked: 0,
+        hits,
+    };
+    // SAFETY: passed on from the caller.
+    unsafe { pass.run::<K>() };
 }
 
 /// One table being searched for all queries of a range.
@@ -131,6 +109,9 @@ pub(super) struct Pass<'a, 'h, const W: usize> {
     index: usize,
     radius: u32,
     pub(super) queries: &'a [[u64; W]],
+    names: Option<&'a [u32]>,
+    /// Whether parts of the table are checked when they are first read.
+    is_guarded: bool,
     probes: [Probe; MAX_BUCKETS],
     num_probes: usize,
     /// Cache lines asked for since probes were compared.
@@ -197,10 +178,18 @@ impl<const W: usize> Pass<'_, '_, W> {
             let starts = directory.lines.as_u32();
             for flip in flips {
                 let prefix = (probe.prefix ^ flip.mask) as usize;
+                if self.is_guarded && !directory.is_good_line(prefix as u64) {
+                    self.hits.is_damaged = true;
+                    return;
+                }
                 let start = starts[prefix];
                 let len = starts[prefix + 1].wrapping_sub(start);
                 self.push(probe, *flip, start, len);
             }
+            return;
+        }
+        if self.is_guarded && !directory.is_good_line(probe.prefix) {
+            self.hits.is_damaged = true;
             return;
         }
         let (lines, _) = directory.lines.as_slice().as_chunks::<LINE_WORDS>();
@@ -208,6 +197,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         if words[LINE_WORDS - 1] & ESCAPED != 0 {
             for flip in flips {
                 let bucket = ((probe.prefix ^ flip.mask) & in_line) as usize;
+                self.hits.is_damaged |= !directory.is_good_escape(words, bucket);
                 let (start, len) = directory.escaped_bucket(words, bucket);
                 self.push(probe, *flip, start as u32, len as u32);
             }
@@ -230,6 +220,11 @@ impl<const W: usize> Pass<'_, '_, W> {
     fn push(&mut self, probe: Probe, flip: Flip, start: u32, len: u32) {
         let table = self.table;
         if start as usize + len as usize > table.num_entries {
+            self.hits.is_damaged = true;
+            return;
+        }
+        // Of an empty bucket too: what a branch would save is less than what it costs when it is guessed wrong.
+        if self.is_guarded && !table.are_good_residuals(start as usize, len as usize) {
             self.hits.is_damaged = true;
             return;
         }
@@ -262,8 +257,19 @@ impl<const W: usize> Pass<'_, '_, W> {
     /// Compares the entries of all buckets kept.
     #[inline(always)]
     unsafe fn compare<K: TableKernel>(&mut self) {
+        if self.num_probes == 0 {
+            return;
+        }
+        // Probes of one query follow each other.
+        let mut query = self.probes[0].query;
+        let mut counted = self.hits.num_candidates;
         for i in 0..self.num_probes {
             let probe = self.probes[i];
+            if probe.query != query {
+                self.count(query, counted);
+                query = probe.query;
+                counted = self.hits.num_candidates;
+            }
             let (start, end) = (
                 probe.start as usize,
                 probe.start as usize + probe.len as usize,
@@ -276,8 +282,25 @@ impl<const W: usize> Pass<'_, '_, W> {
                 unsafe { self.compare_entries::<K>(&probe, start, end) };
             }
         }
+        self.count(query, counted);
         self.num_probes = 0;
         self.num_asked = 0;
+    }
+
+    /// Adds what was compared since `counted` to the count of a query.
+    #[inline(always)]
+    fn count(&mut self, query: u32, counted: u64) {
+        let num = u32::try_from(self.hits.num_candidates - counted).unwrap_or(u32::MAX);
+        let name = self.name(query);
+        if let Some(count) = self.hits.candidates.get_mut(name as usize) {
+            *count = count.saturating_add(num);
+        }
+    }
+
+    /// What hits call a query.
+    #[inline(always)]
+    fn name(&self, query: u32) -> u32 {
+        self.names.map_or(query, |names| names[query as usize])
     }
 
     /// Compares neighbouring entries of a bucket.
@@ -323,6 +346,10 @@ impl<const W: usize> Pass<'_, '_, W> {
     }
 
     fn take_entry(&mut self, probe: &Probe, rank: usize) {
+        if self.is_guarded && !self.table.are_good_rest(rank, 1, W) {
+            self.hits.is_damaged = true;
+            return;
+        }
         let entry: [u64; W] = self.table.entry(probe.prefix, rank);
         let query = &self.queries[probe.query as usize];
         let differing: [u64; W] = std::array::from_fn(|w| entry[w] ^ query[w]);
@@ -343,16 +370,17 @@ impl<const W: usize> Pass<'_, '_, W> {
         if owner != Some(self.index) {
             return;
         }
+        let name = self.name(probe.query);
         if self.index == 0 {
             self.hits.first.push(FirstHit {
-                query: probe.query,
+                query: name,
                 distance,
                 rank: rank as u32,
                 prefix: probe.prefix,
             });
         } else {
             self.hits.other.push(OtherHit {
-                query: probe.query,
+                query: name,
                 distance,
             });
             let code = self.table.permutation.invert(&entry);

@@ -1,23 +1,14 @@
 //! What is an immutable set of fingerprints that can be searched?
 
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use super::super::distance::Fingerprints;
-use super::super::kernels::run_kernel;
 use super::super::plan::SearchPlan;
 use super::build::{Means, Source, build_table};
-use super::matches::{Found, Matches, concatenate};
-use super::resolve::resolve;
 use super::rows::{Postings, Rows};
-use super::search::{Hits, Request, search_range};
 use super::table::Table;
 use crate::error::Error;
 use crate::isa::Isa;
-use crate::parallel::map_ranges;
-
-/// Queries that a thread takes at once.
-const GRAIN: usize = 2048;
 
 /// Tables of the distinct fingerprints of a set, and the rows that hold each.
 #[derive(Debug)]
@@ -26,7 +17,7 @@ pub struct Segment {
     pub(super) tables: Vec<Table>,
     pub(super) rows: Option<Rows>,
     /// Radii of the tables for each radius of a query up to the plan's.
-    radii: Vec<Vec<Option<u32>>>,
+    pub(super) radii: Vec<Vec<Option<u32>>>,
 }
 
 /// How a segment is built.
@@ -122,6 +113,11 @@ impl Segment {
         )
     }
 
+    /// Bytes of the largest table.
+    pub(super) fn largest_table_bytes(&self) -> usize {
+        self.tables.iter().map(Table::num_bytes).max().unwrap_or(0)
+    }
+
     /// Appends every fingerprint, row-major, and its row.
     pub(super) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
         match self.plan.bits().div_ceil(64) {
@@ -136,6 +132,9 @@ impl Segment {
         let Some(table) = self.tables.first() else {
             return Ok(());
         };
+        if !table.all_good() || !self.rows.as_ref().is_none_or(Rows::all_good) {
+            return Err(Error::Damaged);
+        }
         let mut is_whole = true;
         table.directory.for_each_bucket(|prefix, start, len| {
             if start + len > table.num_entries {
@@ -174,93 +173,6 @@ impl Segment {
                 .for_each_bucket(|_, _, len| largest = largest.max(len));
         }
         largest
-    }
-
-    /// All fingerprints at distance `within` or less of each query.
-    ///
-    /// # Errors
-    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`] where the tables
-    /// contradict themselves; [`Error::Cancelled`].
-    pub fn search(
-        &self,
-        queries: Fingerprints<'_>,
-        within: u32,
-        isa: Isa,
-        threads: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Matches, Error> {
-        self.check_query(&queries, within)?;
-        let request = Request {
-            tables: &self.tables,
-            radii: &self.radii[within as usize],
-            within,
-            queries: queries.words,
-        };
-        let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(64, GRAIN);
-        let parts = map_ranges(
-            queries.len(),
-            grain,
-            threads,
-            cancel,
-            Hits::default,
-            |hits, range| self.search_part(&request, range, isa, hits),
-        )?;
-        concatenate(parts)
-    }
-
-    fn search_part(
-        &self,
-        request: &Request<'_>,
-        range: Range<usize>,
-        isa: Isa,
-        hits: &mut Hits,
-    ) -> Result<Found, Error> {
-        hits.clear();
-        let num_queries = range.len();
-        let num_words = self.plan.bits().div_ceil(64) as usize;
-        let out = &mut *hits;
-        run_kernel!(isa, num_words, search_range, (request: &Request<'_>, range: Range<usize>, out: &mut Hits));
-        let found = match &self.rows {
-            Some(rows) => {
-                let (table, out) = (&self.tables[0], &mut *hits);
-                run_kernel!(isa, num_words, resolve, (table: &Table, out: &mut Hits));
-                Found::of_rows(num_queries, hits, rows)
-            }
-            None => match num_words {
-                1 => Found::of_codes::<1>(num_queries, hits, &self.tables[0]),
-                2 => Found::of_codes::<2>(num_queries, hits, &self.tables[0]),
-                3 => Found::of_codes::<3>(num_queries, hits, &self.tables[0]),
-                _ => Found::of_codes::<4>(num_queries, hits, &self.tables[0]),
-            },
-        };
-        match hits.is_damaged {
-            true => Err(Error::Damaged),
-            false => Ok(found),
-        }
-    }
-
-    fn check_query(&self, queries: &Fingerprints<'_>, within: u32) -> Result<(), Error> {
-        queries.check()?;
-        if queries.bits != self.plan.bits() {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!(
-                    "have {} bits; those searched have {}",
-                    queries.bits,
-                    self.plan.bits()
-                ),
-            ));
-        }
-        if within > self.plan.within() {
-            return Err(Error::invalid(
-                "within",
-                format!(
-                    "{within} is above {}, the radius of the plan",
-                    self.plan.within()
-                ),
-            ));
-        }
-        Ok(())
     }
 }
 

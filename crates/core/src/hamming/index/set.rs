@@ -4,10 +4,11 @@
 //! them and a fingerprint is moved a logarithmic number of times (Bentley, Saxe: Decomposable searching problems, 1980). A removal sets a bit;
 //! merging drops what it marks. Whoever searches holds what was there when the search began; whoever changes the set never waits for searches.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::super::distance::Fingerprints;
-use super::super::plan::SearchPlan;
+use super::super::plan::{MAX_INDEXED, SearchPlan};
 use super::planes::{Planes, check_rows};
 use super::removed::{Removed, are_dense, purge};
 use super::segment::{Building, Segment};
@@ -29,6 +30,8 @@ pub struct HammingSet {
     state: RwLock<State>,
     /// Held by whoever changes the set.
     change: Mutex<()>,
+    /// Most fingerprints that a query so far was compared with.
+    most_candidates: AtomicU64,
 }
 
 /// What a search needs: cheap to copy.
@@ -64,6 +67,9 @@ pub struct SetFacts {
     pub next_row: u64,
     /// Entries of the largest bucket.
     pub largest_bucket: usize,
+    /// Most fingerprints that one query so far was compared with, over all tables and what is scanned. Where there are several segments,
+    /// at most: the sum over them of the most that a query of the same piece of work met in each.
+    pub most_candidates: u64,
 }
 
 impl HammingSet {
@@ -94,19 +100,27 @@ impl HammingSet {
             plan,
             state: RwLock::new(state),
             change: Mutex::new(()),
+            most_candidates: AtomicU64::new(0),
         }
     }
 
     /// A set of fingerprints known from the start, in one segment. `rows`, where given, ascend; else they are the positions.
     ///
     /// # Errors
-    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend.
+    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend or are more than [`MAX_INDEXED`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
         plan: SearchPlan,
         building: Building<'_>,
     ) -> Result<Self, Error> {
+        let len = fingerprints.len();
+        if len as u64 > MAX_INDEXED {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("{len} rows; one index holds at most {MAX_INDEXED}"),
+            ));
+        }
         let set = HammingSet::new(plan.clone())?;
         if plan.keys().is_empty() {
             set.insert(fingerprints, rows, building)?;
@@ -181,7 +195,13 @@ impl HammingSet {
                 .map(|s| s.largest_bucket())
                 .max()
                 .unwrap_or(0),
+            most_candidates: self.most_candidates.load(Ordering::Relaxed),
         }
+    }
+
+    /// Remembers the most candidates of a search.
+    pub(super) fn note_candidates(&self, most: u64) {
+        self.most_candidates.fetch_max(most, Ordering::Relaxed);
     }
 
     /// Inserts fingerprints under rows that ascend and lie above all before; gives the first row above them.

@@ -75,6 +75,43 @@ impl Table {
         self.permutation.top_bits() - self.directory.shape.prefix_bits
     }
 
+    /// Whether there is a part, escapes apart, that was not found to be what was written.
+    pub(super) fn is_guarded(&self) -> bool {
+        [&self.directory.lines, &self.residuals, &self.rest]
+            .into_iter()
+            .any(Words::is_guarded)
+    }
+
+    /// Whether the remaining bits of neighbouring entries, one at least, are what was written.
+    #[inline(always)]
+    pub(super) fn are_good_residuals(&self, start: usize, len: usize) -> bool {
+        let width = self.residual_bits as usize;
+        let end = ((start + len) * width).div_ceil(64);
+        self.residuals.are_good(start * width / 64..end)
+    }
+
+    /// Whether the other words of neighbouring entries are what was written.
+    #[inline(always)]
+    pub(super) fn are_good_rest(&self, start: usize, len: usize, num_words: usize) -> bool {
+        num_words == 1
+            || self
+                .rest
+                .are_good(start * (num_words - 1)..(start + len) * (num_words - 1))
+    }
+
+    /// Whether the whole table is what was written.
+    pub(super) fn all_good(&self) -> bool {
+        let directory = &self.directory;
+        [
+            &directory.lines,
+            &directory.escapes,
+            &self.residuals,
+            &self.rest,
+        ]
+        .into_iter()
+        .all(Words::all_good)
+    }
+
     /// The permuted code of an entry in the bucket of `prefix`.
     #[inline(always)]
     pub(super) fn entry<const W: usize>(&self, prefix: u64, rank: usize) -> [u64; W] {

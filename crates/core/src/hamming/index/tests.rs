@@ -4,7 +4,11 @@ use std::sync::atomic::AtomicBool;
 
 use super::super::plan::{Key, SearchPlan};
 use super::super::{Fingerprints, distance};
+use super::batch::Pieces;
+use super::hits::Hits;
+use super::search::Request;
 use super::*;
+use crate::error::Error;
 use crate::hash::mix64;
 use crate::isa::Isa;
 
@@ -132,4 +136,135 @@ fn finds_what_brute_force_finds() {
             }
         }
     }
+}
+
+/// A segment of `codes(kind, ...)` and as many queries, every other one with a bit changed.
+fn segment_and_queries(
+    kind: &str,
+    n: usize,
+    bits: u32,
+    plan: SearchPlan,
+    building: Building<'_>,
+) -> (Segment, Vec<u64>) {
+    let words = codes(kind, n, bits);
+    let num_words = bits.div_ceil(64) as usize;
+    let mut queries = words.clone();
+    for (i, query) in queries.chunks_mut(num_words).step_by(2).enumerate() {
+        let bit = mix64(i as u64) % u64::from(bits);
+        query[bit as usize / 64] ^= 1 << (bit % 64);
+    }
+    // Neighbours in the data are not to be neighbours among the queries.
+    let mut shuffled: Vec<&[u64]> = queries.chunks(num_words).collect();
+    shuffled.sort_by_key(|query| mix64(query[0]));
+    let queries = shuffled.concat();
+    let fingerprints = Fingerprints {
+        words: &words,
+        bits,
+    };
+    (
+        Segment::build(fingerprints, None, plan, building).unwrap(),
+        queries,
+    )
+}
+
+#[test]
+fn sorted_batches_find_what_unsorted_ones_do() {
+    for (bits, m) in [
+        (64_u32, 4),
+        (64, 3),
+        (64, 2),
+        (32, 2),
+        (96, 5),
+        (128, 4),
+        (256, 9),
+    ] {
+        for kind in ["random", "clustered", "templated"] {
+            for (within, with_rows) in [(0_u32, true), (3, true), (3, false), (10, true)] {
+                // Keys of as many blocks as keep the radii small.
+                let plan = blocks(bits, within, m.max(within.div_ceil(2)));
+                let (segment, queries) =
+                    segment_and_queries(kind, 500, bits, plan, building(Isa::best(), with_rows));
+                let found = |are_sorted, len, isa, threads| {
+                    let queries = Fingerprints {
+                        words: &queries,
+                        bits,
+                    };
+                    let pieces = Pieces { len, are_sorted };
+                    segment
+                        .search_in(pieces, queries, within, isa, threads, &STOP)
+                        .unwrap()
+                };
+                let expected = found(false, 128, Isa::Plain, 1);
+                assert!(expected.distances.len() >= 250, "{bits} {kind} {within}");
+                for isa in Isa::available() {
+                    for (len, threads) in [(500, 1), (230, 2)] {
+                        assert!(
+                            found(true, len, isa, threads) == expected,
+                            "{bits} {kind} {within} {with_rows} {isa:?} {len}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crowded_batch_is_searched_in_small_pieces() {
+    let plan = blocks(64, 8, 4);
+    let (segment, queries) =
+        segment_and_queries("clustered", 3000, 64, plan, building(Isa::best(), true));
+    let request = Request {
+        tables: &segment.tables,
+        radii: &segment.radii[8],
+        within: 8,
+        queries: &queries,
+    };
+    let part = |cancel: &AtomicBool| {
+        segment.search_sorted_part(&request, 0..3000, Isa::best(), cancel, &mut Hits::default())
+    };
+    assert_eq!(part(&STOP).len(), 2);
+    let parts = part(&AtomicBool::new(true));
+    assert!(matches!(parts.as_slice(), [Err(Error::Cancelled)]));
+}
+
+#[test]
+fn sorting_is_for_large_batches_on_large_tables() {
+    let is_sorted = |num_queries, threads, bytes| {
+        let pieces = Pieces::choose(num_queries, threads, bytes);
+        assert!(pieces.len > 0 && pieces.len <= 1 << 20);
+        pieces.are_sorted
+    };
+    assert!(!is_sorted(1 << 20, 1, 1 << 19));
+    assert!(!is_sorted(100, 1, 1 << 30));
+    assert!(!is_sorted(0, 2, 1 << 30));
+    assert!(is_sorted(1 << 20, 2, 1 << 30));
+    assert_eq!(Pieces::choose(3 << 20, 2, 1 << 30).len, (3 << 20) / 4);
+    // As many as make them lie close: 256 bytes of the table each.
+    assert_eq!(Pieces::choose(1 << 20, 1, 1 << 26).len, 1 << 18);
+}
+
+#[test]
+fn the_most_candidates_of_a_query_are_counted() {
+    // One table of 8-bit keys: of each key as many codes as it says, and each query meets those of its own key.
+    let words: Vec<u64> = (0..256_u64)
+        .flat_map(|key| (0..=key).map(move |i| key << 56 | mix64(key * 256 + i) >> 8))
+        .collect();
+    let plan = SearchPlan::new(64, 0, vec![Key::of_bits(56..64, 0)]).unwrap();
+    let fingerprints = Fingerprints {
+        words: &words,
+        bits: 64,
+    };
+    let set = HammingSet::build(fingerprints, None, plan, building(Isa::best(), true)).unwrap();
+    assert_eq!(set.facts().most_candidates, 0);
+    for (key, most) in [(7_u64, 8), (200, 201), (7, 201)] {
+        let query = Fingerprints {
+            words: &[key << 56],
+            bits: 64,
+        };
+        set.search(query, 0, Isa::best(), 1, &STOP).unwrap();
+        assert_eq!(set.facts().most_candidates, most);
+    }
+    set.search(fingerprints, 0, Isa::best(), 2, &STOP).unwrap();
+    assert_eq!(set.facts().most_candidates, 256);
 }

@@ -1,10 +1,12 @@
 //! Where do tables live: in memory of their own, or in a mapped file?
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memmap2::{Advice, MmapMut};
 
+use super::guard::Guard;
 use crate::error::Error;
 
 /// Bytes that stay where they are as long as they are held: a mapped file.
@@ -20,6 +22,8 @@ pub struct Words {
     len: usize,
     /// Keeps the memory alive.
     owner: SharedBytes,
+    /// Tells whether they are what was written, where that is not known.
+    guard: Option<Arc<Guard>>,
 }
 
 // SAFETY: the memory is read only, and `owner`, which keeps it alive, may be sent and shared.
@@ -48,7 +52,36 @@ impl Words {
             start: start.cast(),
             len,
             owner: Arc::clone(bytes),
+            guard: None,
         })
+    }
+
+    /// The same words, which are checked before they are used.
+    pub fn guarded(self, guard: Guard) -> Self {
+        Words {
+            guard: Some(Arc::new(guard)),
+            ..self
+        }
+    }
+
+    /// Whether there are words that were not found to be what was written.
+    #[inline(always)]
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.is_needed())
+    }
+
+    /// Whether the words of a range are what was written, as far as there is a guard to tell.
+    #[inline(always)]
+    pub(super) fn are_good(&self, words: Range<usize>) -> bool {
+        match &self.guard {
+            None => true,
+            Some(guard) => guard.is_good(words),
+        }
+    }
+
+    /// Whether all words are what was written, as far as there is a guard to tell.
+    pub fn all_good(&self) -> bool {
+        self.len == 0 || self.are_good(0..self.len)
     }
 
     /// The words.
@@ -122,6 +155,7 @@ impl WordsMut {
             start: self.memory.as_ptr().cast(),
             len: self.len,
             owner: Arc::new(self.memory),
+            guard: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::collapse::{Collapsed, hash_of};
 use super::partition::Table;
 use crate::error::Error;
 use crate::hamming::distance::Fingerprints;
+use crate::hamming::plan::MAX_JOINED;
 use crate::hash::mix64;
 use crate::parallel::map_ranges;
 
@@ -40,10 +41,10 @@ impl<'a> JoinSide<'a> {
     pub(super) fn check(&self) -> Result<(), Error> {
         self.fingerprints.check()?;
         let len = self.fingerprints.len();
-        if len > 1 << 31 {
+        if len as u64 > MAX_JOINED {
             return Err(Error::invalid(
                 "fingerprints",
-                format!("{len} rows; at most 2147483648 are joined at once"),
+                format!("{len} rows; at most {MAX_JOINED} are joined at once"),
             ));
         }
         for (name, given) in [

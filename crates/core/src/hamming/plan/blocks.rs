@@ -1,6 +1,7 @@
 //! Which positions form a block?
 
-use super::{Key, MAX_BITS};
+use super::Key;
+use super::statistics::{BitStatistics, mismatch};
 
 /// How positions are dealt to blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,18 +11,23 @@ pub enum Division {
     /// One position to each block in turn: bit i to block i mod m where the blocks are equal.
     Interleaved,
     /// By the share of ones at each position of the data: every block gets its part of what tells codes apart.
-    Balanced(Vec<f64>),
+    Balanced(BitStatistics),
 }
 
 impl Division {
     /// P(two codes of the data differ) at each of `bits` positions: 2 p (1 - p), and 1/2 where nothing is known.
     pub fn mismatch(&self, bits: u32) -> Vec<f64> {
         match self {
-            Division::Balanced(ones) => ones
-                .iter()
-                .map(|share| 2.0 * share * (1.0 - share))
-                .collect(),
+            Division::Balanced(known) => mismatch(&known.ones),
             _ => vec![0.5; bits as usize],
+        }
+    }
+
+    /// Mean correlation of two positions' being different; 0 where nothing is known.
+    pub fn dependence(&self) -> f64 {
+        match self {
+            Division::Balanced(known) => known.dependence,
+            _ => 0.0,
         }
     }
 
@@ -87,25 +93,6 @@ pub fn even_widths(bits: u32, num_blocks: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Share of fingerprints that have a one at each of `bits` positions. Words as in [`crate::hamming::Fingerprints`].
-///
-/// # Cost
-/// About a nanosecond a bit; a sample of ten thousand is enough.
-pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
-    let num_words = bits.min(MAX_BITS).div_ceil(64) as usize;
-    let num_codes = (words.len() / num_words.max(1)).max(1);
-    (0..bits as usize)
-        .map(|bit| {
-            let ones = words
-                .iter()
-                .skip(bit / 64)
-                .step_by(num_words)
-                .filter(|&word| word >> (bit % 64) & 1 == 1);
-            ones.count() as f64 / num_codes as f64
-        })
-        .collect()
-}
-
 /// The key of several blocks.
 pub(super) fn key_of_blocks<'a>(
     blocks: impl IntoIterator<Item = &'a Vec<u32>>,
@@ -124,7 +111,7 @@ mod tests {
         for division in [
             Division::Contiguous,
             Division::Interleaved,
-            Division::Balanced(skewed),
+            balanced(skewed),
         ] {
             for widths in [vec![64], vec![22, 21, 21], vec![16; 4], vec![40, 4, 20]] {
                 let blocks = division.deal(&widths);
@@ -145,18 +132,20 @@ mod tests {
         let ones: Vec<f64> = (0..64)
             .map(|bit| if bit < 32 { 0.5 } else { 0.001 })
             .collect();
-        for block in Division::Balanced(ones).deal(&[16; 4]) {
+        for block in balanced(ones).deal(&[16; 4]) {
             assert_eq!(block.iter().filter(|&&bit| bit < 32).count(), 8);
         }
     }
 
     #[test]
-    fn ones_are_counted_by_position() {
-        let words = [0b01, 1 << 63, 0b11, 0, 0b01, 0];
-        let shares = bit_frequencies(&words, 128);
-        assert_eq!(shares[0], 1.0);
-        assert!((shares[1] - 1.0 / 3.0).abs() < 1e-12);
-        assert!((shares[127] - 1.0 / 3.0).abs() < 1e-12);
+    fn blocks_are_as_even_as_can_be() {
         assert_eq!(even_widths(64, 6), [11, 11, 11, 11, 10, 10]);
+    }
+
+    fn balanced(ones: Vec<f64>) -> Division {
+        Division::Balanced(BitStatistics {
+            ones,
+            dependence: 0.0,
+        })
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Positions that lie in the same keys are interchangeable: they form a class. A pattern of errors is then a number for each class, at
 //! most its size. It escapes a key if the classes of the key sum to more than the key's radius. The least total that escapes all
-//! keys is an integer program over a few dozen classes, solved exactly by branch and bound.
+//! keys is an integer program over a few dozen classes, solved exactly by branch and bound. Sets that a count settles
+//! ([`super::evidence`]) need none of it.
 
 use std::collections::BTreeMap;
 
+use super::evidence::is_evident;
 use super::{Key, MAX_BITS, MAX_KEYS};
 use crate::error::Error;
 
@@ -49,6 +51,14 @@ pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error>
     if keys.iter().any(|key| key.radius >= key.width()) {
         return Ok(None);
     }
+    if is_evident(within, keys) {
+        return Ok(None);
+    }
+    escape_by_search(within, keys)
+}
+
+/// As [`escape`], by search alone; every key is wider than its radius.
+pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
     let classes = classes(within, keys);
     let mut search = Search {
         keys: keys.len(),

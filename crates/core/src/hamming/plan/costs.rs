@@ -39,17 +39,17 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// A virtual server core with AVX-512, 1 MiB of own and 32 MiB of shared cache.
+    /// A virtual server core with AVX-512, 1 MiB of own cache and a share of 32 MiB.
     fn default() -> Self {
         let memory = [
-            (15, 3.0, 1.5),
-            (18, 6.0, 1.6),
-            (21, 13.0, 1.6),
-            (23, 30.0, 1.8),
-            (25, 118.0, 6.5),
-            (28, 177.0, 10.0),
-            (32, 220.0, 13.0),
-            (36, 260.0, 16.0),
+            (15, 3.1, 1.55),
+            (18, 5.4, 1.56),
+            (21, 14.0, 1.7),
+            (23, 71.0, 4.0),
+            (25, 154.0, 9.2),
+            (28, 205.0, 14.5),
+            (32, 255.0, 18.8),
+            (36, 302.0, 23.2),
         ];
         Costs {
             memory: memory
@@ -61,10 +61,10 @@ impl Default for Costs {
                 })
                 .collect(),
             query_ns: 300.0,
-            table_ns: 30.0,
+            table_ns: 36.0,
             wide_ns: 200.0,
-            bucket_ns: 14.0,
-            compare_ns: 0.1,
+            bucket_ns: 11.0,
+            compare_ns: 0.03,
             scan_ns: 0.07,
             stream_ns: 0.32,
             sort_ns: 12.0,

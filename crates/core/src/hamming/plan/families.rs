@@ -5,6 +5,9 @@
 use super::Key;
 use super::blocks::{Division, even_widths, key_of_blocks};
 
+/// Numbers that are listed one by one.
+const MAX_LISTED: usize = 4;
+
 /// The family a plan belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -85,12 +88,13 @@ pub(super) fn chosen_blocks(
         }
     }
     let what = match chosen {
+        1 if num_blocks == 1 => "all bits".to_owned(),
         1 => format!("{num_blocks} blocks"),
         _ => format!("{chosen} of {num_blocks} blocks"),
     };
     Design {
         family: Family::ChosenBlocks,
-        name: format!("{} tables: {what}{}", keys.len(), errors(radius)),
+        name: format!("{}: {what}{}", tables(keys.len()), errors(radius)),
         keys,
     }
 }
@@ -117,8 +121,8 @@ pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Desi
     Design {
         family: Family::NestedBlocks,
         name: format!(
-            "{} tables: {num_blocks} blocks, then {num_blocks} of the rest",
-            keys.len()
+            "{}: {num_blocks} blocks, then {num_blocks} of the rest",
+            tables(keys.len())
         ),
         keys,
     }
@@ -132,7 +136,7 @@ pub(super) fn ring(
     chosen: u32,
     within: u32,
 ) -> Design {
-    let radius = within * chosen / num_blocks;
+    let radius = ring_radius(num_blocks, chosen, within);
     let blocks = division.deal(&even_widths(bits, num_blocks));
     let keys = (0..num_blocks)
         .map(|first| {
@@ -151,6 +155,11 @@ pub(super) fn ring(
     }
 }
 
+/// The mean number of errors of a window, rounded down.
+pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
+    within * chosen / num_blocks
+}
+
 /// The least radius at which every choice of `chosen` of the blocks finds all pairs.
 ///
 /// To escape all of them the `chosen` blocks of fewest errors must hold radius + 1, and each other block at least as many as the fullest of these.
@@ -158,6 +167,26 @@ pub(super) fn chosen_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     (0..=within)
         .find(|radius| radius + 1 + (num_blocks - chosen) * (radius + 1).div_ceil(chosen) > within)
         .unwrap_or(within)
+}
+
+/// A number of tables, in words.
+pub(super) fn tables(number: usize) -> String {
+    match number {
+        1 => "1 table".to_owned(),
+        _ => format!("{number} tables"),
+    }
+}
+
+/// Numbers in a row, repetitions of many said once: 17+17+16 and 3x14+5x13.
+pub(super) fn list(values: &[u32]) -> String {
+    let runs: Vec<String> = values
+        .chunk_by(|a, b| a == b)
+        .flat_map(|run| match values.len() > MAX_LISTED && run.len() > 1 {
+            true => vec![format!("{}x{}", run.len(), run[0])],
+            false => run.iter().map(u32::to_string).collect(),
+        })
+        .collect();
+    runs.join("+")
 }
 
 fn errors(radius: u32) -> String {

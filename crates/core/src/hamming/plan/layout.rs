@@ -6,13 +6,14 @@
 //! plain list of their starts. Values that differ behind the prefix lie in the same bucket. Ids are stored once.
 
 use super::costs::Costs;
+use super::statistics::within_probability;
 
 /// Buckets and entries that a line of the directory holds.
 const LINE_CAPACITY: f64 = 478.0;
 /// Bytes of a line.
 const LINE_BYTES: f64 = 64.0;
 /// Most bits of a prefix.
-const MAX_PREFIX_BITS: u32 = 36;
+pub(super) const MAX_PREFIX_BITS: u32 = 36;
 /// Plain starts of so few bits stay in the caches.
 const FEW_PREFIX_BITS: u32 = 16;
 /// Bytes of a plain start, and base-2 logarithm of those in a cache line.
@@ -22,9 +23,18 @@ const STARTS_SHIFT: u32 = 4;
 const LARGE_BUCKET: f64 = 3.0;
 /// Bytes that reading one more occupied bucket is worth when the prefix is chosen.
 const OCCUPIED_BYTES: f64 = 0.3;
-/// Share of a read's latency that asking for it ahead does not hide. Like the built-in costs, fitted to measured times of the index: 38 pairs of
-/// plan and size, 10^5 to 10^8 fingerprints of 32 to 256 bits.
-pub(super) const EXPOSED: f64 = 0.16;
+/// Reads asked for ahead that a line of the directory costs, and the first line of a bucket: the next step waits for the group. The lines behind come in order, for less.
+/// Like the built-in costs, fitted to measured times of the index: some 80 plans, 10^5 to 10^8 fingerprints, uniform and real.
+pub(super) const FIRST_LINE: f64 = 2.5;
+const NEXT_LINE: f64 = 0.9;
+/// Share of that in a large batch, whose queries are searched in the order of each table.
+const SORTED: f64 = 0.55;
+/// Time that a batch is taken to fill, and its least number of queries and bytes of a table for which they are sorted, as in `index/batch.rs`.
+const BATCH_NS: f64 = 1e9;
+const MIN_SORTED: f64 = 4096.0;
+const UNCACHED_BYTES: f64 = (1 << 20) as f64;
+/// What finding a bucket costs where its start stands in a list, as a share of finding it in a line.
+const LISTED_BUCKET: f64 = 0.1;
 /// Residuals of this many bits and more take whole words.
 const WIDE_RESIDUAL: u32 = 58;
 
@@ -45,7 +55,19 @@ pub(super) struct Shape {
     pub(super) prefix_bits: u32,
     /// Lines hold `2^line_shift` buckets.
     pub(super) line_shift: u32,
+    /// Whether it is the plain list of the starts of buckets.
+    is_list: bool,
     pub(super) num_bytes: f64,
+}
+
+impl Shape {
+    /// Finding a bucket whose line has been read.
+    fn bucket_ns(&self, costs: &Costs) -> f64 {
+        match self.is_list {
+            true => LISTED_BUCKET * costs.bucket_ns,
+            false => costs.bucket_ns,
+        }
+    }
 }
 
 impl Collection {
@@ -73,6 +95,7 @@ impl Collection {
             return Shape {
                 prefix_bits,
                 line_shift: STARTS_SHIFT.min(prefix_bits),
+                is_list: true,
                 num_bytes: START_BYTES * (power_of_two(prefix_bits) + 1.0),
             };
         }
@@ -81,6 +104,7 @@ impl Collection {
             Shape {
                 prefix_bits: full,
                 line_shift: 0,
+                is_list: false,
                 num_bytes: 0.0,
             },
         );
@@ -104,6 +128,7 @@ impl Collection {
                     Shape {
                         prefix_bits,
                         line_shift,
+                        is_list: false,
                         num_bytes: directory * n,
                     },
                 );
@@ -121,6 +146,12 @@ impl Collection {
         };
         (f64::from(residual_bits) / 8.0 + 8.0 * (self.num_words() - 1.0))
             * self.num_fingerprints as f64
+    }
+
+    /// Bytes of a table of this key width, without ids.
+    pub(super) fn table_bytes(&self, width: u32) -> f64 {
+        let shape = self.shape(width);
+        shape.num_bytes + self.residual_bytes(shape.prefix_bits)
     }
 
     /// Bytes of the ids.
@@ -161,18 +192,25 @@ pub struct KeyCost {
     pub num_bytes: f64,
     /// Nanoseconds for one query alone.
     pub single_ns: f64,
-    /// Nanoseconds for one query of many.
+    /// Nanoseconds for one query of a batch that fills a second.
     pub batch_ns: f64,
     /// Nanoseconds of building the table.
     pub build_ns: f64,
 }
 
+/// Nanoseconds that searching a key takes at least, in a moment: what asking for its buckets takes.
+pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, costs: &Costs) -> f64 {
+    let shape = collection.shape(width);
+    costs.table_ns + ball(shape.prefix_bits, radius) * shape.bucket_ns(costs)
+}
+
 /// What searching a key costs in an index of `num_tables` such tables, which share the caches.
 ///
-/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first.
+/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first; `dependence` the correlation of two of them.
 pub(super) fn key_cost(
     collection: &Collection,
     mismatch: &[f64],
+    dependence: f64,
     radius: u32,
     num_tables: usize,
     costs: &Costs,
@@ -182,35 +220,37 @@ pub(super) fn key_cost(
     let shape = collection.shape(width);
     let num_lines = ball(shape.prefix_bits - shape.line_shift, radius);
     let num_buckets = ball(shape.prefix_bits, radius);
-    let num_compared = n * within_probability(&mismatch[..shape.prefix_bits as usize], radius);
+    let leading = &mismatch[..shape.prefix_bits as usize];
+    let num_compared = n * within_probability(leading, dependence, radius);
     // Buckets are filled as by chance.
     let num_occupied = num_buckets * (1.0 - libm::exp(-num_compared / num_buckets));
     let residual_bytes = collection.residual_bytes(shape.prefix_bits);
-    // What is read more often for its size stays in the caches; the other is read beside all of it.
-    let tables = num_tables as f64;
-    let (own, all) = (
-        tables * shape.num_bytes,
-        tables * (shape.num_bytes + residual_bytes),
-    );
-    let is_directory_hotter = num_lines / shape.num_bytes >= num_occupied / residual_bytes;
-    let (directory_latency, _) = costs.read_ns(if is_directory_hotter { own } else { all });
-    let (residual_latency, line_read) = costs.read_ns(all);
+    // Directories and entries of all tables go through the same caches.
+    let num_bytes = shape.num_bytes + residual_bytes;
+    let (latency_ns, read_ns) = costs.read_ns(num_tables as f64 * num_bytes);
     let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
     let is_wide = f64::from(u8::from(collection.bits > 64));
-    let batch_ns = costs.table_ns
+    let working_ns = costs.table_ns
         + is_wide * costs.wide_ns
-        + num_buckets * costs.bucket_ns
-        + EXPOSED * (num_lines * directory_latency + num_occupied * residual_latency)
-        + lines_of_entries * line_read
+        + num_buckets * shape.bucket_ns(costs)
         + num_compared * costs.compare_ns * collection.num_words();
+    let reading_ns =
+        (FIRST_LINE * (num_lines + num_occupied) + NEXT_LINE * lines_of_entries) * read_ns;
+    let alone_ns = working_ns + reading_ns;
+    let is_sorted =
+        BATCH_NS / (alone_ns * num_tables as f64) >= MIN_SORTED && num_bytes >= UNCACHED_BYTES;
+    let batch_ns = match is_sorted {
+        true => working_ns + SORTED * reading_ns,
+        false => alone_ns,
+    };
     KeyCost {
         num_probes: ball(width, radius),
-        num_candidates: n * within_probability(mismatch, radius),
+        num_candidates: n * within_probability(mismatch, dependence, radius),
         num_buckets,
         num_compared,
-        num_bytes: shape.num_bytes + residual_bytes,
+        num_bytes,
         // The first line and the first bucket are waited for; the others were asked for meanwhile.
-        single_ns: batch_ns + directory_latency + residual_latency,
+        single_ns: alone_ns + 2.0 * latency_ns,
         batch_ns,
         build_ns: collection.build_ns(shape.prefix_bits, costs),
     }
@@ -236,26 +276,6 @@ pub(super) fn power_of_two(exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |power, _| 2.0 * power)
 }
 
-/// P(at most `radius` of independent bits differ), each with its own probability.
-fn within_probability(mismatch: &[f64], radius: u32) -> f64 {
-    if radius as usize >= mismatch.len() {
-        return 1.0;
-    }
-    let mut by_errors = vec![0.0; radius as usize + 1];
-    by_errors[0] = 1.0;
-    for &differs in mismatch {
-        for errors in (0..by_errors.len()).rev() {
-            let fewer = if errors == 0 {
-                0.0
-            } else {
-                by_errors[errors - 1]
-            };
-            by_errors[errors] = by_errors[errors] * (1.0 - differs) + fewer * differs;
-        }
-    }
-    by_errors.iter().sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +290,7 @@ mod tests {
         let cost = key_cost(
             &Collection::with_rows(n, 64),
             &[0.5; 16],
+            0.0,
             0,
             4,
             &Costs::default(),
@@ -293,7 +314,7 @@ mod tests {
             (27..=31).contains(&prefix) && (1.0..1.6).contains(&bits),
             "{shape:?} {bits}"
         );
-        let cost = key_cost(&collection, &[0.5; 32], 1, 2, &Costs::default());
+        let cost = key_cost(&collection, &[0.5; 32], 0.0, 1, 2, &Costs::default());
         assert_eq!(
             (cost.num_probes, cost.num_buckets),
             (33.0, f64::from(prefix + 1))
@@ -306,14 +327,5 @@ mod tests {
             cost.num_bytes,
             f64::from(64 - prefix) / 8.0 * 1e9 + shape.num_bytes
         );
-    }
-
-    #[test]
-    fn skewed_bits_find_more() {
-        let exact: f64 = within_probability(&[0.5, 0.1], 0);
-        assert!((exact - 0.45).abs() < 1e-12);
-        let one = within_probability(&[0.5, 0.1, 0.0], 1);
-        assert!((one - 0.95).abs() < 1e-12);
-        assert_eq!(within_probability(&[0.5], 1), 1.0);
     }
 }

@@ -8,11 +8,14 @@ pub(in crate::hamming) mod block_radii;
 mod blocks;
 mod completeness;
 mod costs;
+mod evidence;
 mod exercise;
 mod families;
 mod historical;
 mod layout;
+mod price;
 mod space;
+mod statistics;
 mod survey;
 #[cfg(test)]
 mod survey_tests;
@@ -24,16 +27,21 @@ use std::cmp::Reverse;
 use crate::error::Error;
 use completeness::escape;
 
-pub use blocks::{Division, bit_frequencies};
+pub use blocks::Division;
 pub use costs::{Costs, MemoryCost};
 pub use exercise::Exercise;
 pub use families::Family;
 pub use historical::{TextbookRow, textbook};
 pub use layout::{Collection, KeyCost};
-pub use survey::{PricedPlan, Survey, SurveyRequest, choose_plan, survey};
+pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
+pub use survey::{PricedPlan, Survey, SurveyRequest, SurveyWork, choose_plan, survey};
 
 /// Greatest width of a fingerprint.
 pub const MAX_BITS: u32 = 256;
+/// Fingerprints that one index holds: rows are numbers of 32 bits.
+pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
+/// Rows of a set that are joined at once.
+pub const MAX_JOINED: u64 = 1 << 31;
 /// Keys a plan may have; more are not checked but refused.
 pub const MAX_KEYS: usize = 1024;
 

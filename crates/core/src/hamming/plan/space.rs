@@ -7,8 +7,12 @@ use std::collections::HashMap;
 
 use super::blocks::{Division, even_widths, key_of_blocks};
 use super::costs::Costs;
-use super::families::{Design, Family, chosen_blocks, chosen_radius, probed_neighbours, ring};
-use super::layout::{Collection, choose, key_cost};
+use super::families::{
+    Design, Family, chosen_blocks, chosen_radius, list, probed_neighbours, ring, ring_radius,
+    tables,
+};
+use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
+use crate::error::Error;
 
 /// Tables of a plan that is proposed by itself.
 const MAX_TABLES: u32 = 32;
@@ -20,33 +24,52 @@ const SPREAD: [u32; 2] = [3, 1];
 const WORTH_A_BIT: f64 = 0.005;
 /// Blocks up to which they are few.
 const FEW_BLOCKS: u32 = 4;
+/// Width from which a wider key reads no less: the most bits of a prefix.
+const PREFIX_SETTLED: usize = MAX_PREFIX_BITS as usize;
 
-/// Every design that is proposed for the collection.
-pub(super) fn designs(
+/// Proposes the designs for the collection that may take less than `limit_ns` a query, until `propose` refuses.
+pub(super) fn propose_designs(
     collection: &Collection,
     within: u32,
     division: &Division,
     costs: &Costs,
-) -> Vec<Design> {
+    limit_ns: f64,
+    propose: &mut dyn FnMut(Design) -> Result<(), Error>,
+) -> Result<(), Error> {
     let bits = collection.bits;
-    let mut found = vec![probed_neighbours(bits, within)];
+    let mut propose = |design: Design| match design.keys.iter().all(|key| key.radius < key.width())
+    {
+        true => propose(design),
+        false => Ok(()),
+    };
+    propose(probed_neighbours(bits, within))?;
     let mut widths = WidthSearch::new(collection, division, costs);
     for num_blocks in 2..=MAX_BLOCKS.min(within + 1).min(bits / 4) {
         for radii in radii_of_blocks(num_blocks, within) {
-            found.push(widths.design(&radii));
+            if widths.least_ns(&radii) < limit_ns {
+                propose(widths.design(&radii))?;
+            }
         }
     }
     for num_blocks in 3..=MAX_TABLES.min(bits / 4) {
         for chosen in 2..num_blocks {
-            if choose(num_blocks, chosen) <= f64::from(MAX_TABLES) {
+            // The narrowest key, asked for its buckets alone.
+            let width = bits / num_blocks * chosen;
+            let least = |radius| least_key_ns(collection, width, radius, costs);
+            let num_tables = choose(num_blocks, chosen);
+            if num_tables <= f64::from(MAX_TABLES) {
                 let radius = chosen_radius(num_blocks, chosen, within);
-                found.push(chosen_blocks(division, bits, num_blocks, chosen, radius));
+                if num_tables * least(radius) < limit_ns {
+                    propose(chosen_blocks(division, bits, num_blocks, chosen, radius))?;
+                }
             }
-            found.push(ring(division, bits, num_blocks, chosen, within));
+            let radius = ring_radius(num_blocks, chosen, within);
+            if f64::from(num_blocks) * least(radius) < limit_ns {
+                propose(ring(division, bits, num_blocks, chosen, within))?;
+            }
         }
     }
-    found.retain(|design| design.keys.iter().all(|key| key.radius < key.width()));
-    found
+    Ok(())
 }
 
 /// Non-increasing radii of the blocks that sum to within - blocks + 1 and lie near their mean.
@@ -91,7 +114,8 @@ struct WidthSearch<'a> {
     costs: &'a Costs,
     /// Mean probability that a bit differs, by collision entropy.
     mismatch: f64,
-    known: HashMap<(u32, u32, usize), f64>,
+    /// Cost by number of tables and radius: of each width, NaN where not yet known, and the least of all.
+    known: HashMap<(usize, u32), (Vec<f64>, f64)>,
 }
 
 impl<'a> WidthSearch<'a> {
@@ -110,37 +134,68 @@ impl<'a> WidthSearch<'a> {
         }
     }
 
-    fn cost(&mut self, width: u32, radius: u32, num_tables: usize) -> f64 {
-        if width <= radius {
-            return f64::INFINITY;
-        }
-        *self
-            .known
-            .entry((width, radius, num_tables))
-            .or_insert_with(|| {
-                let mismatch = vec![self.mismatch; width as usize];
-                key_cost(self.collection, &mismatch, radius, num_tables, self.costs).batch_ns
-            })
+    /// Cost of a block by width, and the least of them.
+    fn costs_of(&mut self, radius: u32, num_tables: usize) -> &(Vec<f64>, f64) {
+        let (collection, costs, mismatch) = (self.collection, self.costs, self.mismatch);
+        let dependence = self.division.dependence();
+        self.known.entry((num_tables, radius)).or_insert_with(|| {
+            let bits = collection.bits as usize;
+            let mut by_width = vec![f64::INFINITY; bits + 1];
+            for width in radius as usize + 1..=bits {
+                // What a query reads is settled by the leading bits: wider keys cost the same.
+                by_width[width] =
+                    match width > PREFIX_SETTLED && by_width[width - 1] < f64::INFINITY {
+                        true => by_width[width - 1],
+                        false => {
+                            key_cost(
+                                collection,
+                                &vec![mismatch; width],
+                                dependence,
+                                radius,
+                                num_tables,
+                                costs,
+                            )
+                            .batch_ns
+                        }
+                    };
+            }
+            let least = by_width.iter().copied().fold(f64::INFINITY, f64::min);
+            (by_width, least)
+        })
+    }
+
+    /// What blocks of these radii cost at least, whatever their widths.
+    fn least_ns(&mut self, radii: &[u32]) -> f64 {
+        let num_tables = radii.len();
+        radii
+            .iter()
+            .map(|&radius| self.costs_of(radius, num_tables).1)
+            .sum()
     }
 
     /// From equal widths, one bit at a time from one block to another while that pays.
     fn design(&mut self, radii: &[u32]) -> Design {
-        let tables = radii.len();
-        let mut widths = even_widths(self.collection.bits, radii.len() as u32);
+        let num_tables = radii.len();
+        let mut widths: Vec<usize> = even_widths(self.collection.bits, num_tables as u32)
+            .iter()
+            .map(|&width| width as usize)
+            .collect();
+        let costs: Vec<Vec<f64>> = radii
+            .iter()
+            .map(|&radius| self.costs_of(radius, num_tables).0.clone())
+            .collect();
         loop {
-            let total: f64 = (0..tables)
-                .map(|i| self.cost(widths[i], radii[i], tables))
+            let total: f64 = (0..num_tables)
+                .map(|block| costs[block][widths[block]])
                 .sum();
+            // What a bit less costs a block, and what one more saves.
+            let change =
+                |block: usize, width: usize| costs[block][width] - costs[block][widths[block]];
             let mut best = (-WORTH_A_BIT * total, None);
-            for from in 0..radii.len() {
-                for to in 0..radii.len() {
-                    if from == to || widths[from] <= 1 {
-                        continue;
-                    }
-                    let gain = self.cost(widths[from] - 1, radii[from], tables)
-                        - self.cost(widths[from], radii[from], tables)
-                        + self.cost(widths[to] + 1, radii[to], tables)
-                        - self.cost(widths[to], radii[to], tables);
+            for from in (0..num_tables).filter(|&from| widths[from] > 1) {
+                let loss = change(from, widths[from] - 1);
+                for to in (0..num_tables).filter(|&to| to != from) {
+                    let gain = loss + change(to, widths[to] + 1);
                     if gain < best.0 {
                         best = (gain, Some((from, to)));
                     }
@@ -150,14 +205,8 @@ impl<'a> WidthSearch<'a> {
             widths[from] -= 1;
             widths[to] += 1;
         }
+        let widths: Vec<u32> = widths.iter().map(|&width| width as u32).collect();
         let blocks = self.division.deal(&widths);
-        let list = |values: &[u32]| {
-            values
-                .iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join("+")
-        };
         let probed = match radii.iter().any(|&radius| radius > 0) {
             true => format!(", {} errors probed", list(radii)),
             false => String::new(),
@@ -165,8 +214,8 @@ impl<'a> WidthSearch<'a> {
         Design {
             family: Family::Blocks,
             name: format!(
-                "{} tables: blocks of {}{probed}",
-                radii.len(),
+                "{}: blocks of {}{probed}",
+                tables(radii.len()),
                 list(&widths)
             ),
             keys: blocks
@@ -182,6 +231,7 @@ impl<'a> WidthSearch<'a> {
 mod tests {
     use super::*;
     use crate::hamming::plan::SearchPlan;
+    use crate::hamming::plan::evidence::is_evident;
 
     #[test]
     fn every_design_is_complete() {
@@ -193,14 +243,26 @@ mod tests {
         ] {
             let collection = Collection::with_rows(n, bits);
             for within in [0, 1, 3, 4, 7, 10] {
-                let found = designs(
+                let mut found = Vec::new();
+                let proposed = propose_designs(
                     &collection,
                     within,
                     &Division::Interleaved,
                     &Costs::default(),
+                    f64::INFINITY,
+                    &mut |design| {
+                        found.push(design);
+                        Ok(())
+                    },
                 );
+                assert_eq!(proposed, Ok(()));
                 assert!(!found.is_empty());
                 for design in found {
+                    assert!(
+                        is_evident(within, &design.keys),
+                        "{bits} {within} {}",
+                        design.name
+                    );
                     let plan = SearchPlan::new(bits, within, design.keys.clone());
                     assert!(plan.is_ok(), "{bits} {within} {}: {plan:?}", design.name);
                 }

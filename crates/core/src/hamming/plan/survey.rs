@@ -1,11 +1,16 @@
 //! Which plan is the cheapest that fits the memory, and what are the others?
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::blocks::Division;
 use super::costs::Costs;
+use super::evidence::is_evident;
 use super::families::{Design, Family};
 use super::historical::historical_designs;
-use super::layout::{Collection, EXPOSED, KeyCost, ball, key_cost, power_of_two};
-use super::space::designs;
+use super::layout::{Collection, KeyCost};
+use super::price::Pricer;
+use super::space::propose_designs;
+use super::statistics::MAX_DEPENDENCE;
 use super::{Key, SearchPlan};
 use crate::error::Error;
 
@@ -66,16 +71,29 @@ pub struct Survey {
     pub plans: Vec<PricedPlan>,
     /// The plan that is taken: of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
     pub chosen: Option<usize>,
+    /// What it took to find out.
+    pub work: SurveyWork,
+}
+
+/// What a survey did, by count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SurveyWork {
+    /// Plans that were priced to the last key.
+    pub num_plans_priced: usize,
+    /// Keys that were priced, each of the same bits, radius and number of tables once.
+    pub num_keys_priced: usize,
+    /// Plans whose completeness was checked.
+    pub num_plans_checked: usize,
 }
 
 /// Prices the plans for a collection and chooses one.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range.
+/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range; [`Error::Cancelled`].
 ///
 /// # Cost
-/// Milliseconds to some tenths of a second, growing with the radius.
-pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
+/// Milliseconds, some dozens at wide radii ([`SurveyWork`] counts the steps). `cancel` is looked at between plans.
+pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Error> {
     check(request)?;
     let SurveyRequest {
         collection,
@@ -84,18 +102,25 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
         division,
         costs,
     } = request;
+    let mut pricer = Pricer::new(request);
     let mut plans: Vec<PricedPlan> = Vec::new();
     for design in historical_designs(collection.bits, *within, division) {
-        plans.push(PricedPlan {
+        stop_if(cancel)?;
+        plans.extend(pricer.price(design, f64::INFINITY).map(|plan| PricedPlan {
             is_historical: true,
-            ..price(request, design)
-        });
+            ..plan
+        }));
     }
-    for design in designs(collection, *within, division, costs) {
+    // The scan is the smallest plan of all: what is slower is never taken.
+    let (_, scan_ns) = collection.scan_ns(costs);
+    let mut propose = |design: Design| {
+        stop_if(cancel)?;
         if !plans.iter().any(|plan| plan.keys == design.keys) {
-            plans.push(price(request, design));
+            plans.extend(pricer.price_unless_beaten(design, &plans));
         }
-    }
+        Ok(())
+    };
+    propose_designs(collection, *within, division, costs, scan_ns, &mut propose)?;
     let memory_bytes = memory_bytes
         .unwrap_or_else(|| DEFAULT_COPIES * collection.plain_bytes() + collection.id_bytes());
     for plan in &mut plans {
@@ -107,19 +132,12 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
             .total_cmp(&b.num_bytes)
             .then(a.batch_ns.total_cmp(&b.batch_ns))
     });
-    // A plan whose completeness takes too long to check is not offered: completeness is never believed.
-    loop {
-        mark_frontier(&mut plans);
-        let num_plans = plans.len();
-        plans.retain(|plan| {
-            let is_offered = plan.is_searchable() && (plan.is_on_frontier || plan.is_historical);
-            !is_offered || SearchPlan::new(collection.bits, *within, plan.keys.clone()).is_ok()
-        });
-        if plans.len() == num_plans {
-            break;
-        }
-    }
-    plans.retain(|plan| plan.is_on_frontier || plan.is_historical);
+    let mut work = SurveyWork {
+        num_plans_priced: pricer.num_plans,
+        num_keys_priced: pricer.num_keys,
+        num_plans_checked: 0,
+    };
+    keep_complete(&mut plans, *within, &mut work);
     let candidates = || {
         plans
             .iter()
@@ -131,27 +149,49 @@ pub fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
     let chosen = plans.iter().position(|plan| {
         plan.fits && plan.is_searchable() && plan.cost.batch_ns <= least * AS_GOOD
     });
-    Ok(Survey { plans, chosen })
+    Ok(Survey {
+        plans,
+        chosen,
+        work,
+    })
 }
 
-/// Marks the plans, in order of bytes, that are faster than every smaller one by what their bytes are worth.
-fn mark_frontier(plans: &mut [PricedPlan]) {
+/// Keeps, of plans in order of bytes, the historical ones and those that are faster than every smaller one by what their bytes are worth.
+///
+/// A plan that no count shows complete is not offered: completeness is never believed, and a search for an escape may take seconds.
+fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
     let mut fastest = f64::INFINITY;
-    for plan in plans {
-        plan.is_on_frontier =
-            plan.is_searchable() && plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
-        if plan.is_on_frontier {
+    plans.retain_mut(|plan| {
+        if !plan.is_searchable() {
+            return true;
+        }
+        let is_faster = plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
+        if !is_faster && !plan.is_historical {
+            return false;
+        }
+        if !plan.keys.is_empty() {
+            work.num_plans_checked += 1;
+            if !is_evident(within, &plan.keys) {
+                return false;
+            }
+        }
+        plan.is_on_frontier = is_faster;
+        if is_faster {
             fastest = plan.cost.batch_ns;
         }
-    }
+        true
+    });
 }
 
 /// The plan that is taken for a collection; None where nothing fits the memory.
 ///
 /// # Errors
 /// As [`survey`].
-pub fn choose_plan(request: &SurveyRequest) -> Result<Option<SearchPlan>, Error> {
-    let survey = survey(request)?;
+pub fn choose_plan(
+    request: &SurveyRequest,
+    cancel: &AtomicBool,
+) -> Result<Option<SearchPlan>, Error> {
+    let survey = survey(request, cancel)?;
     survey
         .chosen
         .map(|index| {
@@ -194,93 +234,27 @@ fn check(request: &SurveyRequest) -> Result<(), Error> {
     if id_bits > 64 {
         return Err(Error::invalid("id_bits", format!("{id_bits} is above 64")));
     }
-    if let Division::Balanced(ones) = &request.division
-        && (ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)))
-    {
-        return Err(Error::invalid(
-            "bit_frequencies",
-            format!("must be {bits} numbers between 0 and 1, the share of ones at each bit"),
-        ));
+    if let Division::Balanced(known) = &request.division {
+        let ones = &known.ones;
+        if ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return Err(Error::invalid(
+                "bit_frequencies",
+                format!("must be {bits} numbers between 0 and 1, the share of ones at each bit"),
+            ));
+        }
+        if !(0.0..=MAX_DEPENDENCE).contains(&known.dependence) {
+            return Err(Error::invalid(
+                "bit_dependence",
+                format!("{} is outside 0..={MAX_DEPENDENCE}", known.dependence),
+            ));
+        }
     }
     request.costs.check()
 }
 
-fn price(request: &SurveyRequest, design: Design) -> PricedPlan {
-    let SurveyRequest {
-        collection,
-        within,
-        division,
-        costs,
-        ..
-    } = request;
-    let n = collection.num_fingerprints as f64;
-    let mut cost = KeyCost::default();
-    let mut num_tables = design.keys.len();
-    match design.family {
-        Family::Scan => {
-            (cost.single_ns, cost.batch_ns) = collection.scan_ns(costs);
-            (cost.num_candidates, cost.num_compared) = (n, n);
-            cost.num_bytes = collection.plain_bytes();
-        }
-        Family::StoredNeighbours => {
-            // A hash table of the neighbours: the code and the id, and one entry in three free.
-            num_tables = 1;
-            let num_stored = n * ball(collection.bits, *within);
-            cost.num_bytes = 1.5
-                * (collection.plain_bytes() + collection.id_bytes())
-                * ball(collection.bits, *within);
-            cost.num_probes = 1.0;
-            cost.num_buckets = 1.0;
-            cost.num_candidates = num_stored / power_of_two(collection.bits);
-            cost.num_compared = 1.0 + cost.num_candidates;
-            let (latency_ns, overlapped_ns) = costs.read_ns(cost.num_bytes);
-            let asked_ns = costs.table_ns + costs.bucket_ns;
-            cost.batch_ns = asked_ns + EXPOSED * latency_ns;
-            cost.single_ns = costs.query_ns + asked_ns + latency_ns;
-            cost.build_ns = num_stored * (overlapped_ns + costs.bucket_ns);
-        }
-        _ => {
-            let mismatch = division.mismatch(collection.bits);
-            let mut previous: Option<(Vec<f64>, u32, KeyCost)> = None;
-            for key in &design.keys {
-                // The leading bit of a key is its highest position.
-                let own: Vec<f64> = (0..collection.bits)
-                    .rev()
-                    .filter(|&bit| key.contains(bit))
-                    .map(|bit| mismatch[bit as usize])
-                    .collect();
-                let one = match &previous {
-                    Some((known, radius, one)) if *known == own && *radius == key.radius => *one,
-                    _ => key_cost(collection, &own, key.radius, num_tables, costs),
-                };
-                cost = add(cost, one);
-                previous = Some((own, key.radius, one));
-            }
-            cost.num_bytes += collection.id_bytes();
-            cost.single_ns += costs.query_ns;
-        }
-    }
-    PricedPlan {
-        family: design.family,
-        name: design.name,
-        keys: design.keys,
-        num_tables,
-        cost,
-        is_historical: false,
-        is_on_frontier: false,
-        fits: false,
-    }
-}
-
-fn add(a: KeyCost, b: KeyCost) -> KeyCost {
-    KeyCost {
-        num_probes: a.num_probes + b.num_probes,
-        num_candidates: a.num_candidates + b.num_candidates,
-        num_buckets: a.num_buckets + b.num_buckets,
-        num_compared: a.num_compared + b.num_compared,
-        num_bytes: a.num_bytes + b.num_bytes,
-        single_ns: a.single_ns + b.single_ns,
-        batch_ns: a.batch_ns + b.batch_ns,
-        build_ns: a.build_ns + b.build_ns,
+fn stop_if(cancel: &AtomicBool) -> Result<(), Error> {
+    match cancel.load(Ordering::Relaxed) {
+        true => Err(Error::Cancelled),
+        false => Ok(()),
     }
 }

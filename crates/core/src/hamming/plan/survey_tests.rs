@@ -4,7 +4,10 @@ use super::blocks::Division;
 use super::costs::Costs;
 use super::families::Family;
 use super::layout::{Collection, key_cost};
-use super::survey::{PricedPlan, SurveyRequest, choose_plan, survey};
+use super::survey::{PricedPlan, Survey, SurveyRequest};
+use super::{BitStatistics, SearchPlan, survey as surveyed};
+use crate::error::Error;
+use std::sync::atomic::AtomicBool;
 
 fn request(n: u64, bits: u32, within: u32) -> SurveyRequest {
     SurveyRequest {
@@ -14,6 +17,21 @@ fn request(n: u64, bits: u32, within: u32) -> SurveyRequest {
         division: Division::Contiguous,
         costs: Costs::default(),
     }
+}
+
+fn balanced(ones: Vec<f64>) -> Division {
+    Division::Balanced(BitStatistics {
+        ones,
+        dependence: 0.0,
+    })
+}
+
+fn survey(request: &SurveyRequest) -> Result<Survey, Error> {
+    surveyed(request, &AtomicBool::new(false))
+}
+
+fn choose_plan(request: &SurveyRequest) -> Result<Option<SearchPlan>, Error> {
+    super::choose_plan(request, &AtomicBool::new(false))
 }
 
 fn chosen(request: &SurveyRequest) -> PricedPlan {
@@ -110,7 +128,7 @@ fn skew_is_priced_and_balanced_blocks_pay() {
         .collect();
     let mut skewed = request(10_000_000, 64, 3);
     let uniform = chosen(&skewed);
-    skewed.division = Division::Balanced(ones.clone());
+    skewed.division = balanced(ones.clone());
     let balanced = survey(&skewed).unwrap();
     let four = |plans: &[PricedPlan]| {
         plans
@@ -127,11 +145,36 @@ fn skew_is_priced_and_balanced_blocks_pay() {
     let contiguous = key_cost(
         &skewed.collection,
         &[2.0 * 0.02 * 0.98; 16],
+        0.0,
         0,
         4,
         &skewed.costs,
     );
     assert!(contiguous.num_compared > four(&balanced.plans));
+}
+
+#[test]
+fn dependent_bits_find_more_and_want_narrower_blocks_with_fewer_flips() {
+    // The statistics of fingerprints of real paragraphs: 3 tables of 22 bits look good until it is known how full their buckets are.
+    let known = |dependence| {
+        Division::Balanced(BitStatistics {
+            ones: (0..64)
+                .map(|bit| 0.3 + 0.4 * f64::from(bit) / 63.0)
+                .collect(),
+            dependence,
+        })
+    };
+    let cost_of = |dependence| {
+        let found = survey(&SurveyRequest {
+            division: known(dependence),
+            ..request(10_000_000, 64, 6)
+        });
+        let plan = found.unwrap();
+        plan.plans[plan.chosen.unwrap()].cost
+    };
+    let (plain, dependent) = (cost_of(0.0), cost_of(0.003));
+    assert!(dependent.batch_ns > 1.05 * plain.batch_ns);
+    assert_eq!(cost_of(0.0), plain);
 }
 
 #[test]
@@ -141,11 +184,18 @@ fn what_makes_no_sense_is_refused() {
         request(10, 64, 65),
         request(1 << 49, 64, 3),
         SurveyRequest {
-            division: Division::Balanced(vec![0.5; 63]),
+            division: balanced(vec![0.5; 63]),
             ..request(10, 64, 3)
         },
         SurveyRequest {
-            division: Division::Balanced(vec![1.5; 64]),
+            division: balanced(vec![1.5; 64]),
+            ..request(10, 64, 3)
+        },
+        SurveyRequest {
+            division: Division::Balanced(BitStatistics {
+                ones: vec![0.5; 64],
+                dependence: 0.9,
+            }),
             ..request(10, 64, 3)
         },
         SurveyRequest {
@@ -168,38 +218,29 @@ type Measured = (f64, u32, &'static [(u32, u32)], f64);
 
 #[test]
 fn predictions_lie_within_a_factor_of_two_of_measured_times() {
-    let measured: [Measured; 17] = [
+    let measured: [Measured; 22] = [
         (1e5, 64, &[(16, 0); 4], 0.139),
         (1e5, 64, &[(22, 1), (21, 0), (21, 0)], 0.469),
         (1e5, 64, &[(64, 3)], 14.3),
-        (1e6, 64, &[(16, 0); 4], 0.378),
-        (1e6, 64, &[(32, 1); 2], 1.36),
-        (1e6, 64, &[(26, 0); 10], 0.93),
-        (1e6, 64, &[(22, 2), (21, 1), (21, 1)], 5.76),
-        (1e7, 64, &[(16, 0); 4], 1.24),
-        (1e7, 64, &[(22, 1), (21, 0), (21, 0)], 1.53),
-        (1e7, 64, &[(32, 1); 2], 2.33),
-        (1e7, 64, &[(17, 1), (17, 1), (17, 1), (13, 0)], 10.2),
-        (1e7, 64, &[(22, 3), (21, 3), (21, 2)], 204.0),
-        (1e7, 128, &[(32, 0); 4], 1.14),
-        (1e7, 128, &[(32, 2), (32, 2), (32, 2), (32, 1)], 37.0),
-        (
-            1e6,
-            256,
-            &[
-                (32, 1),
-                (32, 1),
-                (32, 1),
-                (32, 0),
-                (32, 0),
-                (32, 0),
-                (32, 0),
-                (32, 0),
-            ],
-            3.86,
-        ),
-        (1e8, 64, &[(22, 1), (21, 0), (21, 0)], 3.04),
-        (1e8, 64, &[(32, 1); 2], 3.01),
+        (1e6, 64, &[(16, 0); 4], 0.33),
+        (1e6, 64, &[(22, 1), (21, 0), (21, 0)], 0.68),
+        (1e6, 64, &[(32, 1); 2], 0.94),
+        (1e6, 64, &[(17, 1), (17, 1), (16, 1), (14, 0)], 1.39),
+        (1e6, 64, &[(22, 2), (21, 1), (21, 1)], 6.52),
+        (1e6, 64, &[(32, 3), (32, 2)], 31.4),
+        (1e6, 64, &[(16, 2), (16, 1), (16, 1), (16, 1)], 6.21),
+        (1e6, 64, &[(22, 2), (21, 2), (21, 2)], 12.2),
+        (1e6, 64, &[(16, 2), (16, 2), (16, 2), (16, 1)], 12.4),
+        (1e7, 64, &[(16, 0); 4], 0.64),
+        (1e7, 64, &[(22, 1), (21, 0), (21, 0)], 0.82),
+        (1e7, 64, &[(32, 1); 2], 1.43),
+        (1e7, 64, &[(17, 1), (17, 1), (17, 1), (13, 0)], 4.38),
+        (1e7, 64, &[(24, 1), (20, 2), (20, 1)], 14.1),
+        (1e7, 64, &[(32, 3), (32, 2)], 73.0),
+        (1e7, 64, &[(18, 2), (15, 1), (15, 1), (16, 1)], 18.0),
+        (1e7, 64, &[(24, 2), (20, 2), (20, 2)], 24.9),
+        (1e7, 64, &[(32, 4), (32, 3)], 481.0),
+        (1e7, 64, &[(17, 2), (17, 2), (16, 2), (14, 1)], 50.2),
     ];
     for (n, bits, keys, microseconds) in measured {
         let collection = Collection::with_rows(n as u64, bits);
@@ -208,7 +249,7 @@ fn predictions_lie_within_a_factor_of_two_of_measured_times() {
             .iter()
             .map(|&(width, radius)| {
                 let mismatch = vec![0.5; width as usize];
-                key_cost(&collection, &mismatch, radius, keys.len(), &costs).batch_ns
+                key_cost(&collection, &mismatch, 0.0, radius, keys.len(), &costs).batch_ns
             })
             .sum();
         let ratio = batch_ns / 1e3 / microseconds;
@@ -231,7 +272,15 @@ fn bytes_are_those_of_the_tables() {
             .iter()
             .map(|&width| {
                 let mismatch = vec![0.5; width];
-                key_cost(&collection, &mismatch, 0, keys.len(), &Costs::default()).num_bytes
+                key_cost(
+                    &collection,
+                    &mismatch,
+                    0.0,
+                    0,
+                    keys.len(),
+                    &Costs::default(),
+                )
+                .num_bytes
             })
             .sum();
         assert!(
@@ -243,21 +292,42 @@ fn bytes_are_those_of_the_tables() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_not_offered() {
-    // Balanced bits and many chosen blocks make sets of overlapping keys that no check settles.
-    for (bits, within) in [(256, 14), (256, 11), (192, 13), (128, 12)] {
-        for division in [
-            Division::Contiguous,
-            Division::Balanced(vec![0.4; bits as usize]),
-        ] {
-            let found = survey(&SurveyRequest {
-                division,
-                ..request(20_000, bits, within)
-            });
-            assert!(
-                found.unwrap().chosen.is_some(),
-                "{bits} bits within {within}"
-            );
+fn a_survey_is_a_bounded_number_of_steps_at_any_radius() {
+    let skewed = |bits: u32| {
+        let ones = (0..bits).map(|bit| 0.1 + 0.8 * f64::from(bit * 7 % 61) / 61.0);
+        balanced(ones.collect())
+    };
+    for bits in [32, 64, 128, 192, 256] {
+        for within in [0, 1, 3, 8, 12, 14, 20, 24, 32, 48, 64] {
+            for n in [1, 100_000, 10_000_000, 1_000_000_000] {
+                for division in [Division::Contiguous, skewed(bits)] {
+                    if within > bits {
+                        continue;
+                    }
+                    let found = survey(&SurveyRequest {
+                        division,
+                        ..request(n, bits, within)
+                    })
+                    .unwrap();
+                    assert!(found.chosen.is_some(), "{n} {bits} {within}");
+                    let work = found.work;
+                    assert!(
+                        work.num_plans_priced <= 60
+                            && work.num_keys_priced <= 3000
+                            && work.num_plans_checked <= 30,
+                        "{n} {bits} {within}: {work:?}"
+                    );
+                }
+            }
         }
     }
+    // Where the scan is the cheapest by far, hardly anything else is looked at.
+    let work = survey(&request(1_000_000, 128, 24)).unwrap().work;
+    assert!(work.num_plans_priced <= 20, "{work:?}");
+}
+
+#[test]
+fn a_survey_stops_when_it_is_told_to() {
+    let stopped = surveyed(&request(1_000_000, 64, 3), &AtomicBool::new(true));
+    assert_eq!(stopped, Err(Error::Cancelled));
 }

@@ -6,6 +6,8 @@
 #[rustfmt::skip]
 mod compositions;
 #[rustfmt::skip]
+pub(crate) mod lowercase;
+#[rustfmt::skip]
 mod mappings;
 #[rustfmt::skip]
 pub(crate) mod properties;

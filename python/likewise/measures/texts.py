@@ -1,12 +1,15 @@
-"""Measures: every similarity of two texts."""
+"""All measures of two texts at once."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from likewise import _native
+from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.hamming import hamming_distance
+from likewise.measures.alignment import Alignment
 from likewise.recipe import Recipe
+from likewise.recipe_check import PACKAGE_HASHES
 from likewise.sketch import EMPTY, SHORT, Sketches, sketch
 from likewise.verify import SET_MEASURES
 
@@ -19,10 +22,12 @@ class Measures:
 
     Parameters
     ----------
-    jaccard, cosine : float
+    jaccard, cosine, dice, overlap : float
         Of the weighted feature sets, 0 to 1.
     containment_a_in_b, containment_b_in_a : float
         Share of the one's features found in the other.
+    edit, lcs : float
+        1 - edit distance / longer length; 2 * common length / (sum of both lengths). See `unit`.
     hamming : float
         1 - distance / bits.
     distance : int
@@ -37,14 +42,30 @@ class Measures:
         Distinct features of both.
     num_shared : int
         Distinct features in both.
+    unit : {"character", "token", "line"}
+        What `edit` and `lcs` count, by the size of the longer text: characters up to 65,536 bytes, tokens up to
+        200,000, lines beyond.
+    num_units : tuple of int
+        Units of both.
+    edit_distance, common_length : int
+        Least number of insertions, deletions and substitutions; length of the longest common subsequence.
+    is_alignment_exact : bool
+        Whether they are. Else `edit` and `lcs` are lower bounds: where some 100,000 lines on both sides are left once
+        what both begin and end with is taken off.
     shapes : tuple of str
         ``full``, ``short`` (fewer tokens than one shingle) or ``empty``.
+    filters : dict of str to float, optional
+        How alike the Bloom filters are, by each measure on their bits; of a recipe of method bloom.
     """
 
     jaccard: float
     containment_a_in_b: float
     containment_b_in_a: float
     cosine: float
+    dice: float
+    overlap: float
+    edit: float
+    lcs: float
     hamming: float
     distance: int
     bits: int
@@ -53,7 +74,13 @@ class Measures:
     num_slots: int
     num_features: tuple[int, int]
     num_shared: int
+    unit: str
+    num_units: tuple[int, int]
+    edit_distance: int
+    common_length: int
+    is_alignment_exact: bool
     shapes: tuple[str, str]
+    filters: dict[str, float] | None = None
 
     @property
     def minhash_estimate(self) -> float:
@@ -69,12 +96,17 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     a, b : str
         The texts.
     recipe : Recipe, optional
-        Whose features, bits and slots count; ``Recipe.minhash()`` where None.
+        Whose features, bits and slots count; ``Recipe.minhash()`` where None. The alignment does not depend on it.
 
     Returns
     -------
     Measures
-        All on the same features.
+        All set measures and sketches on the same features.
+
+    Notes
+    -----
+    Linear in the texts but for the alignment, which takes up to 0.6 s for two texts of 64 kB and 3.5 s for
+    two of 200 kB.
 
     Examples
     --------
@@ -94,17 +126,25 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
-    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed")}
+    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed", "hash")}
+    if recipe.hash in PACKAGE_HASHES:
+        # A package has sketches of one kind; those of the other kinds are made without it.
+        common["hash"] = "xxh3"
     fingerprints = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])
     shapes = [_shape(bool(fingerprints.is_empty[i]), text, recipe) for i, text in enumerate((a, b))]
     bits = fingerprints.recipe.bits or 64
+    aligned = Alignment.of_texts(a, b)
     return Measures(
         jaccard=values["jaccard"][0],
         containment_a_in_b=values["containment"][0],
         containment_b_in_a=values["containment"][1],
         cosine=values["cosine"][0],
+        dice=values["dice"][0],
+        overlap=values["overlap"][0],
+        edit=aligned.edit,
+        lcs=aligned.lcs,
         hamming=1.0 - distance / bits,
         distance=distance,
         bits=bits,
@@ -113,7 +153,13 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
         num_slots=signatures.array.shape[1],
         num_features=(len(ours), len(theirs)),
         num_shared=len(np.intersect1d(ours, theirs)),
+        unit=aligned.unit,
+        num_units=aligned.lengths,
+        edit_distance=aligned.distance,
+        common_length=aligned.common_length,
+        is_alignment_exact=aligned.is_exact,
         shapes=(shapes[0], shapes[1]),
+        filters=_filters(texts, recipe),
     )
 
 
@@ -123,10 +169,23 @@ def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, object
     return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1)
 
 
+def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:
+    """Return in how many bits the fingerprints of two texts differ, by a recipe of method simhash."""
+    found = sketch([a, b], recipe, threads=1).array
+    return int(hamming_distance(found[0:1], found[1:2])[0])
+
+
 def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
     if recipe.method == "minhash":
         return sketch(texts, recipe, threads=1)
     return sketch(texts, Recipe.from_options("minhash", **common), threads=1)
+
+
+def _filters(texts: _native.Texts, recipe: Recipe) -> dict[str, float] | None:
+    if recipe.method != "bloom":
+        return None
+    found = sketch(texts, recipe, threads=1)
+    return {name: float(filter_similarities(found, np.array([[0, 1]]), measure=name)[0]) for name in BIT_MEASURES}
 
 
 def _shape(is_empty: bool, text: str, recipe: Recipe) -> str:  # noqa: FBT001 - a fact, not a switch

@@ -1,0 +1,357 @@
+//! Which earlier filters does a filter share enough bits with?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use super::demand::Demand;
+use super::kernels::{NUM_QUERIES, count_shared};
+use super::levels::Levels;
+use super::rows::{LANES, Rows};
+use super::{MAX_BITS, num_set};
+use crate::bound::{Bound, unbroken};
+use crate::error::Error;
+use crate::isa::Isa;
+use crate::parallel::map_ranges;
+use crate::states::REMOVED;
+
+/// Later positions in one piece of work: each goes through all earlier filters once.
+const GRAIN: usize = 64;
+/// Bytes of filters that are sorted together: what a core's second-level cache holds.
+const SEGMENT_BYTES: usize = 1 << 20;
+const MAX_SEGMENT: usize = 4096;
+const MIN_SEGMENT: usize = 64;
+
+/// Filters in order of priority, laid out for comparing all pairs.
+///
+/// As large as the filters, and 8 bytes a position and 256 kB more.
+#[derive(Debug)]
+pub struct BloomJoin {
+    num_bits: u32,
+    demand: Demand,
+    levels: Levels,
+    /// Positions of one segment stand before those of the next.
+    segments: Vec<Rows>,
+    segment_len: usize,
+    /// Place of each position in its segment.
+    places: Vec<u32>,
+}
+
+/// Pairs of positions that pass, sorted by (later, earlier).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BloomPairs {
+    /// Later positions.
+    pub later: Vec<u32>,
+    /// Earlier positions.
+    pub earlier: Vec<u32>,
+    /// Bits that both have.
+    pub shared: Vec<u32>,
+    /// Later positions from here on were not looked at.
+    pub end: u32,
+}
+
+/// What one thread holds.
+#[derive(Default)]
+struct Scratch {
+    /// Later positions of a piece, by their numbers of bits.
+    order: Vec<(u32, u32)>,
+    queries: Vec<u64>,
+}
+
+impl BloomJoin {
+    /// Lays out filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all, one behind the other.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where shapes do not fit.
+    ///
+    /// # Cost
+    /// Some 30 ns a filter of 64 bits and as much for each further 64; up to 130,000 demands of less than 1 us each.
+    pub fn new(
+        filters: &[u64],
+        num_bits: u32,
+        order: &[u32],
+        demand: Demand,
+    ) -> Result<Self, Error> {
+        if !(64..=MAX_BITS).contains(&num_bits) || !num_bits.is_multiple_of(64) {
+            let message = format!("{num_bits} is no multiple of 64 from 64 to {MAX_BITS}");
+            return Err(Error::invalid("filter_bits", message));
+        }
+        let num_words = num_bits as usize / 64;
+        let num_filters = filters.len() / num_words;
+        if !filters.len().is_multiple_of(num_words) {
+            let message = format!(
+                "{} words are no filters of {num_words} words",
+                filters.len()
+            );
+            return Err(Error::invalid("filters", message));
+        }
+        if let Some(row) = order.iter().find(|&&row| row as usize >= num_filters) {
+            return Err(Error::invalid(
+                "order",
+                format!("row {row} is outside the {num_filters} filters"),
+            ));
+        }
+        let filter = |position: u32| {
+            let start = order[position as usize] as usize * num_words;
+            &filters[start..start + num_words]
+        };
+        let counts: Vec<u32> = (0..order.len() as u32)
+            .map(|p| num_set(filter(p)))
+            .collect();
+        let (first, last) = (counts.iter().min(), counts.iter().max());
+        let segment_len = (SEGMENT_BYTES / (8 * num_words)).clamp(MIN_SEGMENT, MAX_SEGMENT);
+        let mut places = vec![0; order.len()];
+        let segments: Vec<Rows> = (0..order.len())
+            .step_by(segment_len)
+            .map(|start| {
+                let end = (start + segment_len).min(order.len());
+                let range = start as u32..end as u32;
+                let rows = Rows::new(range, num_words, filter, |p| counts[p as usize]);
+                for (place, &position) in rows.positions.iter().enumerate() {
+                    places[position as usize] = place as u32;
+                }
+                rows
+            })
+            .collect();
+        Ok(BloomJoin {
+            num_bits,
+            demand,
+            levels: Levels::new(
+                demand,
+                num_bits,
+                first.copied().unwrap_or(0),
+                last.copied().unwrap_or(0),
+            ),
+            segments,
+            segment_len,
+            places,
+        })
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is no position.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The segment and the place in it of a position.
+    fn place(&self, position: u32) -> (&Rows, usize) {
+        let segment = position as usize / self.segment_len;
+        (
+            &self.segments[segment],
+            self.places[position as usize] as usize,
+        )
+    }
+
+    /// Pairs whose later position lies in `range` and that pass the demand, sorted by (later, earlier), but for those of earlier positions
+    /// with `states[earlier] == REMOVED`. Once `max_pairs` are found no further later position is begun: where it stopped is the `end` of the
+    /// pairs. Does not depend on `threads` but for that end, nor on `isa`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where range or states do not fit; [`Error::Cancelled`].
+    ///
+    /// # Cost
+    /// For filters of 2,048 bits some 3 ns a pair of like numbers of bits on one core (AVX-512), others are not compared.
+    pub fn candidates_up_to(
+        &self,
+        max_pairs: usize,
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<BloomPairs, Error> {
+        if range.start > range.end || range.end as usize > self.len() {
+            let message = format!("{range:?} is outside the {} positions", self.len());
+            return Err(Error::invalid("range", message));
+        }
+        if states.is_some_and(|states| states.len() != self.len()) {
+            return Err(Error::invalid(
+                "states",
+                format!("not one for each of the {} positions", self.len()),
+            ));
+        }
+        let bound = Bound::new(max_pairs, threads);
+        let low = range.start;
+        let pieces = map_ranges(
+            (range.end - low) as usize,
+            GRAIN,
+            threads,
+            cancel,
+            Scratch::default,
+            |scratch, piece| {
+                if bound.is_reached(piece.start) {
+                    return None;
+                }
+                let piece = low + piece.start as u32..low + piece.end as u32;
+                let mut found = self.piece(piece.clone(), states, isa, scratch);
+                let end = cut(&mut found, piece.clone(), bound.a_piece());
+                bound.add(found.len());
+                Some((found, end, piece.end))
+            },
+        )?;
+        let mut all = BloomPairs {
+            end: low,
+            ..BloomPairs::default()
+        };
+        for (found, end) in unbroken(pieces) {
+            all.end = end;
+            for (later, earlier, shared) in found {
+                all.later.push(later);
+                all.earlier.push(earlier);
+                all.shared.push(shared);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether each pair of positions passes the demand.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where a position does not exist or lengths differ; [`Error::Cancelled`].
+    pub fn passes(
+        &self,
+        later: &[u32],
+        earlier: &[u32],
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<bool>, Error> {
+        if later.len() != earlier.len() {
+            return Err(Error::invalid("earlier", "not as many as later"));
+        }
+        if later
+            .iter()
+            .chain(earlier)
+            .any(|&position| position as usize >= self.len())
+        {
+            return Err(Error::invalid(
+                "later",
+                format!("a position is not below {}", self.len()),
+            ));
+        }
+        let parts = map_ranges(
+            later.len(),
+            4096,
+            threads,
+            cancel,
+            Vec::new,
+            |both: &mut Vec<u64>, range| {
+                range
+                    .map(|i| {
+                        let [a, b] = [later[i], earlier[i]].map(|position| self.place(position));
+                        both.clear();
+                        a.0.copy(a.1, both);
+                        b.0.copy(b.1, both);
+                        let (x, y) = both.split_at(both.len() / 2);
+                        let shared: u32 = x.iter().zip(y).map(|(x, y)| (x & y).count_ones()).sum();
+                        let counts = (a.0.counts[a.1], b.0.counts[b.1]);
+                        shared >= self.demand.least_shared(self.num_bits, counts.0, counts.1)
+                    })
+                    .collect::<Vec<bool>>()
+            },
+        )?;
+        Ok(parts.concat())
+    }
+
+    /// Pairs `(later, earlier, shared)` of a piece of later positions, sorted.
+    fn piece(
+        &self,
+        piece: Range<u32>,
+        states: Option<&[u8]>,
+        isa: Isa,
+        scratch: &mut Scratch,
+    ) -> Vec<(u32, u32, u32)> {
+        let Scratch { order, queries } = scratch;
+        order.clear();
+        order.extend(piece.clone().map(|position| {
+            let (rows, place) = self.place(position);
+            (rows.counts[place], position)
+        }));
+        order.sort_unstable();
+        let mut found = Vec::new();
+        let num_segments = (piece.end as usize).div_ceil(self.segment_len);
+        for four in order.chunks(NUM_QUERIES) {
+            queries.clear();
+            for i in 0..NUM_QUERIES {
+                // Places beyond the last one repeat it and are not looked at.
+                let (rows, place) = self.place(four[i.min(four.len() - 1)].1);
+                rows.copy(place, queries);
+            }
+            for rows in &self.segments[..num_segments] {
+                self.compare(four, queries, rows, states, isa, &mut found);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Appends the pairs of up to four filters, given as (bits, position), with the earlier ones of a segment.
+    fn compare(
+        &self,
+        four: &[(u32, u32)],
+        queries: &[u64],
+        rows: &Rows,
+        states: Option<&[u8]>,
+        isa: Isa,
+        found: &mut Vec<(u32, u32, u32)>,
+    ) {
+        let needs: [_; NUM_QUERIES] =
+            std::array::from_fn(|i| self.levels.of(four[i.min(four.len() - 1)].0));
+        let first = needs.iter().map(|needs| needs.first).min().unwrap_or(0);
+        let last = needs.iter().map(|needs| needs.last).max().unwrap_or(0);
+        let start = rows.counts.partition_point(|&count| count < first) / LANES;
+        let end = rows
+            .counts
+            .partition_point(|&count| count <= last)
+            .div_ceil(LANES);
+        for group in start..end {
+            let shared = count_shared(queries, rows.group(group), isa);
+            let least_count = rows.counts[group * LANES];
+            for ((needs, shared), &(count, later)) in needs.iter().zip(&shared).zip(four) {
+                let need = u64::from(needs.with(least_count));
+                if shared.iter().any(|&shared| shared >= need) {
+                    self.report((count, later), shared, group * LANES, rows, states, found);
+                }
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn report(
+        &self,
+        (count, later): (u32, u32),
+        shared: &[u64; LANES],
+        start: usize,
+        rows: &Rows,
+        states: Option<&[u8]>,
+        found: &mut Vec<(u32, u32, u32)>,
+    ) {
+        for (place, &shared) in (start..rows.len()).zip(shared) {
+            let (earlier, shared) = (rows.positions[place], shared as u32);
+            let is_gone = states.is_some_and(|states| states[earlier as usize] == REMOVED);
+            if earlier < later
+                && !is_gone
+                && shared >= self.levels.of(count).with(rows.counts[place])
+                && shared
+                    >= self
+                        .demand
+                        .least_shared(self.num_bits, count, rows.counts[place])
+            {
+                found.push((later, earlier, shared));
+            }
+        }
+    }
+}
+
+/// Leaves the pairs up to the end of the later position at which there are `max_pairs`; returns where the next one begins.
+fn cut(found: &mut Vec<(u32, u32, u32)>, piece: Range<u32>, max_pairs: usize) -> u32 {
+    if found.len() <= max_pairs {
+        return piece.end;
+    }
+    let end = found[max_pairs].0 + 1;
+    found.truncate(found.partition_point(|&(later, _, _)| later < end));
+    end
+}

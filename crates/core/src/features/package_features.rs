@@ -1,0 +1,76 @@
+//! What are the features of a text to the packages whose sketches are to be met again?
+
+use super::{Extractor, Shape};
+use crate::text::{self, Tokens};
+
+impl Extractor {
+    /// As the package `simhash` does: tokens of its own, each a feature; even an empty text has one.
+    pub(super) fn extract_as_simhash_package(&mut self, text: &str) -> Shape {
+        let hash = self.rules.hash;
+        let occurrences = &mut self.occurrences;
+        let num_scalars = text::simhash_package_tokens(text, &mut self.normalized, |token| {
+            occurrences.push(hash.of(token, 0));
+        });
+        match num_scalars {
+            0 => {
+                self.normalize(text);
+                match self.normalized.is_empty() {
+                    true => Shape::Empty,
+                    false => Shape::Short,
+                }
+            }
+            1..4 => Shape::Short,
+            _ => Shape::Full,
+        }
+    }
+
+    /// As users of `datasketch` do: a shingle is hashed as its tokens joined, words by a space. A text without tokens is one.
+    pub(super) fn extract_joined(&mut self, text: &str) -> Shape {
+        self.joined.clear();
+        let spaced = self.rules.tokens != Tokens::Char;
+        if spaced {
+            self.cut_words_into_joined(text);
+        } else {
+            self.normalize(text);
+            let text = String::from_utf8_lossy(&self.normalized);
+            for c in text.chars() {
+                self.joined
+                    .push(c.encode_utf8(&mut [0; 4]).as_bytes(), false);
+            }
+        }
+        if self.joined.len() == 0 {
+            self.normalize(text);
+            if self.normalized.is_empty() {
+                return Shape::Empty;
+            }
+            self.joined.push(&self.normalized, false);
+            self.joined.hash(1, self.rules.hash, &mut self.occurrences);
+            return Shape::Short;
+        }
+        let width = self.rules.shingle as usize;
+        let taken = width.min(self.joined.len());
+        self.joined
+            .hash(taken, self.rules.hash, &mut self.occurrences);
+        match taken < width {
+            true => Shape::Short,
+            false => Shape::Full,
+        }
+    }
+
+    fn cut_words_into_joined(&mut self, text: &str) {
+        let Extractor {
+            joined,
+            normalized,
+            spans,
+            ..
+        } = self;
+        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
+            for (&start, &end) in starts.iter().zip(ends) {
+                joined.push(&text[start as usize..end as usize], true);
+            }
+        };
+        let part_katakana = self.rules.tokens == Tokens::Auto;
+        // SAFETY: `new` keeps only an instruction set that the processor has.
+        unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
+    }
+}

@@ -1,0 +1,75 @@
+//! How are the slots of a signature filled as the Python package `datasketch` fills them?
+//!
+//! Its own formulas (version 2.0, `minhash.py`), bit for bit, on the low 32 bits of each feature. The affine scheme is
+//! 2-universal, not min-wise independent; the legacy one computes "modulo 2^61 - 1" in 64 bits that wrap. Both are here for the sake of stored
+//! signatures alone.
+
+use super::mersenne_twister::MersenneTwister;
+use super::minhash::{Expansion, fold};
+
+const MERSENNE_PRIME: u64 = (1 << 61) - 1;
+
+/// The permutations of all slots.
+#[derive(Debug, Clone)]
+pub(super) enum Permutations {
+    /// `a * h + b` modulo 2^32 of the mixed hash, `a` odd: factors, then terms.
+    Affine32(Vec<u32>, Vec<u32>),
+    /// `(a * h + b) mod 2^64 mod (2^61 - 1) mod 2^32`.
+    Legacy(Vec<u64>, Vec<u64>),
+}
+
+impl Permutations {
+    /// The permutations of the default scheme of version 2 that follow from a seed.
+    pub(super) fn affine32(num_slots: u32, seed: u32) -> Self {
+        let mut random = MersenneTwister::new(seed);
+        let factors = (0..num_slots).map(|_| random.next_32() << 1 | 1).collect();
+        let terms = (0..num_slots).map(|_| random.next_32()).collect();
+        Permutations::Affine32(factors, terms)
+    }
+
+    /// The permutations of all versions before 2.
+    pub(super) fn legacy(num_slots: u32, seed: u32) -> Self {
+        let mut random = MersenneTwister::new(seed);
+        let draw = |_| {
+            let factor = 1 + random.up_to(MERSENNE_PRIME - 2);
+            (factor, random.up_to(MERSENNE_PRIME - 1))
+        };
+        let (factors, terms) = (0..num_slots).map(draw).unzip();
+        Permutations::Legacy(factors, terms)
+    }
+
+    /// Writes the least value of every slot. The expansion must not be empty.
+    pub(super) fn fill(&self, expansion: &mut Expansion<'_>, out: &mut [u32]) {
+        out.fill(u32::MAX);
+        expansion.for_each_block(|block| {
+            // Folding twice gives the feature back.
+            let hashes = block.iter().map(|&folded| fold(folded) as u32);
+            match self {
+                Permutations::Affine32(factors, terms) => {
+                    for hash in hashes.map(mix32) {
+                        for ((least, &a), &b) in out.iter_mut().zip(factors).zip(terms) {
+                            *least = (*least).min(a.wrapping_mul(hash).wrapping_add(b));
+                        }
+                    }
+                }
+                Permutations::Legacy(factors, terms) => {
+                    for hash in hashes.map(u64::from) {
+                        for ((least, &a), &b) in out.iter_mut().zip(factors).zip(terms) {
+                            let value = a.wrapping_mul(hash).wrapping_add(b) % MERSENNE_PRIME;
+                            *least = (*least).min(value as u32);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// The finalizer of MurmurHash3 for 32 bits.
+const fn mix32(mut x: u32) -> u32 {
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x85EB_CA6B);
+    x ^= x >> 13;
+    x = x.wrapping_mul(0xC2B2_AE35);
+    x ^ x >> 16
+}

@@ -1,0 +1,166 @@
+//! How is an index file built of more fingerprints than memory holds?
+//!
+//! One table after the other. The fingerprints are counted by cell, then read again as often as memory is too small for all of them: each time
+//! the entries of some cells are brought together, sorted, packed, and written behind those before. What is written is what a set in
+//! memory would be saved as, byte for byte.
+
+mod schedule;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::hamming::index::TableBuilder;
+use likewise_core::hamming::plan::SearchPlan;
+use likewise_core::isa::Isa;
+
+use super::HEADER_BYTES;
+use super::layout::{RowsEntry, SegmentEntry, TableEntry};
+use super::section::section_bytes;
+use super::source::IndexSource;
+use super::write::{Ending, write_ending};
+use crate::error::Error;
+use crate::whole::write_whole;
+use schedule::Schedule;
+use table::write_table;
+
+/// An index file to be.
+pub struct HammingBuild<'a> {
+    /// The fingerprints.
+    pub source: &'a IndexSource,
+    /// Keys of the tables; there is one at least.
+    pub plan: SearchPlan,
+    /// Whether rows are kept.
+    pub with_rows: bool,
+    /// Ids as they are put beside the tables.
+    pub ids: Option<&'a [u8]>,
+    /// Text as it is put beside the tables.
+    pub extra: &'a str,
+    /// Bytes of anonymous memory, about.
+    pub memory_bytes: usize,
+    /// Threads that work.
+    pub threads: usize,
+    /// Instruction set.
+    pub isa: Isa,
+    /// Ends the work when set.
+    pub cancel: &'a AtomicBool,
+}
+
+/// Told how many fingerprint passes are done, of how many.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+impl HammingBuild<'_> {
+    /// Bytes of the file, about, and of what stands beside it while it is built.
+    pub fn num_bytes(&self) -> (u64, u64) {
+        let num = self.source.num_fingerprints();
+        let max_row = self.source.last_row().unwrap_or(0);
+        let (mut bytes, mut beside) = (self.ids.map_or(0, <[u8]>::len) as u64 + (1 << 16), 0);
+        for (index, key) in self.plan.keys().iter().enumerate() {
+            let with_rows = self.with_rows && index == 0;
+            let table = TableBuilder::new(self.source.bits(), key, num, with_rows, 0);
+            let [in_place, spooled] = table.bytes_an_entry(max_row);
+            let [in_place, spooled] = [in_place, spooled].map(|bytes| (bytes * num as f64) as u64);
+            bytes += section_bytes(8 * table.num_line_words() as u64)
+                + section_bytes(in_place)
+                + section_bytes(spooled);
+            beside = beside.max(spooled);
+        }
+        (bytes, beside)
+    }
+
+    /// Writes the file: complete and synced under its name, or not at all.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where the memory is too small or a fingerprint is too wide; [`Error::Io`]; [`Error::Changed`];
+    /// [`Error::Cancelled`].
+    ///
+    /// # Cost
+    /// For each table one reading of the fingerprints to count them, and one for each `memory_bytes` of entries.
+    pub fn write(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
+        if self.plan.keys().is_empty() || self.plan.bits() != self.source.bits() {
+            return Err(Error::invalid(
+                "plan",
+                "must have a key, and the width of the fingerprints",
+            ));
+        }
+        write_whole(path, |temporary| self.write_all(temporary, progress))
+    }
+
+    fn write_all(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .map_err(|e| Error::io("create", e))?;
+        let mut at = HEADER_BYTES as u64;
+        let mut tables: Vec<TableEntry> = Vec::new();
+        let mut rows = None;
+        let (mut done, num_tables) = (0, self.plan.keys().len());
+        for index in 0..num_tables {
+            let num_expected = tables
+                .first()
+                .map_or(self.source.num_fingerprints(), |table| table.num_entries);
+            let with_rows = self.with_rows && index == 0;
+            let key = &self.plan.keys()[index];
+            let (builder, schedule) = Schedule::make(self, key, num_expected, with_rows)?;
+            let num_rows = self.source.len() as u64;
+            let left =
+                (schedule.waves.len() + (num_tables - index - 1) * schedule.num_passes()) as u64;
+            let total = done + num_rows * (left + 1);
+            let mut step = || {
+                done += num_rows;
+                progress(done, total);
+            };
+            let written;
+            (written, at) = write_table(self, &builder, &schedule, (&file, path, at), &mut step)?;
+            if tables
+                .first()
+                .is_some_and(|first| first.num_entries != written.entry.num_entries)
+            {
+                return Err(changed());
+            }
+            tables.push(written.entry);
+            rows = rows.or(written.rows);
+        }
+        let rows = match rows {
+            None => None,
+            Some(rows) => {
+                let (numbers, group_ends, group_rows);
+                (numbers, at) = rows.numbers.copy_to(&file, at, self.cancel)?;
+                (group_ends, at) = rows.group_ends.copy_to(&file, at, self.cancel)?;
+                (group_rows, at) = rows.group_rows.copy_to(&file, at, self.cancel)?;
+                Some(RowsEntry {
+                    width: rows.width,
+                    num_rows: rows.num_rows,
+                    numbers,
+                    group_ends,
+                    group_rows,
+                })
+            }
+        };
+        let ending = Ending {
+            plan: &self.plan,
+            next_row: self.source.last_row().map_or(0, |row| u64::from(row) + 1),
+            num_removed_present: 0,
+            segments: vec![SegmentEntry { tables, rows }],
+            tail_codes: &[],
+            tail_rows: &[],
+            removed: &self.source.missing_rows(),
+            ids: self.ids,
+            extra: self.extra,
+        };
+        write_ending(file, at, ending, self.cancel)
+    }
+}
+
+fn changed() -> Error {
+    Error::Changed {
+        offset: 0,
+        reason: "its fingerprints are not those that were counted".to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Which cells of a table are brought together at once?
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use likewise_core::hamming::index::TableBuilder;
+use likewise_core::hamming::plan::Key;
+use likewise_core::parallel::map_ranges;
+
+use super::HammingBuild;
+use super::table::{MIN_PACKED, PIECES_A_THREAD};
+use crate::error::Error;
+
+/// Cells by which fingerprints are counted, at first and at most: more where one would be too large.
+const CELL_BITS: [u32; 3] = [14, 18, 22];
+/// Memory of a thread's reading, and of writing.
+const BUFFER_BYTES: usize = 8 << 20;
+/// Rows counted by a thread at once.
+const COUNT_ROWS: usize = 1 << 22;
+
+/// Neighbouring cells and their entries.
+pub(super) struct Slice {
+    pub(super) cells: Range<usize>,
+    pub(super) num_entries: usize,
+}
+
+/// How the cells of a table are gone through.
+pub(super) struct Schedule {
+    /// Fingerprints of each cell.
+    pub(super) counts: Vec<u32>,
+    /// A slice for each thread; those of one wave are held at once.
+    pub(super) waves: Vec<Vec<Slice>>,
+}
+
+impl Schedule {
+    /// Readings of the fingerprints, the one that counts them included.
+    pub(super) fn num_passes(&self) -> usize {
+        1 + self.waves.len()
+    }
+
+    /// Counts the fingerprints by cell and deals the cells out to waves.
+    pub(super) fn make(
+        build: &HammingBuild<'_>,
+        key: &Key,
+        num_expected: usize,
+        with_rows: bool,
+    ) -> Result<(TableBuilder, Self), Error> {
+        let threads = build.threads.max(1);
+        let mut least_needed = usize::MAX;
+        for cell_bits in CELL_BITS {
+            let bits = build.source.bits();
+            let builder = TableBuilder::new(bits, key, num_expected, with_rows, cell_bits);
+            let counts = count(build, &builder)?;
+            let largest = counts.iter().copied().max().unwrap_or(0) as usize;
+            let entry_bytes = 8 * builder.entry_words();
+            // What is packed stands there as it was, as it is sorted, and as a piece, and waits as one.
+            let packing =
+                6 * PIECES_A_THREAD * MIN_PACKED.min(build.source.len()).max(1) + 4 * largest;
+            let fixed =
+                4 * (threads + 1) * counts.len() + threads * (BUFFER_BYTES + entry_bytes * packing);
+            let needed = fixed + threads * entry_bytes * largest;
+            if needed <= build.memory_bytes {
+                let most = (build.memory_bytes - fixed) / entry_bytes / threads;
+                let waves = waves(&counts, most.min(u32::MAX as usize - 1), threads);
+                return Ok((builder, Schedule { counts, waves }));
+            }
+            least_needed = least_needed.min(needed);
+            if !builder.can_be_finer() {
+                break;
+            }
+        }
+        Err(Error::invalid(
+            "memory",
+            format!(
+                "{} bytes are too few: some fingerprints are so much alike that {least_needed} are needed",
+                build.memory_bytes
+            ),
+        ))
+    }
+}
+
+/// Fingerprints of each cell.
+fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, Error> {
+    let source = build.source;
+    let total = Mutex::new(vec![0_u32; builder.num_cells()]);
+    let parts = map_ranges(
+        source.len(),
+        COUNT_ROWS,
+        build.threads,
+        build.cancel,
+        || (Vec::new(), vec![0_u32; builder.num_cells()]),
+        |(words, counts), range| {
+            let mut is_wide = Ok(());
+            source.each(range, words, build.cancel, |_, codes| {
+                builder.count(codes, counts, build.isa);
+                if is_wide.is_ok() {
+                    is_wide = source.check_width(codes);
+                }
+            })?;
+            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            for (total, count) in total.iter_mut().zip(counts) {
+                *total += std::mem::take(count);
+            }
+            is_wide
+        },
+    )?;
+    parts.into_iter().collect::<Result<(), Error>>()?;
+    Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Neighbouring cells of at most `most` entries, a slice for each thread of each wave.
+fn waves(counts: &[u32], most: usize, threads: usize) -> Vec<Vec<Slice>> {
+    let total: usize = counts.iter().map(|&count| count as usize).sum();
+    // Equal waves of equal slices.
+    let num_slices = total.div_ceil(most.max(1)).max(1).next_multiple_of(threads);
+    let fair = total.div_ceil(num_slices);
+    let mut slices = Vec::new();
+    let (mut start, mut num_entries) = (0, 0);
+    for (cell, &count) in counts.iter().enumerate() {
+        let count = count as usize;
+        let is_full = num_entries + count > most || num_entries + count / 2 > fair;
+        if is_full && num_entries > 0 {
+            slices.push(Slice {
+                cells: start..cell,
+                num_entries,
+            });
+            (start, num_entries) = (cell, 0);
+        }
+        num_entries += count;
+    }
+    slices.push(Slice {
+        cells: start..counts.len(),
+        num_entries,
+    });
+    let mut slices = slices.into_iter().peekable();
+    let mut waves = Vec::new();
+    while slices.peek().is_some() {
+        waves.push(slices.by_ref().take(threads).collect());
+    }
+    waves
+}

@@ -1,0 +1,298 @@
+//! How does one table come into the file?
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use likewise_core::hamming::index::{
+    Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
+};
+use likewise_core::parallel::map_ranges;
+
+use super::schedule::{Schedule, Slice};
+use super::{HammingBuild, changed};
+use crate::error::Error;
+use crate::hamming_file::layout::TableEntry;
+use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
+
+/// Entries packed at once, unless a cell has more.
+pub(super) const MIN_PACKED: usize = 1 << 16;
+/// Words of directory packed at once, unless a cell has more: half a megabyte, as many as the entries have.
+const MAX_LINE_WORDS: usize = 1 << 16;
+/// Pieces packed before they are written, for each thread.
+pub(super) const PIECES_A_THREAD: usize = 4;
+
+/// Rows that wait to be written behind the tables.
+pub(super) struct WaitingRows {
+    pub(super) numbers: Spool,
+    pub(super) group_ends: Spool,
+    pub(super) group_rows: Spool,
+    pub(super) width: u32,
+    pub(super) num_rows: usize,
+}
+
+pub(super) struct WrittenTable {
+    pub(super) entry: TableEntry,
+    pub(super) rows: Option<WaitingRows>,
+}
+
+/// Where the words of a table go.
+struct Output<'a> {
+    stream: TableStream<'a>,
+    sections: Sections<'a>,
+}
+
+struct Sections<'a> {
+    lines: SectionWriter<'a>,
+    residuals: SectionWriter<'a>,
+    rest: Spool,
+    escapes: Spool,
+    rows: Option<[Spool; 3]>,
+}
+
+impl Sections<'_> {
+    fn put(&mut self, section: TableSection, words: &[u64]) -> Result<(), Error> {
+        let spool = match (section, &mut self.rows) {
+            (TableSection::Lines, _) => return self.lines.put(words),
+            (TableSection::Residuals, _) => return self.residuals.put(words),
+            (TableSection::Rest, _) => &mut self.rest,
+            (TableSection::Escapes, _) => &mut self.escapes,
+            (TableSection::Numbers, Some([numbers, _, _])) => numbers,
+            (TableSection::GroupEnds, Some([_, group_ends, _])) => group_ends,
+            (TableSection::GroupRows, Some([_, _, group_rows])) => group_rows,
+            (_, None) => return Ok(()),
+        };
+        spool.put(words)
+    }
+}
+
+impl Output<'_> {
+    fn append(&mut self, pieces: Vec<TablePiece>) -> Result<(), Error> {
+        for piece in pieces {
+            let sections = &mut self.sections;
+            self.stream
+                .append(piece, &mut |section, words| sections.put(section, words))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a table from byte `at` of the file on; gives it and the byte behind it.
+pub(super) fn write_table(
+    build: &HammingBuild<'_>,
+    builder: &TableBuilder,
+    schedule: &Schedule,
+    (file, path, at): (&File, &Path, u64),
+    step: &mut dyn FnMut(),
+) -> Result<(WrittenTable, u64), Error> {
+    step();
+    let max_row = build.source.last_row().unwrap_or(0);
+    let lines = SectionWriter::new(file, at);
+    let behind = lines.start() + section_bytes(8 * builder.num_line_words() as u64);
+    let spool = |name| Spool::new(path, name);
+    let output = Mutex::new(Output {
+        stream: TableStream::new(builder, max_row),
+        sections: Sections {
+            residuals: SectionWriter::new(file, behind),
+            lines,
+            rest: spool("rest")?,
+            escapes: spool("escapes")?,
+            rows: match builder.with_rows() {
+                true => Some([
+                    spool("numbers")?,
+                    spool("group-ends")?,
+                    spool("group-rows")?,
+                ]),
+                false => None,
+            },
+        },
+    });
+    let largest = schedule
+        .waves
+        .iter()
+        .flatten()
+        .map(|slice| slice.num_entries)
+        .max();
+    let num_words = largest.unwrap_or(0) * builder.entry_words();
+    let mut buffers = (0..build.threads.max(1))
+        .map(|_| Ok(Mutex::new(WordsMut::zeroed(num_words)?)))
+        .collect::<Result<Vec<_>, Error>>()?;
+    for wave in &schedule.waves {
+        let read = map_ranges(
+            wave.len(),
+            1,
+            build.threads,
+            build.cancel,
+            || (),
+            |(), range| {
+                let mut buffer = buffers[range.start]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let slice = &wave[range.start];
+                fill(
+                    build,
+                    builder,
+                    slice,
+                    &schedule.counts,
+                    buffer.as_mut_slice(),
+                )
+            },
+        )?;
+        read.into_iter().collect::<Result<(), Error>>()?;
+        step();
+        let mut groups = Vec::new();
+        for (slice, buffer) in wave.iter().zip(&mut buffers) {
+            let buffer = buffer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let entries = &mut buffer.as_mut_slice()[..slice.num_entries * builder.entry_words()];
+            groups.extend(cut(slice, &schedule.counts, entries, builder));
+        }
+        pack(build, builder, groups, &output)?;
+    }
+    drop(buffers);
+    let Output {
+        stream,
+        mut sections,
+    } = output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let table = stream.finish(&mut |section, words| sections.put(section, words))?;
+    let (lines, _) = sections.lines.finish()?;
+    let (residuals, at) = sections.residuals.finish()?;
+    let (rest, at) = sections.rest.copy_to(file, at, build.cancel)?;
+    let (escapes, at) = sections.escapes.copy_to(file, at, build.cancel)?;
+    let (prefix_bits, line_shift, is_unary) = builder.shape();
+    let rows = sections
+        .rows
+        .map(|[numbers, group_ends, group_rows]| WaitingRows {
+            numbers,
+            group_ends,
+            group_rows,
+            width: table.row_width,
+            num_rows: table.num_rows,
+        });
+    let entry = TableEntry {
+        prefix_bits,
+        line_shift,
+        is_unary,
+        num_entries: table.num_entries,
+        lines,
+        escapes,
+        residuals,
+        rest,
+    };
+    Ok((WrittenTable { entry, rows }, at))
+}
+
+/// Brings the entries of a slice together, each in its cell.
+fn fill(
+    build: &HammingBuild<'_>,
+    builder: &TableBuilder,
+    slice: &Slice,
+    counts: &[u32],
+    entries: &mut [u64],
+) -> Result<(), Error> {
+    let counts = &counts[slice.cells.clone()];
+    let mut end = 0;
+    let mut next: Vec<u32> = counts
+        .iter()
+        .map(|count| {
+            end += count;
+            end - count
+        })
+        .collect();
+    let mut places = Places {
+        first_cell: slice.cells.start,
+        next: &mut next,
+        entries: &mut entries[..slice.num_entries * builder.entry_words()],
+        is_over: false,
+    };
+    let rows = 0..build.source.len();
+    build
+        .source
+        .each(rows, &mut Vec::new(), build.cancel, |first_row, codes| {
+            builder.spread(codes, first_row, &mut places, build.isa);
+        })?;
+    let is_over = places.is_over;
+    end = 0;
+    let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
+        end += count;
+        next == end
+    });
+    match is_over || !is_whole {
+        true => Err(changed()),
+        false => Ok(()),
+    }
+}
+
+/// Cells that are packed together, and their entries.
+type Group<'a> = (Range<usize>, &'a mut [u64]);
+
+fn cut<'a>(
+    slice: &Slice,
+    counts: &[u32],
+    mut entries: &'a mut [u64],
+    builder: &TableBuilder,
+) -> Vec<Group<'a>> {
+    let entry_words = builder.entry_words();
+    // Cells without entries have lines of the directory too.
+    let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
+    let mut groups = Vec::new();
+    let (mut start, mut num) = (slice.cells.start, 0);
+    for cell in slice.cells.clone() {
+        let count = counts[cell] as usize;
+        let is_full = num > 0 && num + count > MIN_PACKED;
+        if is_full || cell - start == most_cells {
+            let (group, others) = entries.split_at_mut(num * entry_words);
+            groups.push((start..cell, group));
+            (entries, start, num) = (others, cell, 0);
+        }
+        num += count;
+    }
+    groups.push((start..slice.cells.end, entries));
+    groups
+}
+
+/// Packs groups in order, some at a time; those packed before are written meanwhile.
+fn pack(
+    build: &HammingBuild<'_>,
+    builder: &TableBuilder,
+    groups: Vec<Group<'_>>,
+    output: &Mutex<Output<'_>>,
+) -> Result<(), Error> {
+    let write = |pieces| {
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.append(pieces)
+    };
+    let mut packed: Mutex<Vec<TablePiece>> = Mutex::new(Vec::new());
+    let mut groups = groups
+        .into_iter()
+        .map(|group| Mutex::new(Some(group)))
+        .peekable();
+    while groups.peek().is_some() {
+        let some: Vec<_> = groups
+            .by_ref()
+            .take(build.threads.max(1) * PIECES_A_THREAD)
+            .collect();
+        let done = map_ranges(
+            some.len() + 1,
+            1,
+            build.threads,
+            build.cancel,
+            || (),
+            |(), range| {
+                if range.start == 0 {
+                    let mut packed = packed.lock().unwrap_or_else(PoisonError::into_inner);
+                    return write(std::mem::take(&mut *packed)).map(|()| None);
+                }
+                let mut group = some[range.start - 1]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                Ok(group
+                    .take()
+                    .map(|(cells, entries)| builder.pack(cells, entries)))
+            },
+        )?;
+        let pieces: Vec<Option<TablePiece>> = done.into_iter().collect::<Result<_, Error>>()?;
+        packed = Mutex::new(pieces.into_iter().flatten().collect());
+    }
+    write(packed.into_inner().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,161 @@
+//! How is a section written whose end is not known yet?
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
+
+use super::layout::Section;
+use super::{ALIGNMENT, BLOCK_BYTES};
+use crate::error::Error;
+use crate::position::{read_exact_at, write_all_at};
+
+/// Words of a section in order, written at a position of a file, and the checksums of their blocks.
+pub(super) struct SectionWriter<'a> {
+    file: &'a File,
+    offset: u64,
+    at: u64,
+    block: Vec<u8>,
+    checksums: Vec<u8>,
+}
+
+/// Bytes of a section, its checksums included.
+pub(super) fn section_bytes(num_bytes: u64) -> u64 {
+    num_bytes + 8 * num_bytes.div_ceil(BLOCK_BYTES as u64)
+}
+
+impl<'a> SectionWriter<'a> {
+    /// A section from the next multiple of the alignment on.
+    pub(super) fn new(file: &'a File, at: u64) -> Self {
+        let offset = at.next_multiple_of(ALIGNMENT);
+        SectionWriter {
+            file,
+            offset,
+            at: offset,
+            block: Vec::with_capacity(BLOCK_BYTES),
+            checksums: Vec::new(),
+        }
+    }
+
+    /// The first byte.
+    pub(super) fn start(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn put(&mut self, words: &[u64]) -> Result<(), Error> {
+        let mut bytes = words.as_bytes();
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.block.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == BLOCK_BYTES {
+                self.write_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_block(&mut self) -> Result<(), Error> {
+        self.checksums.extend(xxh3_64(&self.block).to_le_bytes());
+        write_all_at(self.file, &self.block, self.at).map_err(|e| Error::io("write", e))?;
+        self.at += self.block.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and the checksums; gives the section and the byte behind it.
+    pub(super) fn finish(mut self) -> Result<(Section, u64), Error> {
+        if !self.block.is_empty() {
+            self.write_block()?;
+        }
+        write_all_at(self.file, &self.checksums, self.at).map_err(|e| Error::io("write", e))?;
+        let section = Section {
+            offset: self.offset,
+            num_bytes: self.at - self.offset,
+            checksum: xxh3_64(&self.checksums),
+        };
+        Ok((section, self.at + self.checksums.len() as u64))
+    }
+}
+
+/// A temporary file for words that come while another section is being written; it is deleted when dropped.
+pub(super) struct Spool {
+    file: File,
+    path: PathBuf,
+    at: u64,
+    waiting: Vec<u64>,
+}
+
+/// Words gathered before they are written.
+const SPOOL_WORDS: usize = 1 << 15;
+
+impl Spool {
+    /// An empty file beside `path`.
+    pub(super) fn new(path: &Path, name: &str) -> Result<Self, Error> {
+        let beside = path.file_name().unwrap_or_default().to_string_lossy();
+        let path = path.with_file_name(format!("{beside}.{name}"));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .map_err(|e| Error::io("create a temporary file", e))?;
+        Ok(Spool {
+            file,
+            path,
+            at: 0,
+            waiting: Vec::new(),
+        })
+    }
+
+    pub(super) fn put(&mut self, words: &[u64]) -> Result<(), Error> {
+        self.waiting.extend_from_slice(words);
+        match self.waiting.len() >= SPOOL_WORDS {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let bytes = self.waiting.as_bytes();
+        write_all_at(&self.file, bytes, self.at).map_err(|e| Error::io("write", e))?;
+        self.at += bytes.len() as u64;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Makes a section of all words behind byte `at` of a file; gives the section and the byte behind it.
+    pub(super) fn copy_to(
+        mut self,
+        file: &File,
+        at: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(Section, u64), Error> {
+        self.flush()?;
+        let mut section = SectionWriter::new(file, at);
+        let mut words = vec![0; SPOOL_WORDS];
+        let mut done = 0;
+        while done < self.at {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
+            let words = &mut words[..num_bytes as usize / 8];
+            read_exact_at(&self.file, words.as_mut_bytes(), done)
+                .map_err(|e| Error::read(e, done))?;
+            section.put(words)?;
+            done += num_bytes;
+        }
+        section.finish()
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        // Nothing more can be done about a file that cannot be deleted.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

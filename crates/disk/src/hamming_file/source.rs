@@ -1,0 +1,245 @@
+//! Of what is an index file built?
+
+use std::fs::File;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{plan_for_sample, sample_step};
+use likewise_core::hamming::plan::SearchPlan;
+use zerocopy::IntoBytes;
+
+use crate::error::Error;
+use crate::position::read_exact_at;
+
+/// Most rows of an index: they are numbered with 32 bits, and the number behind the last is one of them.
+pub const MAX_ROWS: u64 = u32::MAX as u64 - 1;
+/// Bytes read at a time.
+const READ_BYTES: usize = 4 << 20;
+
+/// Fingerprints in a flat file: `bits.div_ceil(64)` little-endian words each, from a byte of the file on.
+#[derive(Debug)]
+pub struct IndexSource {
+    file: File,
+    offset: u64,
+    len: usize,
+    bits: u32,
+    /// Rows of empty texts, ascending; their words are not looked at.
+    empty_rows: Vec<u32>,
+}
+
+impl IndexSource {
+    /// The `len` fingerprints from byte `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where there are more than an index holds, the width is not a multiple of 32 from 32 to 256, or rows of
+    /// empty texts do not rise below `len`; [`Error::Changed`] if the file is too short; [`Error::Io`].
+    pub fn new(
+        file: File,
+        offset: u64,
+        len: u64,
+        bits: u32,
+        empty_rows: Vec<u32>,
+    ) -> Result<Self, Error> {
+        if len > MAX_ROWS {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("{len}; an index holds at most {MAX_ROWS}"),
+            ));
+        }
+        if !(32..=256).contains(&bits) || !bits.is_multiple_of(32) {
+            return Err(Error::invalid(
+                "bits",
+                format!("{bits} is not a multiple of 32 from 32 to 256"),
+            ));
+        }
+        let is_rising = empty_rows.is_sorted_by(|a, b| a < b);
+        if !is_rising || empty_rows.last().is_some_and(|&row| u64::from(row) >= len) {
+            return Err(Error::invalid(
+                "empty_rows",
+                format!("must rise and lie below {len}"),
+            ));
+        }
+        let size = file
+            .metadata()
+            .map_err(|e| Error::io("read the size", e))?
+            .len();
+        let end = offset + len * 8 * u64::from(bits.div_ceil(64));
+        if size < end {
+            return Err(Error::Changed {
+                offset: size,
+                reason: format!("{end} bytes are needed for {len} fingerprints"),
+            });
+        }
+        Ok(IndexSource {
+            file,
+            offset,
+            len: len as usize,
+            bits,
+            empty_rows,
+        })
+    }
+
+    /// Rows, those of empty texts included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Width of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Fingerprints: rows but for those of empty texts.
+    pub fn num_fingerprints(&self) -> usize {
+        self.len - self.empty_rows.len()
+    }
+
+    /// The plan that a set in memory of the same fingerprints would choose.
+    ///
+    /// # Errors
+    /// As [`likewise_core::hamming::index::plan_for`]; [`Error::Io`], [`Error::Changed`].
+    pub fn plan(
+        &self,
+        within: u32,
+        with_rows: bool,
+        memory_bytes: Option<f64>,
+        cancel: &AtomicBool,
+    ) -> Result<SearchPlan, Error> {
+        let num_words = self.num_words();
+        let num = self.num_fingerprints();
+        let mut words = Vec::new();
+        let mut empty = self.empty_rows.iter().copied().peekable();
+        let mut num_before = 0;
+        for number in (0..num).step_by(sample_step(num)) {
+            // Empty texts up to the row that is number `number` of the others.
+            while empty
+                .next_if(|&row| row as usize <= number + num_before)
+                .is_some()
+            {
+                num_before += 1;
+            }
+            let mut code = [0_u64; 4];
+            let offset = self.byte_of(number + num_before);
+            read_exact_at(&self.file, code[..num_words].as_mut_bytes(), offset)
+                .map_err(|e| Error::read(e, offset))?;
+            words.extend_from_slice(&code[..num_words]);
+        }
+        let sample = Fingerprints {
+            words: &words,
+            bits: self.bits,
+        };
+        Ok(plan_for_sample(
+            sample,
+            num,
+            within,
+            with_rows,
+            memory_bytes,
+            cancel,
+        )?)
+    }
+
+    pub(super) fn num_words(&self) -> usize {
+        self.bits.div_ceil(64) as usize
+    }
+
+    fn byte_of(&self, row: usize) -> u64 {
+        self.offset + 8 * (row * self.num_words()) as u64
+    }
+
+    /// The last row that is not that of an empty text.
+    pub(super) fn last_row(&self) -> Option<u32> {
+        let mut last = self.len;
+        for &row in self.empty_rows.iter().rev() {
+            if row as usize + 1 != last {
+                break;
+            }
+            last -= 1;
+        }
+        last.checked_sub(1).map(|row| row as u32)
+    }
+
+    /// A bit for each row of an empty text before the last fingerprint: rows that nothing is found under.
+    pub(super) fn missing_rows(&self) -> Vec<u64> {
+        let mut bits = Vec::new();
+        let last = self.last_row().unwrap_or(0);
+        for &row in self.empty_rows.iter().take_while(|&&row| row < last) {
+            let word = row as usize / 64;
+            if bits.len() <= word {
+                bits.resize(word + 1, 0);
+            }
+            bits[word] |= 1 << (row % 64);
+        }
+        bits
+    }
+
+    /// Gives the fingerprints of rows of a range to `take`, stretch by stretch, with the first row of each; empty texts are left out.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Changed`]; [`Error::InvalidParameter`] where a bit beyond the width is set; [`Error::Cancelled`].
+    pub(super) fn each(
+        &self,
+        range: Range<usize>,
+        words: &mut Vec<u64>,
+        cancel: &AtomicBool,
+        mut take: impl FnMut(u32, &[u64]),
+    ) -> Result<(), Error> {
+        let num_words = self.num_words();
+        let step = READ_BYTES / 8 / num_words;
+        for start in range.clone().step_by(step) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let end = (start + step).min(range.end);
+            words.resize((end - start) * num_words, 0);
+            let offset = self.byte_of(start);
+            read_exact_at(&self.file, words.as_mut_bytes(), offset)
+                .map_err(|e| Error::read(e, offset))?;
+            let from = self
+                .empty_rows
+                .partition_point(|&row| (row as usize) < start);
+            let mut at = start;
+            for &row in &self.empty_rows[from..] {
+                let row = row as usize;
+                if row >= end {
+                    break;
+                }
+                if row > at {
+                    take(
+                        at as u32,
+                        &words[(at - start) * num_words..(row - start) * num_words],
+                    );
+                }
+                at = row + 1;
+            }
+            if at < end {
+                take(at as u32, &words[(at - start) * num_words..]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses fingerprints with a bit beyond the width.
+    pub(super) fn check_width(&self, codes: &[u64]) -> Result<(), Error> {
+        let used = self.bits % 64;
+        if used == 0 {
+            return Ok(());
+        }
+        let last = codes
+            .iter()
+            .skip(self.num_words() - 1)
+            .step_by(self.num_words());
+        match last.fold(0, |all, word| all | word) >> used {
+            0 => Ok(()),
+            _ => Err(Error::invalid(
+                "fingerprints",
+                format!("a bit beyond the {} of a fingerprint is set", self.bits),
+            )),
+        }
+    }
+}

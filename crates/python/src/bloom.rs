@@ -1,0 +1,322 @@
+//! Bloom filters of texts, and the pairs of filters that share enough bits.
+
+use likewise_core::bloom::{self, BitMeasure, Demand, MAX_BITS, Measure};
+use likewise_core::parallel::map_ranges;
+use likewise_core::sketch::{BloomHasher, MinHasher, Scheme};
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::door::{LONG_BYTES, check_below, check_range, check_same_length, parse_isa, run};
+use crate::errors::Failure;
+use crate::features::FeatureRules;
+use crate::sketch::{Batch, SketchBatch};
+use crate::texts::Texts;
+
+/// Most bits that a feature sets.
+const MAX_HASHES: u32 = 64;
+
+fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize, Failure> {
+    if !(64..=MAX_BITS).contains(&filter_bits) || !filter_bits.is_multiple_of(64) {
+        return Err(Failure::parameter(
+            "filter_bits",
+            format!("{filter_bits} is no multiple of 64 from 64 to {MAX_BITS}"),
+        ));
+    }
+    if !(1..=MAX_HASHES).contains(&num_hashes) {
+        return Err(Failure::parameter(
+            "num_hashes",
+            format!("{num_hashes} is outside 1..{MAX_HASHES}"),
+        ));
+    }
+    Ok(filter_bits as usize / 64)
+}
+
+/// Bloom filters of a batch of texts.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, filter_bits, num_hashes, sets=true, threads=1, isa=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn sketch_bloom(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    filter_bits: u32,
+    num_hashes: u32,
+    sets: bool,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let num_words = check_filter(filter_bits, num_hashes)?;
+    let batch = Batch {
+        column: &texts.column,
+        rules,
+        sets,
+        occurrences: false,
+        threads,
+        isa,
+    };
+    let hasher = BloomHasher::new(filter_bits, num_hashes, rules.rules.seed);
+    run(py, texts.column.num_bytes, |cancel| {
+        batch.sketch(cancel, || {
+            |features: &[u64], weights: &[u32], out: &mut Vec<u64>| {
+                let from = out.len();
+                out.resize(from + num_words, 0);
+                hasher.add(features, weights, &mut out[from..]);
+            }
+        })
+    })?
+    .into_batch(py)
+}
+
+/// The Bloom filter of one list of features.
+#[pyfunction]
+#[pyo3(signature = (features, weights, *, filter_bits, num_hashes, seed=0))]
+pub fn bloom_features(
+    py: Python<'_>,
+    features: &Bound<'_, PyAny>,
+    weights: Option<&Bound<'_, PyAny>>,
+    filter_bits: u32,
+    num_hashes: u32,
+    seed: u64,
+) -> Result<Array, Failure> {
+    let num_words = check_filter(filter_bits, num_hashes)?;
+    let features = Input::<u64>::take("features", features)?;
+    let weights = Input::<u32>::take_option("weights", weights)?;
+    let features = features.values();
+    let weights = weights.as_ref().map_or(&[][..], Input::values);
+    if !weights.is_empty() {
+        check_same_length("weights", weights.len(), "features", features.len())?;
+    }
+    let words = run(py, 64 * features.len(), |_| {
+        let mut words = vec![0; num_words];
+        BloomHasher::new(filter_bits, num_hashes, seed).add(features, weights, &mut words);
+        Ok(words)
+    })?;
+    Ok(words.into())
+}
+
+/// The greatest number of features (weights counted) of a text.
+#[pyfunction]
+#[pyo3(signature = (texts, rules, *, threads=1))]
+pub fn largest_set(
+    py: Python<'_>,
+    texts: &Texts,
+    rules: &FeatureRules,
+    threads: usize,
+) -> Result<u64, Failure> {
+    let batch = Batch {
+        column: &texts.column,
+        rules,
+        sets: false,
+        occurrences: false,
+        threads,
+        isa: parse_isa(None)?,
+    };
+    run(py, texts.column.num_bytes, |cancel| {
+        let part = batch.sketch(cancel, || {
+            |features: &[u64], weights: &[u32], out: &mut Vec<u64>| {
+                out.push(match weights.is_empty() {
+                    true => features.len() as u64,
+                    false => weights.iter().map(|&weight| u64::from(weight)).sum(),
+                });
+            }
+        })?;
+        Ok(part.sketches.into_iter().max().unwrap_or(0))
+    })
+}
+
+/// MinHash signatures of the positions of the bits that are set, by bucket filling: bytes, 16 bits a slot.
+#[pyfunction]
+#[pyo3(signature = (filters, *, filter_bits, num_slots, seed=0, threads=1))]
+pub fn bloom_signatures(
+    py: Python<'_>,
+    filters: &Bound<'_, PyAny>,
+    filter_bits: u32,
+    num_slots: u32,
+    seed: u64,
+    threads: usize,
+) -> Result<Array, Failure> {
+    let num_words = check_filter(filter_bits, 1)?;
+    let filters = Input::<u64>::take("filters", filters)?;
+    let filters = filters.values();
+    if !(1..=65_535).contains(&num_slots) || !filters.len().is_multiple_of(num_words) {
+        return Err(Failure::parameter(
+            "num_slots",
+            format!(
+                "{num_slots} slots of {} words do not go together",
+                filters.len()
+            ),
+        ));
+    }
+    let isa = parse_isa(None)?;
+    let bytes = run(py, 64 * filters.len(), |cancel| {
+        let make_state = || {
+            let hasher = MinHasher::new(num_slots, Scheme::Bucket, seed, isa);
+            (hasher, vec![0; num_slots as usize], Vec::new())
+        };
+        let parts = map_ranges(
+            filters.len() / num_words,
+            256,
+            threads,
+            cancel,
+            make_state,
+            |(hasher, slots, positions), range| {
+                let mut out = Vec::new();
+                for filter in
+                    filters[range.start * num_words..range.end * num_words].chunks(num_words)
+                {
+                    positions.clear();
+                    positions.extend(bloom::positions(filter));
+                    hasher.sketch(positions, &[], slots);
+                    out.extend(slots.iter().flat_map(|&slot| (slot as u16).to_le_bytes()));
+                }
+                out
+            },
+        )?;
+        Ok(parts.concat())
+    })?;
+    Ok(bytes.into())
+}
+
+/// Similarities of pairs of filters by a measure on their bits.
+#[pyfunction]
+pub fn bloom_similarities(
+    py: Python<'_>,
+    filters: &Bound<'_, PyAny>,
+    filter_bits: u32,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    measure: &str,
+) -> Result<Array, Failure> {
+    let num_words = check_filter(filter_bits, 1)?;
+    let filters = Input::<u64>::take("filters", filters)?;
+    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
+    let (filters, a, b) = (filters.values(), a.values(), b.values());
+    check_same_length("a", a.len(), "b", b.len())?;
+    check_below("a", a, filters.len() / num_words)?;
+    check_below("b", b, filters.len() / num_words)?;
+    let measure = parse_bit_measure(measure)?;
+    let values = run(py, 16 * num_words * a.len(), |_| {
+        let filter = |row: u32| &filters[row as usize * num_words..][..num_words];
+        let value = |(&a, &b): (&u32, &u32)| {
+            let (a, b) = (filter(a), filter(b));
+            let shared = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
+            measure.value(filter_bits, bloom::num_set(a), bloom::num_set(b), shared)
+        };
+        Ok(a.iter().zip(b).map(value).collect::<Vec<f64>>())
+    })?;
+    Ok(values.into())
+}
+
+fn parse_bit_measure(name: &str) -> Result<BitMeasure, Failure> {
+    BitMeasure::from_name(name).ok_or_else(|| {
+        let names = BitMeasure::ALL.map(BitMeasure::name).join(", ");
+        Failure::parameter("measure", format!("{name:?} is not one of {names}"))
+    })
+}
+
+/// Filters in order of priority, and what is asked of their pairs.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct BloomJoin {
+    join: bloom::BloomJoin,
+    num_words: usize,
+}
+
+#[pymethods]
+impl BloomJoin {
+    /// With a recall, `measure` and `threshold` are of the feature sets; without, of the bits.
+    #[new]
+    #[pyo3(signature = (filters, filter_bits, order, *, measure, threshold, recall=None))]
+    fn new(
+        py: Python<'_>,
+        filters: &Bound<'_, PyAny>,
+        filter_bits: u32,
+        order: &Bound<'_, PyAny>,
+        measure: &str,
+        threshold: f64,
+        recall: Option<f64>,
+    ) -> Result<Self, Failure> {
+        let num_words = check_filter(filter_bits, 1)?;
+        let filters = Input::<u64>::take("filters", filters)?;
+        let order = Input::<u32>::take("order", order)?;
+        let (filters, order) = (filters.values(), order.values());
+        if !(0.0..=1.0).contains(&threshold) {
+            return Err(Failure::parameter(
+                "threshold",
+                format!("{threshold} is not from 0 to 1"),
+            ));
+        }
+        let demand = match recall {
+            None => Demand::Bits(parse_bit_measure(measure)?, threshold),
+            Some(recall) if !(recall > 0.0 && recall < 1.0) => {
+                let message = format!("{recall} is not above 0 and below 1");
+                return Err(Failure::parameter("recall", message));
+            }
+            Some(recall) => {
+                let Some(measure) = Measure::from_name(measure) else {
+                    let message = format!(
+                        "{measure:?} is not one of jaccard, dice, cosine, containment, overlap"
+                    );
+                    return Err(Failure::parameter("measure", message));
+                };
+                Demand::sets(measure, threshold, recall)
+            }
+        };
+        let join = run(py, LONG_BYTES, |_| {
+            Ok(bloom::BloomJoin::new(filters, filter_bits, order, demand)?)
+        })?;
+        Ok(BloomJoin { join, num_words })
+    }
+
+    /// Pairs whose later position lies in `lo..hi`, up to `max_pairs`, and the end of the later positions that were looked at:
+    /// `(later, earlier, shared, end)`.
+    #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn candidates_up_to(
+        &self,
+        py: Python<'_>,
+        lo: u32,
+        hi: u32,
+        states: Option<&Bound<'_, PyAny>>,
+        max_pairs: usize,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<(Array, Array, Array, u32), Failure> {
+        let isa = parse_isa(isa)?;
+        let range = check_range(lo, hi, self.join.len())?;
+        let states = Input::<u8>::take_option("states", states)?;
+        let states = states.as_ref().map(Input::values);
+        if let Some(states) = states {
+            check_same_length("states", states.len(), "positions", self.join.len())?;
+        }
+        let num_bytes = (hi - lo) as usize * (hi as usize).min(LONG_BYTES) * self.num_words;
+        let found = run(py, num_bytes, |cancel| {
+            let join = &self.join;
+            Ok(join.candidates_up_to(max_pairs, range, states, isa, threads, cancel)?)
+        })?;
+        Ok((
+            found.later.into(),
+            found.earlier.into(),
+            found.shared.into(),
+            found.end,
+        ))
+    }
+
+    /// Whether each pair of positions passes: ones and zeros.
+    #[pyo3(signature = (later, earlier, *, threads=1))]
+    fn passes(
+        &self,
+        py: Python<'_>,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> Result<Array, Failure> {
+        let later = Input::<u32>::take("later", later)?;
+        let earlier = Input::<u32>::take("earlier", earlier)?;
+        let (later, earlier) = (later.values(), earlier.values());
+        let passes = run(py, 16 * self.num_words * later.len(), |cancel| {
+            Ok(self.join.passes(later, earlier, threads, cancel)?)
+        })?;
+        Ok(passes.into_iter().map(u8::from).collect::<Vec<u8>>().into())
+    }
+}

@@ -1,0 +1,23 @@
+"""Measures: every similarity of two texts, sets, weighted sets, sequences or sketches.
+
+All are numbers from 0 to 1. :data:`TABLE` says of each what it tells, its formula, what it takes, its cost and source;
+:func:`similarity` computes one, :func:`measure` all of two texts, :func:`sketch_similarities` those that sketches tell.
+Two empty things have similarity 1, an empty and another 0.
+"""
+
+from likewise.measures.alignment import Alignment
+from likewise.measures.pairs import set_similarity, similarity
+from likewise.measures.sketches import sketch_similarities
+from likewise.measures.table import TABLE, MeasureFacts
+from likewise.measures.texts import Measures, measure
+
+__all__ = [
+    "TABLE",
+    "Alignment",
+    "MeasureFacts",
+    "Measures",
+    "measure",
+    "set_similarity",
+    "similarity",
+    "sketch_similarities",
+]

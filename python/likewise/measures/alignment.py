@@ -1,0 +1,95 @@
+"""The edit distance and the longest common subsequence of two texts or sequences."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise import _native
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How many edits part two sequences, and what they have in common in the same order.
+
+    Parameters
+    ----------
+    unit : {"character", "token", "line", "item"}
+        What is counted; ``item`` where the user gave the sequences.
+    lengths : tuple of int
+        Units of both.
+    distance : int
+        Least number of insertions, deletions and substitutions of one unit (Levenshtein).
+    common_length : int
+        Length of the longest common subsequence.
+    is_exact : bool
+        Whether `distance` and `common_length` are the true ones, or an upper and a lower bound.
+    """
+
+    unit: str
+    lengths: tuple[int, int]
+    distance: int
+    common_length: int
+    is_exact: bool
+
+    @property
+    def edit(self) -> float:
+        """``1 - distance / longer length``; a lower bound where not exact."""
+        longer = max(self.lengths)
+        return (longer - self.distance) / longer if longer else 1.0
+
+    @property
+    def lcs(self) -> float:
+        """``2 * common length / (sum of both lengths)``; a lower bound where not exact."""
+        total = sum(self.lengths)
+        return 2 * self.common_length / total if total else 1.0
+
+    @classmethod
+    def of_texts(cls, a: str, b: str) -> "Alignment":
+        """Align two texts in the finest unit that the longer one's size allows.
+
+        Parameters
+        ----------
+        a, b : str
+            The texts, which are normalised first. Up to 65,536 bytes characters are compared, up to 200,000 tokens
+            (words, or single characters in scripts without spaces), beyond lines.
+
+        Returns
+        -------
+        Alignment
+            The same for a pair whatever the machine: bounded by size, never by a clock.
+
+        Notes
+        -----
+        At the most 0.6 s for two texts of 65,536 bytes, 3.5 s for two of 200,000, 6 s beyond, and what is linear in
+        them; the interpreter lock is released meanwhile.
+
+        Examples
+        --------
+        >>> found = Alignment.of_texts("Kitten", "sitting")
+        >>> found.distance, found.common_length, found.unit
+        (3, 4, 'character')
+        """
+        unit, num_a, num_b, distance, common_length, is_exact = _native.align_texts(a, b)
+        return cls(unit, (num_a, num_b), distance, common_length, is_exact)
+
+    @classmethod
+    def of_sequences(cls, a: Sequence[Hashable], b: Sequence[Hashable]) -> "Alignment":
+        """Align two sequences of anything that can be told apart.
+
+        Returns
+        -------
+        Alignment
+            Exact up to 10**10 for the product of the lengths, without what both begin and end with.
+
+        Examples
+        --------
+        >>> Alignment.of_sequences(["to", "be"], ["not", "to", "be"]).lcs
+        0.8
+        """
+        numbers: dict[Hashable, int] = {}
+        left, right = (
+            np.array([numbers.setdefault(item, len(numbers)) for item in part], np.uint32) for part in (a, b)
+        )
+        distance, common_length, is_exact = _native.align_sequences(left, right)
+        return cls("item", (len(left), len(right)), distance, common_length, is_exact)

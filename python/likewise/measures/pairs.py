@@ -1,0 +1,163 @@
+"""One measure of two texts, sets, weighted sets or sequences."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+
+from likewise.errors import InvalidParameter
+from likewise.measures.alignment import Alignment
+from likewise.measures.table import TABLE
+from likewise.measures.texts import fingerprint_distance
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_choice
+from likewise.verify import verify_pairs
+
+
+def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) -> float:  # noqa: ANN401 - four kinds
+    """Return how alike two things of one kind are, by one measure.
+
+    Parameters
+    ----------
+    a, b : str, set, mapping, or list or tuple
+        Two texts; two sets; two weighted sets, which map what they hold to weights (whole numbers from 0); or two
+        sequences.
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "lcs", "edit"}
+        Containment is that of `a` in `b`. Sets take the first five, sequences the last three (hamming: of one length),
+        texts all.
+    recipe : Recipe, optional
+        Of texts: whose features and bits count; ``Recipe.minhash()`` where None, for hamming ``Recipe.simhash()``.
+
+    Returns
+    -------
+    float
+        0 to 1. Sums are exact; one division, for cosine also one square root, is rounded.
+
+    Raises
+    ------
+    InvalidParameter
+        If `a` and `b` are of two kinds, or the measure is not one of theirs.
+
+    Examples
+    --------
+    >>> similarity({"a", "b", "c"}, {"b", "c", "d"}, "jaccard"), similarity("kitten", "sitting", "edit")
+    (0.5, 0.5714285714285714)
+    >>> similarity({"a": 3, "b": 1}, {"a": 1}, "containment"), similarity([1, 2, 3], [1, 3], "lcs")
+    (0.25, 0.8)
+    """
+    check_choice("measure", measure, tuple(TABLE))
+    kind = _kind(a)
+    if kind is None or kind != _kind(b):
+        found = " and ".join(type(value).__name__ for value in (a, b))
+        raise InvalidParameter(
+            "a, b", f"{found} given; both must be str, sets, mappings to weights, or lists or tuples"
+        )
+    if kind not in TABLE[measure].takes:
+        allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
+        raise InvalidParameter("measure", f"{measure} is not defined on {kind}; it must be one of {allowed}")
+    if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
+        raise InvalidParameter("recipe", f"a recipe does not act on {measure} of {kind}")
+    if kind == "texts":
+        return _of_texts(a, b, measure, recipe)
+    if kind == "sequences":
+        return _of_sequences(a, b, measure)
+    return set_similarity(a, b, measure)
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, str):
+        return "texts"
+    if isinstance(value, Mapping):
+        return "weighted sets"
+    if isinstance(value, AbstractSet):
+        return "sets"
+    return "sequences" if isinstance(value, list | tuple) else None
+
+
+def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
+    if measure in ("lcs", "edit"):
+        aligned = Alignment.of_texts(a, b)
+        return aligned.lcs if measure == "lcs" else aligned.edit
+    if measure == "hamming":
+        recipe = recipe or Recipe.simhash()
+        if recipe.method != "simhash":
+            raise InvalidParameter(
+                "recipe", "hamming is measured on SimHash fingerprints; give a recipe of method simhash"
+            )
+        assert recipe.bits is not None
+        return 1.0 - fingerprint_distance(a, b, recipe) / recipe.bits
+    return float(verify_pairs([a, b], np.array([[1, 0]]), recipe, measure=measure, threads=1)[0])
+
+
+def _of_sequences(a: Sequence[Hashable], b: Sequence[Hashable], measure: str) -> float:
+    if measure == "hamming":
+        if len(a) != len(b):
+            raise InvalidParameter("a, b", f"{len(a)} and {len(b)} items; hamming compares sequences of one length")
+        return sum(x == y for x, y in zip(a, b, strict=True)) / len(a) if a else 1.0
+    aligned = Alignment.of_sequences(a, b)
+    return aligned.lcs if measure == "lcs" else aligned.edit
+
+
+def set_similarity(
+    a: AbstractSet[Hashable] | Mapping[Hashable, int], b: AbstractSet[Hashable] | Mapping[Hashable, int], measure: str
+) -> float:
+    """Return how alike two sets or weighted sets are, by one set measure.
+
+    Parameters
+    ----------
+    a, b : set, or mapping to int
+        What a mapping gives weight 0 is absent.
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
+        Containment is that of `a` in `b`.
+
+    Returns
+    -------
+    float
+        0 to 1; of two empty sets 1, of an empty and another 0.
+
+    Raises
+    ------
+    InvalidParameter
+        If a weight is no whole number from 0.
+
+    Examples
+    --------
+    >>> set_similarity({1, 2, 3, 4}, {1, 2}, "overlap"), set_similarity({1, 2, 3, 4}, {1, 2}, "dice")
+    (1.0, 0.6666666666666666)
+    """
+    left, right = _weighted(a), _weighted(b)
+    if not left or not right:
+        return float(not left and not right)
+    if measure == "cosine":
+        return _cosine(left, right)
+    shared = sum(min(weight, right[item]) for item, weight in left.items() if item in right)
+    in_a, in_b = sum(left.values()), sum(right.values())
+    if measure == "jaccard":
+        return shared / (in_a + in_b - shared)
+    if measure == "containment":
+        return shared / in_a
+    if measure == "dice":
+        return 2 * shared / (in_a + in_b)
+    check_choice("measure", measure, ("jaccard", "containment", "cosine", "dice", "overlap"))
+    return shared / min(in_a, in_b)
+
+
+def _weighted(items: AbstractSet[Hashable] | Mapping[Hashable, int]) -> dict[Hashable, int]:
+    if not isinstance(items, Mapping):
+        return dict.fromkeys(items, 1)
+    found = {}
+    for item, weight in items.items():
+        if isinstance(weight, bool) or not hasattr(weight, "__index__") or int(weight.__index__()) < 0:
+            raise InvalidParameter("weights", f"{weight!r} given; a weight must be a whole number from 0")
+        if weight:
+            found[item] = int(weight.__index__())
+    return found
+
+
+def _cosine(a: dict[Hashable, int], b: dict[Hashable, int]) -> float:
+    product = sum(weight * b[item] for item, weight in a.items() if item in b)
+    norm_a, norm_b = (sum(weight * weight for weight in side.values()) for side in (a, b))
+    # Where the norms are equal the root is the norm, so that equal sets have similarity 1 at any weight.
+    return product / norm_a if norm_a == norm_b else product / math.sqrt(norm_a * norm_b)

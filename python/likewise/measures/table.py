@@ -1,0 +1,129 @@
+"""What each measure says, of what, by which formula, from whom, at what cost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class MeasureFacts:
+    """What is to be known of a measure before it is chosen.
+
+    Parameters
+    ----------
+    name : str
+        As recipes, functions and options have it.
+    says : str
+        What the number tells.
+    formula : str
+        Over weighted sets a and b (weights 0 where absent), sequences of n and m units, or fingerprints.
+    takes : tuple of str
+        Of ``texts``, ``sets``, ``weighted sets``, ``sequences``, ``fingerprints``, ``signatures``. What is told of
+        sketches other than by `hamming` is an estimate.
+    is_symmetric : bool
+        Whether both directions are the same.
+    verifies : bool
+        Whether it can be the `measure` of a recipe.
+    cost : str
+        Of one pair, one core.
+    source : str
+        Who defined it.
+    """
+
+    name: str
+    says: str
+    formula: str
+    takes: tuple[str, ...]
+    is_symmetric: bool
+    verifies: bool
+    cost: str
+    source: str
+
+
+_SETS = ("texts", "sets", "weighted sets")
+_LINEAR = "linear; under 1 us for sets of 300"
+_PRODUCT = "product of the lengths / 64; at most 0.6 s at 64 kB, 3.5 s at 200 kB, 6 s beyond"
+_FACTS = (
+    MeasureFacts(
+        "jaccard",
+        "share of all features of both that both have (resemblance)",
+        "sum min(a,b) / sum max(a,b)",
+        (*_SETS, "signatures"),
+        is_symmetric=True,
+        verifies=True,
+        cost=_LINEAR,
+        source="Jaccard 1901; Broder 1997",
+    ),
+    MeasureFacts(
+        "containment",
+        "share of the first one's features that the second has",
+        "sum min(a,b) / sum a",
+        _SETS,
+        is_symmetric=False,
+        verifies=True,
+        cost=_LINEAR,
+        source="Broder 1997",
+    ),
+    MeasureFacts(
+        "cosine",
+        "cosine of the angle between the weight vectors",
+        "sum a*b / sqrt(sum a^2 * sum b^2)",
+        (*_SETS, "fingerprints"),
+        is_symmetric=True,
+        verifies=True,
+        cost=_LINEAR,
+        source="Salton, Wong, Yang 1975; for fingerprints Charikar 2002",
+    ),
+    MeasureFacts(
+        "dice",
+        "features of both counted twice, over those of each together; 2J / (1 + J) of the Jaccard similarity J",
+        "2 sum min(a,b) / (sum a + sum b)",
+        (*_SETS, "signatures"),
+        is_symmetric=True,
+        verifies=True,
+        cost=_LINEAR,
+        source="Dice 1945; Sorensen 1948",
+    ),
+    MeasureFacts(
+        "overlap",
+        "share of the smaller one's features that the larger has; the greater of both containments",
+        "sum min(a,b) / min(sum a, sum b)",
+        _SETS,
+        is_symmetric=True,
+        verifies=True,
+        cost=_LINEAR,
+        source="Szymkiewicz 1934; Simpson 1943",
+    ),
+    MeasureFacts(
+        "hamming",
+        "share of places where both agree: bits of the fingerprints, or items of sequences of one length",
+        "1 - distance / bits",
+        ("texts", "sequences", "fingerprints"),
+        is_symmetric=True,
+        verifies=True,
+        cost="nanoseconds, once there are fingerprints",
+        source="Hamming 1950; fingerprints Charikar 2002",
+    ),
+    MeasureFacts(
+        "lcs",
+        "what stands in both in the same order, gaps allowed",
+        "2 LCS / (n + m)",
+        ("texts", "sequences"),
+        is_symmetric=True,
+        verifies=False,
+        cost=_PRODUCT,
+        source="Wagner, Fischer 1974; bit-parallel: Hyyro 2004",
+    ),
+    MeasureFacts(
+        "edit",
+        "what need not be inserted, deleted or substituted to turn one into the other",
+        "1 - Levenshtein / max(n, m)",
+        ("texts", "sequences"),
+        is_symmetric=True,
+        verifies=False,
+        cost=_PRODUCT,
+        source="Levenshtein 1966; bit-parallel: Myers 1999, Hyyro 2003",
+    ),
+)
+
+TABLE: Mapping[str, MeasureFacts] = MappingProxyType({facts.name: facts for facts in _FACTS})
