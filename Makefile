@@ -75,6 +75,7 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	bench/.venv/bin/python bench/run.py
 	bench/.venv/bin/python bench/rivals/run.py
 	bench/.venv/bin/python bench/findings/run.py
+	bench/.venv/bin/python bench/excerpts.py
 	bench/.venv/bin/python bench/hamming_exact.py
 	bench/.venv/bin/python bench/hamming.py --clean
 

@@ -1,52 +1,113 @@
 """Excerpts of 30 % of a document planted among 20,000 real ones: which does containment find, and what else?
 
-excerpts.py [--corpus FILE] [--documents N] [--excerpts N]
+    excerpts.py [--corpus FILE] [--documents N] [--excerpts N] [--threshold T] [--results FILE] [--page FILE]
+
+Twice: among documents as they come, of which many are versions of one another, and among documents whose text is new.
+Writes results/excerpts.json and the table of docs/concepts/shingle-sets.md.
 """
 
 import argparse
 import json
 import random
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import likewise
+import machine
 
+HERE = Path(__file__).parent
 SHARE = 0.3
 # Of the words of an excerpt, changed.
 EDITED = 0.02
+# A document is new if at most this share of its eights of words stands in documents before it.
+KNOWN = 0.1
+LEAST_WORDS = 200
+BEGIN = "<!-- excerpts: begin (written by bench/excerpts.py) -->"
+END = "<!-- excerpts: end -->"
+Eight = tuple[str, ...]
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--corpus", type=Path, default=Path(__file__).parent / "data" / "plain.jsonl")
-    arguments.add_argument("--documents", type=int, default=20_000)
-    arguments.add_argument("--excerpts", type=int, default=500)
-    options = arguments.parse_args()
+    """Measure both collections, write the results and the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, default=HERE / "data" / "plain.jsonl")
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--excerpts", type=int, default=500)
+    parser.add_argument("--threshold", type=float, default=0.8)
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "excerpts.json")
+    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "concepts" / "shingle-sets.md")
+    options = parser.parse_args()
+    rows = []
+    for name, documents in (("as they come", texts_of(options.corpus)), ("of new text", new(texts_of(options.corpus)))):
+        texts = list(islice(documents, options.documents))
+        rows.append({"documents": name, **measure(texts, options.excerpts, options.threshold)})
+    results = {"machine": machine.facts(), "corpus": options.corpus.name, "rows": rows}
+    options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    page = options.page.read_text(encoding="utf-8")
+    before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
+    options.page.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
+
+
+def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, object]:
+    """Recall of the planted pairs; precision of the pairs listed, by the sources alone and by who holds the passage."""
     rng = random.Random(7)
-    with options.corpus.open(encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for _, line in zip(range(options.documents), lines, strict=False)]
-    long = [row for row, text in enumerate(texts) if len(text.split()) >= 200]
-    sources = rng.sample(long, options.excerpts)
+    long = [row for row, text in enumerate(texts) if len(text.split()) >= LEAST_WORDS]
+    sources = rng.sample(long, num_excerpts)
     passages = [passage(texts[row], rng) for row in sources]
     excerpts = [edited(words, rng) for words in passages]
+    recipe = likewise.Recipe.shingles(threshold, measure="containment")
     began = time.perf_counter()
-    table = likewise.pairs([*texts, *excerpts], likewise.Recipe.shingles(measure="containment"))
+    found_pairs = likewise.pairs([*texts, *excerpts], recipe)
     seconds = time.perf_counter() - began
-    found = set(zip(table["row_a"].to_pylist(), table["row_b"].to_pylist(), strict=True))
+    found = set(zip(found_pairs["row_a"].to_pylist(), found_pairs["row_b"].to_pylist(), strict=True))
     planted = {(len(texts) + i, row) for i, row in enumerate(sources)}
-    # Real documents come in versions: others than the source that hold the passage, most of it unedited, are right too.
+    # Others than the source that hold the passage, most of it unedited, are right too.
     listed = sorted((a, b) for a, b in found if a >= len(texts))
     right = [pair for pair in listed if pair in planted or holds(texts[pair[1]], passages[pair[0] - len(texts)])]
-    facts = {
-        "documents": len(texts),
-        "excerpts": len(excerpts),
+    return {
+        "num_documents": len(texts),
+        "num_excerpts": len(excerpts),
+        "recipe_id": recipe.recipe_id,
+        "threshold": threshold,
         "recall": len(planted & found) / len(planted),
         "precision": len(right) / len(listed),
         "precision_of_sources_alone": len(planted & found) / len(listed),
-        "pairs": len(found),
+        "num_listed": len(listed),
+        "num_pairs": len(found),
         "seconds": round(seconds, 2),
     }
-    print(json.dumps(facts, indent=1))
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """The rows for the page."""
+    head = "| documents | found | listed pairs | of these with the source | with a document that holds the passage |"
+    lines = [head, "|---|---|---|---|---|"]
+    for row in rows:
+        found = round(float(str(row["recall"])) * int(str(row["num_excerpts"])))
+        lines.append(
+            f"| {row['num_documents']:,} {row['documents']} | {found} of {row['num_excerpts']} | {row['num_listed']} "
+            f"| {row['precision_of_sources_alone']:.3f} | {row['precision']:.3f} |"
+        )
+    return "\n".join(lines)
+
+
+def texts_of(corpus: Path) -> Iterator[str]:
+    """The documents of a corpus."""
+    with corpus.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)["text"]
+
+
+def new(texts: Iterator[str]) -> Iterator[str]:
+    """Those whose eights of words hardly any document before them holds, however it is called."""
+    seen: set[int] = set()
+    for text in texts:
+        own = {hash(eight) for eight in eights(text.split())}
+        if own and len(own & seen) <= KNOWN * len(own):
+            yield text
+        seen |= own
 
 
 def passage(text: str, rng: random.Random) -> list[str]:
@@ -67,10 +128,13 @@ def edited(words: list[str], rng: random.Random) -> str:
 
 def holds(text: str, words: list[str]) -> bool:
     """Whether a text has half of the passage's eights of words, one by one: what no two texts share by chance."""
-    there = text.split()
-    eights = {tuple(there[i : i + 8]) for i in range(len(there) - 7)}
-    wanted = {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
-    return len(wanted & eights) >= len(wanted) / 2
+    wanted = eights(words)
+    return len(wanted & eights(text.split())) >= len(wanted) / 2
+
+
+def eights(words: list[str]) -> set[Eight]:
+    """Eight words in a row, each once."""
+    return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
 
 
 if __name__ == "__main__":

@@ -296,6 +296,13 @@ class WeightTable:
     def write(self, path: str | PathLike[str]) -> None:
         """Write the table to a file, complete under its name or not at all."""
 
+    @staticmethod
+    def from_bytes(content: bytes) -> WeightTable:
+        """Read what `to_bytes` gave; InvalidInput if it is none, or damaged."""
+
+    def to_bytes(self) -> bytes:
+        """Return the bytes that `write` writes."""
+
     def weigh(self, features: Buffer) -> Array:
         """Look up what features (uint64) weigh: uint32."""
 

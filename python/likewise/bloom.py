@@ -10,12 +10,12 @@ from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.filter_size import propose_filter_bits
 from likewise.recipe_check import check_choice
-from likewise.sets import Estimate
 from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
 __all__ = [
     "BIT_MEASURES",
+    "FilterEstimate",
     "FilterPairs",
     "filter_pairs",
     "filter_similarities",
@@ -26,6 +26,24 @@ __all__ = [
 
 BIT_MEASURES = ("hamming", "cosine", "overlap", "dice", "jaccard")
 _POSITIONS_AT_ONCE = 65536
+
+
+class FilterEstimate(NamedTuple):
+    """A size or a similarity as filters tell it.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    standard_error : float
+        0 where the value is exact; NaN where a filter is full.
+    is_exact : bool
+        Whether a document is empty, so that nothing is estimated.
+    """
+
+    value: float
+    standard_error: float
+    is_exact: bool
 
 
 class FilterPairs(NamedTuple):
@@ -137,12 +155,12 @@ def filter_pairs(
     return FilterPairs(pairs, filter_similarities(sketches, pairs, measure=measure))
 
 
-def set_size(sketches: Sketches, row: int) -> Estimate:
-    """Estimate the size of a document's feature set (weights counted) from its filter.
+def set_size(sketches: Sketches, row: int) -> FilterEstimate:
+    """FilterEstimate the size of a document's feature set (weights counted) from its filter.
 
     Returns
     -------
-    Estimate
+    FilterEstimate
         ``-(m/h) ln(1 - x/m)`` for x of m bits set by h hashes, and its standard error. A full filter counts as one with
         half a bit left, and its error is unknown (NaN).
 
@@ -162,15 +180,15 @@ def set_size(sketches: Sketches, row: int) -> Estimate:
     num_set = _num_set(sketches.array[row])
     load = _load(m, num_set)
     error = math.sqrt(m * _variance(load)) / h if num_set < m else math.nan
-    return Estimate(load * m / h, error, is_exact=False)
+    return FilterEstimate(load * m / h, error, is_exact=False)
 
 
-def resemblance(sketches: Sketches, a: int, b: int) -> Estimate:
-    """Estimate the Jaccard similarity of the feature sets of two documents from their filters.
+def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
+    """FilterEstimate the Jaccard similarity of the feature sets of two documents from their filters.
 
     Returns
     -------
-    Estimate
+    FilterEstimate
         ``(|A| + |B|) / |A or B| - 1`` of the sizes that the filters and their union are estimated to hold, 0 to 1, and
         its standard error; two empty documents have 1, an empty and another 0, exactly.
 
@@ -187,17 +205,17 @@ def resemblance(sketches: Sketches, a: int, b: int) -> Estimate:
     """
     m = _filter_bits(sketches)
     if sketches.is_empty[a] or sketches.is_empty[b]:
-        return Estimate(float(sketches.is_empty[a] and sketches.is_empty[b]), 0.0, is_exact=True)
+        return FilterEstimate(float(sketches.is_empty[a] and sketches.is_empty[b]), 0.0, is_exact=True)
     filters = sketches.array[a], sketches.array[b]
     united = _num_set(filters[0] | filters[1])
     x, y, u = (_load(m, count) for count in (_num_set(filters[0]), _num_set(filters[1]), united))
     value = min(1.0, max(0.0, (x + y) / u - 1.0))
     if united == m:
-        return Estimate(value, math.nan, is_exact=False)
+        return FilterEstimate(value, math.nan, is_exact=False)
     both = max(0.0, x + y - u)
     spread = _variance(x) + _variance(y)
     variance = spread + 2 * _variance(both) + (1 + value) ** 2 * _variance(u) - 2 * (1 + value) * spread
-    return Estimate(value, math.sqrt(max(0.0, variance) / m) / u, is_exact=False)
+    return FilterEstimate(value, math.sqrt(max(0.0, variance) / m) / u, is_exact=False)
 
 
 def _filter_bits(sketches: Sketches) -> int:

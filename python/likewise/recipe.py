@@ -378,7 +378,9 @@ class Recipe(RecipeFields):
             raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
-                raise InvalidParameter(name, f"{name} does not act with method {method}")
+                # A table is given as weights.
+                named = "weights" if name == "table" else name
+                raise InvalidParameter(named, f"{named} does not act with method {method}")
         # Each constructor has the name of its method.
         recipe: Self = getattr(cls, method)(**options)
         return recipe

@@ -90,7 +90,8 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     check_table(table, fields)
     if named not in (None, table.weights_id):
         raise RecipeMismatch(
-            "the recipe was made with another weight table (counted weights change with the collection)",
+            "the recipe was made with another weight table (counted weights change with the collection); name weights "
+            "anew to take this one (--weights beside --recipe, or replace(weights_id=None))",
             {"weights_id": (named, table.weights_id)},
         )
     return table.weights_id

@@ -1,8 +1,8 @@
 """Sets: samples of shingle sets, and resemblance and containment from them with their standard error."""
 
-import math
+import operator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,35 +10,20 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.documents import as_documents
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.estimates import Estimate, SamplePair
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice, check_integer
 from likewise.recipe_identity import SKETCH_FIELDS
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
+__all__ = ["KINDS", "Estimate", "Samples", "sample"]
+
 KINDS = ("min-s", "mod-m", "min-wise")
 # What of a recipe makes sketches, but no sets.
 _OF_SKETCHES = ("method", "bits", "num_slots", "slot_bits", "scheme")
 _SIZES = {"min-s": 256, "mod-m": 16, "min-wise": 256}
 _MOST = {"min-s": 2**32 - 1, "mod-m": 2**63, "min-wise": 65535}
-
-
-class Estimate(NamedTuple):
-    """A similarity as samples tell it.
-
-    Parameters
-    ----------
-    value : float
-        0 to 1.
-    standard_error : float
-        0 where the value is exact; NaN where a sample is empty, and the value 0 for want of another.
-    is_exact : bool
-        Whether both samples hold their whole sets.
-    """
-
-    value: float
-    standard_error: float
-    is_exact: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +61,20 @@ class Samples:
 
     def __getitem__(self, row: int) -> NDArray[np.uint64]:
         """Return the sample of one document."""
-        row = range(len(self))[row]
+        row = self._row("row", row)
         return self.hashes[self.offsets[row] : self.offsets[row + 1]]
 
     def resemblance(self, a: int, b: int, other: "Samples | None" = None) -> Estimate:
         """Estimate the Jaccard similarity of document `a` and document `b` (of `other`, where given).
+
+        Parameters
+        ----------
+        a : int
+            Row of these samples; negative ones count from the end.
+        b : int
+            Row of `other`.
+        other : Samples, optional
+            Samples made in the same way; these where None.
 
         Returns
         -------
@@ -89,32 +83,60 @@ class Samples:
 
         Raises
         ------
+        InvalidParameter
+            If a row does not exist or is no whole number, or `other` is no Samples.
         RecipeMismatch
             If `other` was sampled in another way.
 
         Examples
         --------
-        >>> sample(["a b c d", "a b c e"]).resemblance(0, 1)
-        Estimate(value=0.3333333333333333, standard_error=0.0, is_exact=True)
+        >>> found = sample(["a b c d", "a b c e"]).resemblance(0, 1)
+        >>> round(found.value, 3), found.standard_error, found.is_exact
+        (0.333, 0.0, True)
         """
-        return _Pair.of(self, a, self._checked(other), b).resemblance()
+        return self._pair(a, b, other).resemblance()
 
     def containment(self, a: int, b: int, other: "Samples | None" = None) -> Estimate:
         """Estimate the share of document `a`'s features found in document `b` (of `other`, where given).
 
-        Returns, Raises
-            As :meth:`resemblance`.
+        Parameters, Returns, Raises
+            As :meth:`resemblance`; the value is NaN where nothing was drawn of document `a`.
 
         Examples
         --------
         >>> sample(["a b c", "a b c e"]).containment(0, 1).value
         1.0
         """
-        return _Pair.of(self, a, self._checked(other), b).containment()
+        return self._pair(a, b, other).containment()
+
+    def _pair(self, a: int, b: int, other: "Samples | None") -> SamplePair:
+        theirs = self._checked(other)
+        mine, their = self._row("a", a), theirs._row("b", b)
+        return SamplePair(
+            self.kind,
+            self.size,
+            self[mine],
+            theirs[their],
+            int(self.totals[mine]),
+            int(theirs.totals[their]),
+            (bool(self.is_whole[mine]), bool(theirs.is_whole[their])),
+        )
+
+    def _row(self, name: str, row: int) -> int:
+        try:
+            if isinstance(row, (bool, np.bool_)):
+                raise TypeError
+            return range(len(self))[operator.index(row)]
+        except TypeError as error:
+            raise InvalidParameter(name, f"{row!r} given; it must be a whole number") from error
+        except IndexError as error:
+            raise InvalidParameter(name, f"row {row} given; there are {len(self)} samples") from error
 
     def _checked(self, other: "Samples | None") -> "Samples":
         if other is None or other is self:
             return self
+        if not isinstance(other, Samples):
+            raise InvalidParameter("other", f"{type(other).__name__} given; it must be Samples")
         names = [name for name in SKETCH_FIELDS if name not in _OF_SKETCHES]
         pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
         pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
@@ -144,8 +166,8 @@ def sample(
         counted on these texts, and the recipe of the samples names the table.
     kind : {"min-s", "mod-m", "min-wise"}
         Min-s: the least hashes of each set; right for texts of like size. Mod-m (FracMinHash): one hash in so many;
-        grows with the text, and so tells containment of small texts in large ones. Min-Wise: the least hash by each of
-        so many permutations.
+        grows with the text, and so tells containment of texts in larger ones, where the smaller has many times `size`
+        features. Min-Wise: the least hash by each of so many permutations.
     size : int, optional
         Hashes kept (min-s, 256), one hash in so many (mod-m, 16), permutations (min-wise, 256).
     text_field : str
@@ -167,15 +189,17 @@ def sample(
 
     Notes
     -----
-    Source: Broder, On the resemblance and containment of documents, 1997; for the correction of Mod-m Hera,
-    Pierce-Ward, Koslicki, Genome Research 33, 2023. Formulas: docs/reference/definitions.md.
+    Source: Broder, On the resemblance and containment of documents, 1997; Mod-m as FracMinHash: Hera, Pierce-Ward,
+    Koslicki, Genome Research 33, 2023. Formulas: docs/reference/definitions.md.
 
     Examples
     --------
     >>> len(sample(["one fine day in may"], size=2)[0])
     2
     """
-    recipe = recipe or Recipe.shingles()
+    recipe = Recipe.shingles() if recipe is None else recipe
+    if not isinstance(recipe, Recipe):
+        raise InvalidParameter("recipe", f"{type(recipe).__name__} given; it must be a Recipe")
     if recipe.method == "exact":
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)
@@ -208,95 +232,3 @@ def _min_wise(texts: _native.Texts, recipe: Recipe, kind: str, size: int, thread
     hashes = np.asarray(slots).view("<u4").astype(np.uint64)
     # A signature never tells all of a set but the empty one.
     return np.arange(len(texts) + 1, dtype=np.int64) * size, hashes, totals, totals == 0
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two samples of one kind, and the sizes of their sets."""
-
-    kind: str
-    size: int
-    a: NDArray[np.uint64]
-    b: NDArray[np.uint64]
-    total_a: int
-    total_b: int
-    is_whole: tuple[bool, bool]
-
-    @staticmethod
-    def of(samples: Samples, a: int, others: Samples, b: int) -> "_Pair":
-        whole = bool(samples.is_whole[a]), bool(others.is_whole[b])
-        return _Pair(
-            samples.kind, samples.size, samples[a], others[b], int(samples.totals[a]), int(others.totals[b]), whole
-        )
-
-    def resemblance(self) -> Estimate:
-        special = self._special()
-        if special is not None:
-            return special
-        if all(self.is_whole):
-            shared = len(np.intersect1d(self.a, self.b, assume_unique=True))
-            return Estimate(shared / (self.total_a + self.total_b - shared), 0.0, is_exact=True)
-        if self.kind == "min-wise":
-            value = float(np.mean(self.a == self.b))
-            # Permutations draw one by one, with replacement.
-            return Estimate(value, math.sqrt(value * (1 - value) / self.size), is_exact=False)
-        mine, theirs = self._comparable()
-        united = np.union1d(mine, theirs)
-        shared = len(mine) + len(theirs) - len(united)
-        if not len(united):
-            return _NOTHING
-        value = shared / len(united)
-        population = (self.total_a + self.total_b) / (1 + value)
-        error = _hypergeometric_error(value, len(united), population)
-        scale = self._correction(population)
-        return Estimate(min(1.0, value / scale), error / scale, is_exact=False)
-
-    def containment(self) -> Estimate:
-        special = self._special()
-        if special is not None:
-            return special
-        if all(self.is_whole):
-            return Estimate(len(np.intersect1d(self.a, self.b, assume_unique=True)) / self.total_a, 0.0, is_exact=True)
-        if self.kind == "min-wise":
-            found = self.resemblance()
-            # Shared features from the Jaccard similarity J: J (|A| + |B|) / (1 + J).
-            scale = (self.total_a + self.total_b) / self.total_a
-            value = min(1.0, scale * found.value / (1 + found.value))
-            return Estimate(value, scale * found.standard_error / (1 + found.value) ** 2, is_exact=False)
-        mine, theirs = self._comparable()
-        if not len(mine):
-            return _NOTHING
-        value = len(np.intersect1d(mine, theirs, assume_unique=True)) / len(mine)
-        error = _hypergeometric_error(value, len(mine), self.total_a)
-        scale = self._correction(self.total_a)
-        return Estimate(min(1.0, value / scale), error / scale, is_exact=False)
-
-    def _comparable(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the hashes of both up to which each sample holds all of its set."""
-        if self.kind == "min-s":
-            # Beyond the least `size` of both a hash of one that the other's sample lacks may still be in its set.
-            last = np.union1d(self.a, self.b)[: self.size][-1]
-        else:
-            # A sample that would be empty is the whole set instead.
-            last = np.uint64((2**64 - 1) // self.size)
-        return self.a[self.a <= last], self.b[self.b <= last]
-
-    def _special(self) -> Estimate | None:
-        """Return what holds for empty documents: two are alike, one is like nothing else."""
-        if self.total_a and self.total_b:
-            return None
-        return Estimate(float(self.total_a == self.total_b), 0.0, is_exact=True)
-
-    def _correction(self, population: float) -> float:
-        """Return 1 - (1 - 1/m)^n, by which Mod-m of n features errs low: the chance that any of them is kept."""
-        return 1.0 if self.kind != "mod-m" else 1.0 - (1.0 - 1.0 / self.size) ** population
-
-
-# Of Mod-m an empty sample counts as none found: the correction makes up for it on the average.
-_NOTHING = Estimate(0.0, math.nan, is_exact=False)
-
-
-def _hypergeometric_error(share: float, num_drawn: int, population: float) -> float:
-    """Return the standard error of a share among `num_drawn` of `population` features, drawn without replacement."""
-    left = max(0.0, population - num_drawn) / max(1.0, population - 1)
-    return math.sqrt(share * (1 - share) / num_drawn * left)

@@ -30,7 +30,7 @@ def verify_pairs(
     texts : list of str, Arrow data, or iterable of str
         The texts.
     pairs : ndarray of shape (m, 2), int64
-        Rows of `texts`; containment is that of the second in the first.
+        Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe, optional
         Whose features count; ``Recipe.minhash()`` where None.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
@@ -53,6 +53,8 @@ def verify_pairs(
     >>> import numpy as np
     >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1]])).tolist()
     [0.6666666666666666]
+    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1], [1, 0]]), measure="containment").tolist()
+    [1.0, 0.6666666666666666]
     """
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
@@ -65,5 +67,6 @@ def verify_pairs(
     sets = _native.FeatureSets(len(batch), recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)
-    earlier, later = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    # The core measures the containment of the later document in the earlier one.
+    later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
     return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers))

@@ -1,8 +1,9 @@
 """Weight tables: what each feature weighs, counted on a collection or given for terms."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.recipe_check import check_choice, check_integer
+from likewise.recipe_check import TOKENS, check_choice, check_integer
 from likewise.recipe_identity import canonical_json, feature_fields
 
 KINDS = ("idf", "lexicon")
@@ -25,8 +26,8 @@ class Weights:
 
     Notes
     -----
-    Immutable. A table of a collection lists only features that more than one document holds: a bucket of 64 bytes for
-    five of them.
+    Immutable; it travels to other processes as the bytes of its file. A table of a collection lists only features that
+    more than one document holds: a bucket of 64 bytes for five of them.
 
     Examples
     --------
@@ -43,13 +44,21 @@ class Weights:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput("the table does not say what its features are") from error
         self.kind = kind
-        self.rules: dict[str, Any] = rules
+        self.rules: Mapping[str, Any] = MappingProxyType(rules)
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        # As it stands in a file, so that a process that takes it over checks it as it would a file.
+        return type(self)._of_bytes, (self.native.to_bytes(),)
+
+    @classmethod
+    def _of_bytes(cls, content: bytes) -> Self:
+        return cls(_native.WeightTable.from_bytes(content))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Weights) and self.weights_id == other.weights_id
@@ -168,9 +177,10 @@ class Weights:
         Raises
         ------
         InvalidInput
-            If a term has no token, over 64 of them, or comes twice with different weights.
+            If a term is no text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
+            different weights.
         InvalidParameter
-            If a weight is no whole number from 0 to 15.
+            If the terms are no pairs, a weight is no whole number from 0 to 15, or the seed none of 64 bits.
 
         Examples
         --------
@@ -181,9 +191,9 @@ class Weights:
         >>> features(["The flood came"], recipe).weights.tolist()
         [5, 1]
         """
-        pairs = list(terms.items() if isinstance(terms, Mapping) else terms)
-        names = [term for term, _ in pairs]
-        weights = [check_integer("weights", weight, 0, MAX_WEIGHT) for _, weight in pairs]
+        names, weights = _terms_and_weights(terms)
+        tokens = check_choice("tokens", tokens, TOKENS)
+        seed = check_integer("seed", seed, 0, 2**64 - 1)
         libraries = ", ".join(_native.TextRules().libraries(tokens)) or None
         rules = {"tokens": tokens, "seed": seed, "libraries": libraries}
         native_rules = _native.FeatureRules(tokens, 1, "none", seed)
@@ -193,6 +203,12 @@ class Weights:
         for row, (feature, length) in enumerate(zip(features.tolist(), lengths.tolist(), strict=True)):
             if not 1 <= length <= 64:
                 raise InvalidInput(f"the term {names[row]!r} has {length} tokens; terms have 1 to 64", row=row)
+            if length > 1 and not weights[row]:
+                raise InvalidInput(
+                    f"the term {names[row]!r} has {length} tokens and weighs 0; a term of several tokens can only make "
+                    "a feature heavier: name its tokens one by one to leave out what is made of them alone",
+                    row=row,
+                )
             other = first_of.setdefault(feature, row)
             if weights[other] != weights[row]:
                 raise InvalidInput(
@@ -209,6 +225,28 @@ class Weights:
                 table_rules("lexicon", rules),
             )
         )
+
+
+def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
+    """Return the terms and their weights, checked one by one."""
+    if isinstance(terms, (str, bytes)):
+        raise InvalidParameter("terms", f"{terms!r} given; they must be a mapping or pairs of (term, weight)")
+    names: list[str] = []
+    weights: list[int] = []
+    try:
+        entries: list[Any] = list(terms.items() if isinstance(terms, Mapping) else terms)  # type: ignore[call-overload]
+    except TypeError as error:
+        raise InvalidParameter(
+            "terms", f"{type(terms).__name__} given; they must be pairs of (term, weight)"
+        ) from error
+    for row, entry in enumerate(entries):
+        if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) != 2:
+            raise InvalidParameter("terms", f"{entry!r} in row {row}; it must be a pair of (term, weight)")
+        if not isinstance(entry[0], str):
+            raise InvalidInput(f"the term {entry[0]!r} is no text", row=row)
+        names.append(entry[0])
+        weights.append(check_integer("weights", entry[1], 0, MAX_WEIGHT))
+    return names, weights
 
 
 def table_rules(kind: str, fields: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from likewise import _native
 from likewise.documents import Tokenizer, document_batches
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
 from likewise.recipe import Recipe
 from likewise.sizes import take_bytes
@@ -33,7 +33,7 @@ class Counter:
     Raises
     ------
     InvalidParameter
-        If the memory is under 16 MiB.
+        If the memory is under 16 MiB, or the recipe's method has no features.
 
     Notes
     -----
@@ -41,6 +41,10 @@ class Counter:
     """
 
     def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
+        if not isinstance(recipe, Recipe):
+            raise InvalidParameter("recipe", f"{type(recipe).__name__} given; it must be a Recipe")
+        if recipe.method == "exact":
+            raise InvalidParameter("recipe", "method exact has no features to count")
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules
         self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
@@ -89,6 +93,8 @@ def count_weights(
     ------
     InvalidInput
         If an entry is no text.
+    InvalidParameter
+        As for :class:`Counter`.
 
     Examples
     --------
@@ -96,7 +102,7 @@ def count_weights(
     >>> table.num_documents, table.num_listed
     (2, 1)
     """
-    recipe = recipe or Recipe.minhash(weights="idf")
+    recipe = Recipe.minhash(weights="idf") if recipe is None else recipe
     counter = Counter(recipe, memory_bytes)
     workers = num_threads(threads)
     for batch in document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field):

@@ -44,12 +44,35 @@ def min_s_resemblance(a, b, size):
     return Fraction(len(set(united) & set(a) & set(b)), len(united))
 
 
-def mod_m_containment(a, b, m, size_of_a):
-    """The ratio of the samples over 1 - (1 - s)^|A|, 0 without sample (Hera, Pierce-Ward, Koslicki 2023, theorem 1)."""
-    a, b = ({h for h in sample if h <= MASK // m} for sample in (a, b))
-    return len(a & b) / len(a) / (1 - (1 - 1 / m) ** size_of_a) if a else 0.0
+def drawn_error(num_found, num_drawn, population):
+    """Standard deviation of a share among so many drawn without replacement, the share smoothed by Laplace's rule."""
+    share = (num_found + 1) / (num_drawn + 2)
+    return math.sqrt(share * (1 - share) / num_drawn * left(num_drawn, population))
 
 
-def drawn_error(share, num_drawn, population):
-    """Standard deviation of a share among `num_drawn` of a population, drawn without replacement."""
-    return math.sqrt(share * (1 - share) / num_drawn * (population - num_drawn) / (population - 1))
+def left(num_drawn, population):
+    """Share of the variance that drawing without replacement leaves (Cochran 1977, section 2.6)."""
+    return 1 if population == math.inf else (population - num_drawn) / (population - 1)
+
+
+def drawn_interval(num_found, num_drawn, population):
+    """Shares within 1.96 of their own standard deviations of what was found, half a draw aside (Newcombe 1998).
+
+    By bisection between what was found and 0, or 1.
+    """
+    found = num_found / num_drawn
+
+    def is_within(share):
+        deviation = math.sqrt(share * (1 - share) / num_drawn * left(num_drawn, population))
+        return abs(found - share) - 0.5 / num_drawn <= 1.959963984540054 * deviation
+
+    bounds = []
+    for inside, outside in ((found, 0.0), (found, 1.0)):
+        if is_within(outside):
+            bounds.append(outside)
+            continue
+        for _ in range(60):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if is_within(middle) else (inside, middle)
+        bounds.append(inside)
+    return tuple(bounds)

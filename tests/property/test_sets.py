@@ -1,7 +1,4 @@
-"""Method shingles against all pairs; samples of sets against the oracle, their estimates against the truth."""
-
-import math
-import statistics
+"""Method shingles against all pairs; method exact; recipes of both."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +13,7 @@ from tests.oracle import sets as oracle
 from tests.oracle.features import Rules, features
 from tests.oracle.weights import idf_table
 from tests.recipes import oracle_recipe, verdicts
-from tests.strategies import corpora, word_texts
+from tests.strategies import corpora
 
 MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 
@@ -77,106 +74,6 @@ def test_a_table_weighs_shingles_and_samples():
         sets.sample(texts, counted).resemblance(0, 0, sets.sample(texts[:2], counted))
     with pytest.raises(likewise.InvalidInput, match="lists of"):
         likewise.pairs(texts, likewise.Recipe.shingles(weights="own"))
-
-
-@given(texts=st.lists(word_texts, min_size=1, max_size=6), seed=st.sampled_from([0, 3]), size=st.integers(1, 30))
-@settings(max_examples=30)
-def test_samples(texts, seed, size):
-    recipe = likewise.Recipe.shingles(shingle=1, weights="count", seed=seed)
-    own = [features(text, Rules("auto", 1, "count", seed)).weights for text in texts]
-    for kind, expected in (("min-s", oracle.min_s), ("mod-m", oracle.mod_m)):
-        found = sets.sample(texts, recipe, kind=kind, size=size, threads=2)
-        assert [found[i].tolist() for i in range(len(found))] == [expected(w, size, seed) for w in own]
-        assert found.totals.tolist() == [sum(w.values()) for w in own]
-        assert found.is_whole.tolist() == [len(found[i]) == found.totals[i] for i in range(len(found))]
-
-
-def pair_of_texts(num_shared, num_a, num_b, name=""):
-    shared = [f"{name}shared{i}" for i in range(num_shared)]
-    a = [f"{name}a{i}" for i in range(num_a - num_shared)]
-    b = [f"{name}b{i}" for i in range(num_b - num_shared)]
-    return [" ".join([*shared, *a]), " ".join([*b, *shared])]
-
-
-@pytest.mark.parametrize(("kind", "size"), [("min-s", 500), ("mod-m", 1)])
-def test_samples_of_small_sets_are_exact(kind, size):
-    found = sets.sample(pair_of_texts(60, 100, 240), likewise.Recipe.shingles(shingle=1), kind=kind, size=size)
-    assert found.resemblance(0, 1) == (60 / 280, 0.0, True)
-    assert found.containment(0, 1) == (0.6, 0.0, True)
-    assert found.containment(1, 0) == (0.25, 0.0, True)
-
-
-@pytest.mark.parametrize("kind", sets.KINDS)
-def test_empty_texts_are_alike_and_like_nothing_else(kind):
-    found = sets.sample(["", " ", "a b c d"], kind=kind)
-    for estimate in (found.resemblance, found.containment):
-        assert estimate(0, 1)[0] == 1.0
-        assert estimate(0, 2)[0] == estimate(2, 0)[0] == 0.0
-
-
-def test_estimates_follow_the_formulas():
-    texts = pair_of_texts(300, 600, 900)
-    recipe = likewise.Recipe.shingles(shingle=1)
-    a, b = (features(text, Rules("auto", 1, "none")).weights for text in texts)
-    found = sets.sample(texts, recipe, kind="min-s", size=128)
-    expected = oracle.min_s_resemblance(oracle.min_s(a, 128), oracle.min_s(b, 128), 128)
-    value, error, is_exact = found.resemblance(0, 1)
-    assert (value, is_exact) == (float(expected), False)
-    assert error == pytest.approx(oracle.drawn_error(value, 128, 1500 / (1 + value)))
-    found = sets.sample(texts, recipe, kind="mod-m", size=10)
-    value, error, _ = found.containment(0, 1)
-    in_both = oracle.mod_m(a, 10), oracle.mod_m(b, 10)
-    assert value == pytest.approx(oracle.mod_m_containment(*in_both, 10, 600))
-    assert error == pytest.approx(oracle.drawn_error(value, len(in_both[0]), 600))
-
-
-@pytest.mark.parametrize("kind", sets.KINDS)
-def test_estimates_are_unbiased_with_the_error_that_they_state(kind):
-    """300 independent pairs of sets: J = 1/3, A's containment in B 2/3; the mean within 4 standard errors."""
-    recipe = likewise.Recipe.shingles(shingle=1)
-    texts = [text for i in range(300) for text in pair_of_texts(200, 300, 500, f"{i}x")]
-    found = sets.sample(texts, recipe, kind=kind, size={"min-s": 64, "mod-m": 8, "min-wise": 64}[kind])
-    for estimate, truth in ((found.resemblance, 200 / 600), (found.containment, 200 / 300)):
-        made = [estimate(2 * i, 2 * i + 1) for i in range(300)]
-        values = [value for value, _, _ in made]
-        spread = statistics.stdev(values)
-        assert abs(statistics.fmean(values) - truth) < 4 * spread / math.sqrt(300)
-        stated = math.sqrt(statistics.fmean(error * error for _, error, _ in made))
-        assert 0.8 < stated / spread < 1.25
-        within = sum(abs(value - truth) <= 2 * error for value, error, _ in made)
-        assert within >= 270
-
-
-def test_mod_m_of_few_features_is_corrected():
-    """Sets of 12 features, one hash in 8: one sample in five would be empty, and counts as none found."""
-    recipe = likewise.Recipe.shingles(shingle=1)
-    texts = [text for i in range(3000) for text in pair_of_texts(6, 12, 60, f"{i}x")]
-    found = sets.sample(texts, recipe, kind="mod-m", size=8)
-    values = []
-    for i in range(3000):
-        a, b = found[2 * i].tolist(), found[2 * i + 1].tolist()
-        # It may exceed 1 where few hashes are kept; the mean over all is that of the theorem.
-        values.append(oracle.mod_m_containment(a, b, 8, 12))
-        estimate = found.containment(2 * i, 2 * i + 1)
-        is_whole = found.is_whole[2 * i] and found.is_whole[2 * i + 1]
-        assert estimate.value == (0.5 if is_whole else pytest.approx(min(1.0, values[-1])))
-        assert math.isnan(estimate.standard_error) == (found.is_whole[2 * i] and not is_whole)
-    assert abs(statistics.fmean(values) - 0.5) < 4 * statistics.stdev(values) / math.sqrt(3000)
-
-
-def test_samples_made_in_different_ways_are_not_compared():
-    a, b = sets.sample(["a b c"]), sets.sample(["a b c"], likewise.Recipe.shingles(shingle=2))
-    with pytest.raises(likewise.RecipeMismatch, match="shingle"):
-        a.resemblance(0, 0, b)
-    with pytest.raises(likewise.RecipeMismatch, match="size"):
-        a.containment(0, 0, sets.sample(["a b c"], size=3))
-    assert a.resemblance(0, 0, sets.sample(["A b c"])).value == 1.0
-    with pytest.raises(likewise.InvalidParameter, match="kind"):
-        sets.sample(["a"], kind="other")
-    with pytest.raises(likewise.InvalidParameter, match="size"):
-        sets.sample(["a"], size=0)
-    with pytest.raises(likewise.InvalidParameter, match="recipe"):
-        sets.sample(["a"], likewise.Recipe.exact())
 
 
 def test_methods_without_sketches_say_so():

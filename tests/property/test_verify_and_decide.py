@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import likewise
+import likewise.verify
 from likewise import _native
+from likewise import sets as sets_of_samples
 from tests.conftest import instruction_sets
 from tests.oracle import decide, measures
 from tests.oracle.features import Rules, features
@@ -95,3 +98,21 @@ def test_components(num, pairs):
     pairs = [(max(p), min(p)) for p in pairs if max(p) < num and p[0] != p[1]]
     later, earlier = (np.array([p[side] for p in pairs], np.uint32) for side in (0, 1))
     assert np.asarray(_native.components(num, later, earlier)).tolist() == decide.components(num, pairs)
+
+
+def test_containment_is_that_of_the_first_in_the_second_everywhere():
+    """Two shingles of six are all of the short text: 1 from the short to the long one, a third back."""
+    short, long = "a b c d", "a b c d e f g h"
+    recipe = likewise.Recipe.shingles(0.9, measure="containment")
+    rows = np.array([[0, 1], [1, 0]])
+    assert likewise.verify.verify_pairs([short, long], rows, recipe, measure="containment").tolist() == [1.0, 2 / 6]
+    samples = sets_of_samples.sample([short, long], recipe)
+    assert [samples.containment(*row).value for row in rows.tolist()] == [1.0, 2 / 6]
+    measured = likewise.compare(short, long, recipe).measures
+    assert (measured.containment_a_in_b, measured.containment_b_in_a) == (1.0, 2 / 6)
+    for texts, first in (([short, long], 0), ([long, short], 1)):
+        found = likewise.pairs(texts, recipe)
+        assert [found[name].to_pylist() for name in ("row_a", "row_b", "similarity")] == [[first], [1 - first], [1.0]]
+        removed = likewise.dedup(texts, recipe).removed.select(["row", "kept_row", "similarity"])
+        assert [column.to_pylist() for column in removed.columns] == [[first], [1 - first], [1.0]]
+        assert likewise.dedup(texts, recipe.replace(keep="shortest")).kept.all()

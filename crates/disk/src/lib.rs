@@ -34,4 +34,4 @@ pub use lines::split_lines;
 pub use packed::pack::pack_ranges;
 pub use packed::unpack::{Unpacked, Unpacker};
 pub use packed::{Codec, UnpackLimits};
-pub use weights::{WeightFile, read_weights, write_weights};
+pub use weights::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};

@@ -52,14 +52,29 @@ impl WeightFile {
 /// # Errors
 /// [`Error::Io`]; nothing is left then.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
+    let write_new = |temporary: &Path| {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(temporary)?);
+        write_to(&mut out, content)?;
+        out.into_inner()
+            .map_err(std::io::IntoInnerError::into_error)?
+            .sync_all()
+    };
     write_whole(path, |temporary| {
-        write_new(temporary, content).map_err(|source| Error::io("write", source))
+        write_new(temporary).map_err(|source| Error::io("write", source))
     })
 }
 
-fn write_new(path: &Path, content: &WeightFile) -> std::io::Result<()> {
-    let file = File::create(path)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
+/// The bytes that [`write_weights`] writes.
+///
+/// # Errors
+/// None: memory takes what it is given.
+pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    write_to(&mut bytes, content).map_err(|source| Error::io("write", source))?;
+    Ok(bytes)
+}
+
+fn write_to(out: &mut impl Write, content: &WeightFile) -> std::io::Result<()> {
     let header = header(content);
     out.write_all(&header)?;
     out.write_all(&checksum(&header).to_le_bytes())?;
@@ -77,10 +92,7 @@ fn write_new(path: &Path, content: &WeightFile) -> std::io::Result<()> {
     }
     out.write_all(&hasher.digest().to_le_bytes())?;
     out.write_all(weights)?;
-    out.write_all(&checksum(weights).to_le_bytes())?;
-    out.into_inner()
-        .map_err(std::io::IntoInnerError::into_error)?
-        .sync_all()
+    out.write_all(&checksum(weights).to_le_bytes())
 }
 
 fn header(content: &WeightFile) -> Vec<u8> {
@@ -124,9 +136,22 @@ pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
     let metadata = file
         .metadata()
         .map_err(|source| Error::io("read the size", source))?;
+    read_from(&mut file, metadata.len())
+}
+
+/// Reads what [`weights_to_bytes`] gave.
+///
+/// # Errors
+/// [`Error::Damaged`] as for [`read_weights`].
+pub fn weights_of_bytes(mut bytes: &[u8]) -> Result<WeightFile, Error> {
+    let num_bytes = bytes.len() as u64;
+    read_from(&mut bytes, num_bytes)
+}
+
+fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error> {
     let mut reader = Reader {
-        left: metadata.len(),
-        file: &mut file,
+        left: num_bytes,
+        source,
     };
     let mut header = reader.take(FIXED_BYTES as u64)?;
     if !header.starts_with(MAGIC) {
@@ -202,7 +227,7 @@ pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
 }
 
 struct Reader<'a> {
-    file: &'a mut File,
+    source: &'a mut dyn Read,
     left: u64,
 }
 
@@ -214,7 +239,7 @@ impl Reader<'_> {
         }
         self.left -= num_bytes;
         let mut bytes = vec![0; num_bytes as usize];
-        self.file
+        self.source
             .read_exact(&mut bytes)
             .map_err(|source| Error::io("read", source))?;
         Ok(bytes)
@@ -285,6 +310,8 @@ mod tests {
             write_weights(&path, content).unwrap();
             assert_eq!(&read_weights(&path).unwrap(), content);
             let bytes = std::fs::read(&path).unwrap();
+            assert_eq!(weights_to_bytes(content).unwrap(), bytes);
+            assert_eq!(&weights_of_bytes(&bytes).unwrap(), content);
             for at in 0..bytes.len() {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1;

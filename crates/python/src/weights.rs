@@ -9,8 +9,9 @@ use likewise_core::features::{
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_disk::{WeightFile, read_weights, write_weights};
+use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::array::{Array, Input};
 use crate::door::{check_same_length, run, run_short};
@@ -46,6 +47,28 @@ impl WeightTable {
         })
     }
 
+    fn of_file(content: WeightFile) -> Result<Self, Failure> {
+        let counted = Counted {
+            num_documents: content.num_documents,
+            num_incidences: content.num_incidences,
+            num_features: content.num_features,
+            entries: content.entries,
+        };
+        let error = counted.error();
+        let content = WeightFile {
+            entries: counted.entries,
+            ..content
+        };
+        WeightTable::new(content, error)
+    }
+
+    fn content(&self) -> WeightFile {
+        WeightFile {
+            entries: self.table.entries(),
+            ..self.about.clone()
+        }
+    }
+
     /// What an extractor reads.
     pub fn feature_weights(&self) -> FeatureWeights {
         let lengths = (1..=64).filter(|length| self.about.term_lengths >> (length - 1) & 1 == 1);
@@ -64,19 +87,27 @@ impl WeightTable {
         let num_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len() as usize);
         run(py, num_bytes, |_| {
             let content = read_weights(&path).map_err(|error| Failure::disk(error, &path))?;
-            let counted = Counted {
-                num_documents: content.num_documents,
-                num_incidences: content.num_incidences,
-                num_features: content.num_features,
-                entries: content.entries,
-            };
-            let error = counted.error();
-            let content = WeightFile {
-                entries: counted.entries,
-                ..content
-            };
-            WeightTable::new(content, error)
+            WeightTable::of_file(content)
         })
+    }
+
+    /// Reads what `to_bytes` gave.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, content: &[u8]) -> Result<Self, Failure> {
+        run(py, content.len(), |_| {
+            let content = weights_of_bytes(content)
+                .map_err(|error| Failure::disk(error, Path::new("bytes")))?;
+            WeightTable::of_file(content)
+        })
+    }
+
+    /// The bytes that `write` writes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = run(py, self.table.num_bytes(), |_| {
+            weights_to_bytes(&self.content())
+                .map_err(|error| Failure::disk(error, Path::new("bytes")))
+        })?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// A table of terms: `features` and `lengths` are those of `term_features`.
@@ -126,11 +157,8 @@ impl WeightTable {
     /// Writes the table to a file, complete under its name or not at all.
     fn write(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
         run(py, self.table.num_bytes(), |_| {
-            let content = WeightFile {
-                entries: self.table.entries(),
-                ..self.about.clone()
-            };
-            write_weights(Path::new(&path), &content).map_err(|error| Failure::disk(error, &path))
+            write_weights(Path::new(&path), &self.content())
+                .map_err(|error| Failure::disk(error, &path))
         })
     }
 

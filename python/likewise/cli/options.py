@@ -304,7 +304,8 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     Raises
     ------
     InvalidParameter
-        If an option does not act with the method, or stands beside a recipe file.
+        If an option does not act with the method, or stands beside a recipe file: only weights may, by the
+        recipe's own rule, in place of the table that it names.
     """
     from likewise.errors import InvalidParameter
     from likewise.recipe import Recipe
@@ -318,11 +319,16 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     recipe_file = options.pop("recipe_file", None)
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
     lists = take_word_lists(given)
+    named_weights = given.get("weights")
     take_weights(given, recipe)
     if recipe is None:
         given |= lists
         return Recipe.from_options(given.pop("method", "minhash"), **given)
-    table = given.pop("table", None)
+    table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
+    if rule != recipe.weights:
+        raise InvalidParameter(
+            "weights", f"{rule} does not go with --recipe, which has {recipe.weights}; change the file"
+        )
     if given:
         raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
     # What the recipe names does not travel in its JSON.
@@ -330,7 +336,8 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
         if getattr(recipe, f"{name}_id") is None:
             raise InvalidParameter(name, "does not go with --recipe, which names no such list")
         recipe = recipe.replace(**{name: words})
-    return recipe if table is None else recipe.with_table(table)
+    # Weights named here are meant: those of the table, or counted on this input.
+    return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
 
 
 def take_run(options: dict[str, Any]) -> "FileRun":

@@ -45,7 +45,6 @@ def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
         given["table"] = read_table(path, tokens=given.get("tokens", "auto"), seed=given.get("seed", 0))
     else:
         given["table"] = read_table(path, tokens=recipe.tokens, seed=recipe.seed)
-        rule = ""
     if rule:
         given["weights"] = rule
     else:

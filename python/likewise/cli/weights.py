@@ -51,7 +51,11 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.dedup import weigh_files
+    from likewise.dedup.weighing import doubts_of
+    from likewise.errors import InvalidParameter
 
+    if str(out) == "-":
+        raise InvalidParameter("out", "a table is no text for standard output; name a file")
     is_of_recipe = options.get("recipe_file") is not None
     method = options.get("method") or "minhash"
     recipe = take_recipe(
@@ -67,17 +71,13 @@ def command(
             progress=progress.report,
         )
     table.write(out)
+    if quiet:
+        # Otherwise they stand among the progress.
+        for doubt in doubts_of(table):
+            click.echo(f"warning: {doubt}", err=True)
     if as_json:
         click.echo(json.dumps(table.to_dict()))
-        return
-    if not table.is_exact:
-        click.echo(
-            "warning: more distinct features than the memory holds; counts come from a sketch and may be too high, by "
-            f"up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. A larger --memory "
-            "counts exactly.",
-            err=True,
-        )
-    if not quiet:
+    elif not quiet:
         counted = "counts by a sketch"
         if table.num_features is not None:
             counted = f"{table.num_features:,} features, of which {table.num_listed:,} weigh less than 15"

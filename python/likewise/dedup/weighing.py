@@ -12,10 +12,12 @@ from likewise.filter_size import FilterSize
 from likewise.io.arrow import BatchStream
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Job, Source
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe import Recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
+# Of fewer nothing can be rarer than something else.
+_LEAST_DOCUMENTS = 2
 _PIECE_BYTES = 4 << 20
 _JOBS_A_THREAD = 3
 
@@ -40,7 +42,7 @@ def weighed(
     threads : int
         Threads at work at once.
     timing, progress
-        Take seconds and events.
+        Take seconds and events, doubts about the counts among them.
     work : Path
         A directory for what passes only once: it is put aside there, whole.
 
@@ -108,7 +110,10 @@ def count_sources(
     counter = Counter(recipe, memory_bytes)
     _read_into(counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error)
     with timing.wall("weighing"):
-        return counter.finish(threads=threads)
+        table = counter.finish(threads=threads)
+    for doubt in doubts_of(table):
+        progress(Warned(doubt))
+    return table
 
 
 def _read_into(
@@ -151,6 +156,23 @@ def _read_into(
     pool.shutdown()
     timing.add_wall(stage, time.perf_counter() - began)
     progress(StageFinished(stage, time.perf_counter() - began))
+
+
+def doubts_of(table: Weights) -> list[str]:
+    """Return what a user should know about a counted table before relying on it, a sentence each."""
+    doubts = []
+    if not table.is_exact:
+        doubts.append(
+            "more distinct features than the memory of the counts holds (48 bytes each); counts come from a sketch and "
+            f"may be too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. "
+            "likewise weights with a larger --memory counts exactly."
+        )
+    if table.num_documents < _LEAST_DOCUMENTS:
+        doubts.append(
+            f"{table.num_documents} documents with distinct feature sets were counted; by such weights every feature "
+            "is as rare as any other"
+        )
+    return doubts
 
 
 def _is_one_job(source: Source) -> bool:

@@ -1,6 +1,8 @@
 """Lexicons: files of terms and their weights."""
 
 import csv
+import io
+import re
 from pathlib import Path
 
 from likewise.errors import InvalidInput
@@ -14,8 +16,8 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     Parameters
     ----------
     path : Path
-        UTF-8 lines of ``term <tab> weight``; of CSV (``term,weight``, quotes as usual) where the name ends in .csv.
-        Blank lines are skipped, and so is a first line ``term``, ``weight``.
+        UTF-8 lines of ``term <tab> weight``, ended by a line feed; of CSV (``term,weight``, quotes as usual) where the
+        name ends in .csv. Blank lines are skipped, and so is a first line ``term``, ``weight``.
 
     Returns
     -------
@@ -38,23 +40,30 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
             f"byte {error.start} is not UTF-8: this is neither a weight table nor a lexicon", str(path)
         ) from error
     if path.suffix.lower() == ".csv":
-        reader = csv.reader(text.splitlines(), strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         try:
             rows = [(reader.line_num, row) for row in reader]
         except csv.Error as error:
             raise InvalidInput(f"this is no CSV: {error}", str(path), reader.line_num) from error
     else:
-        rows = [(number, line.split("\t")) for number, line in enumerate(text.splitlines(), 1)]
+        rows = [(number, line.rstrip("\r").split("\t")) for number, line in enumerate(text.split("\n"), 1)]
     for number, row in rows:
         if not any(cell.strip() for cell in row) or (not terms and row == ["term", "weight"]):
             continue
         if len(row) != 2:
             raise InvalidInput(f"{len(row)} fields found; a line holds a term and its weight", str(path), number)
-        weight = row[1].strip()
-        if not (weight.isascii() and weight.isdigit() and int(weight) <= MAX_WEIGHT):
-            raise InvalidInput(f"the weight {row[1]!r} is no whole number from 0 to {MAX_WEIGHT}", str(path), number)
-        terms.append((row[0], int(weight)))
+        weight = re.fullmatch(r"\s*0*([0-9]{1,2})\s*", row[1])
+        if weight is None or int(weight[1]) > MAX_WEIGHT:
+            raise InvalidInput(
+                f"the weight {_shown(row[1])} is no whole number from 0 to {MAX_WEIGHT}", str(path), number
+            )
+        terms.append((row[0], int(weight[1])))
         lines.append(number)
     if not terms:
         raise InvalidInput("this lexicon names no term; a line holds a term, a tab and its weight", str(path))
     return terms, lines
+
+
+def _shown(text: str) -> str:
+    """Return what an error shows of a field."""
+    return repr(text if len(text) <= 40 else text[:40] + "...")

@@ -40,7 +40,8 @@ impl Prefixes {
     /// Takes the entries of a batch, one document a position.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the positions are not as many, or one is out of range.
+    /// [`Error::InvalidParameter`] where the positions are not as many, or one is out of range; or where there are more
+    /// features than can be numbered, 2^32 - 1, after which nothing can be added.
     pub fn add(&mut self, positions: &[u32], batch: &Batch) -> Result<(), Error> {
         if positions.len() != batch.sets.len() {
             return Err(Error::invalid(
@@ -66,7 +67,7 @@ impl Prefixes {
             };
             *place = Some((self.entries.len(), facts));
             for i in 0..facts.num_entries {
-                let new_list = self.counts.len() as u32;
+                let new_list = number_of_list(self.counts.len())?;
                 let list = *self.lists.entry(batch.features[next]).or_insert(new_list);
                 if list == new_list {
                     self.counts.push([0, 0]);
@@ -128,6 +129,19 @@ impl Prefixes {
     }
 }
 
+/// The number of the next list; the last one, `u32::MAX`, stands for lists that were dropped.
+fn number_of_list(num_lists: usize) -> Result<u32, Error> {
+    u32::try_from(num_lists)
+        .ok()
+        .filter(|&number| number < u32::MAX)
+        .ok_or_else(|| {
+            Error::invalid(
+                "threshold",
+                "the prefixes of these documents hold over 2^32 - 2 features; take a higher one",
+            )
+        })
+}
+
 /// Stands where a position has no document.
 const NO_SET: SetFacts = SetFacts {
     num_entries: 0,
@@ -154,5 +168,20 @@ impl Hasher for MixHasher {
 
     fn write_u64(&mut self, key: u64) {
         self.0 = mix64(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_cannot_be_numbered_are_refused() {
+        let last = u32::MAX as usize;
+        assert_eq!(number_of_list(0).unwrap(), 0);
+        assert_eq!(number_of_list(last - 1).unwrap(), u32::MAX - 1);
+        for beyond in [last, last + 1, last + 2] {
+            assert!(number_of_list(beyond).is_err());
+        }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use super::limit::Limit;
+use super::lists::{Lists, Posting};
 use super::prefix::SetFacts;
-use super::scratch::{APART, Borrowed, Scratch};
+use super::scratch::{Borrowed, Scratch};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::states::REMOVED;
@@ -19,27 +20,20 @@ pub(super) struct Entry {
     pub(super) rest: f32,
 }
 
-/// A document in the list of a feature.
-#[derive(Debug, Clone, Copy, Default)]
-struct Posting {
-    position: u32,
-    rest: f32,
-}
-
 /// For every feature the documents that hold it in their prefix, and what tells early that a pair shares too little.
 ///
-/// 16 bytes an entry (24 with weights), 20 a feature, 36 a document; 8 bytes a document a thread of scratch.
+/// 16 bytes an entry (24 with weights), 24 a feature, 36 a document; 8 bytes a document a thread of scratch.
 #[derive(Debug)]
 pub struct PrefixJoin {
-    limit: Limit,
+    pub(super) limit: Limit,
     /// Position `p` has `entries[offsets[p]..offsets[p + 1]]`, by rank.
-    offsets: Vec<usize>,
-    entries: Vec<Entry>,
+    pub(super) offsets: Vec<usize>,
+    pub(super) entries: Vec<Entry>,
     /// Of the entries; empty where every weight is 1.
-    weights: Vec<u32>,
-    facts: Vec<SetFacts>,
-    sizes: Vec<f32>,
-    lists: Lists,
+    pub(super) weights: Vec<u32>,
+    pub(super) facts: Vec<SetFacts>,
+    pub(super) sizes: Vec<f32>,
+    pub(super) lists: Lists,
     /// Positions below this one stand in the lists, removed ones and those from `listed.start` on apart.
     listed: Range<usize>,
     idle: Mutex<Vec<Scratch>>,
@@ -56,16 +50,6 @@ pub struct Listed {
     pub end: u32,
 }
 
-/// Lists 2f and 2f + 1 are those of feature f: documents with it in their prefix, and behind it.
-#[derive(Debug)]
-struct Lists {
-    starts: Vec<usize>,
-    /// How much of each list is filled, positions ascending.
-    lengths: Vec<u32>,
-    postings: Vec<Posting>,
-    weights: Vec<u32>,
-}
-
 /// Later positions in one piece of work.
 const GRAIN: usize = 16;
 /// Later positions between two looks at the number of pairs, for each thread.
@@ -80,15 +64,9 @@ impl PrefixJoin {
         facts: Vec<SetFacts>,
         starts: Vec<usize>,
     ) -> Self {
-        let num_weights = if weights.is_empty() { 0 } else { entries.len() };
         PrefixJoin {
             limit,
-            lists: Lists {
-                lengths: vec![0; starts.len() - 1],
-                postings: vec![Posting::default(); entries.len()],
-                weights: vec![0; num_weights],
-                starts,
-            },
+            lists: Lists::new(starts, !weights.is_empty()),
             offsets,
             entries,
             weights,
@@ -111,11 +89,10 @@ impl PrefixJoin {
 
     /// Bytes held, scratch space apart.
     pub fn num_bytes(&self) -> usize {
-        8 * (self.offsets.len() + self.entries.len() + self.lists.postings.len())
-            + 4 * (self.weights.len() + self.lists.weights.len() + self.sizes.len())
+        8 * (self.offsets.len() + self.entries.len())
+            + 4 * (self.weights.len() + self.sizes.len())
             + size_of::<SetFacts>() * self.facts.len()
-            + 8 * self.lists.starts.len()
-            + 4 * self.lists.lengths.len()
+            + self.lists.num_bytes()
     }
 
     /// Pairs whose later position lies in `range` that may reach the threshold, sorted by (later, earlier): `(later, earlier)`.
@@ -128,7 +105,8 @@ impl PrefixJoin {
     /// states; [`Error::Cancelled`], after which the join is of no more use.
     ///
     /// # Cost
-    /// About 2 ns for each earlier document of the same feature, for each feature of a prefix.
+    /// About 2 ns for each earlier document of the same feature, for each feature of a prefix; a few of those 64 (or 4,096) in a
+    /// row that are too large for what the feature leaves to share.
     pub fn candidates(
         &mut self,
         range: Range<u32>,
@@ -245,15 +223,12 @@ impl PrefixJoin {
     fn list(&mut self, position: usize) {
         for i in self.offsets[position]..self.offsets[position + 1] {
             let list = self.list_of(position, i);
-            let slot = self.lists.starts[list] + self.lists.lengths[list] as usize;
-            self.lists.postings[slot] = Posting {
+            let posting = Posting {
                 position: position as u32,
                 rest: self.entries[i].rest,
             };
-            if let Some(&weight) = self.weights.get(i) {
-                self.lists.weights[slot] = weight;
-            }
-            self.lists.lengths[list] += 1;
+            let weight = self.weights.get(i).copied();
+            self.lists.push(list, posting, self.sizes[position], weight);
         }
     }
 
@@ -261,121 +236,15 @@ impl PrefixJoin {
     fn unlist(&mut self, position: usize) {
         for i in self.offsets[position]..self.offsets[position + 1] {
             let list = self.list_of(position, i);
-            self.lists.lengths[list] -= 1;
+            self.lists.pop(list);
         }
     }
 
-    fn is_prefix(&self, position: usize, entry: usize) -> bool {
+    pub(super) fn is_prefix(&self, position: usize, entry: usize) -> bool {
         entry - self.offsets[position] < self.facts[position].num_prefix as usize
     }
 
     fn list_of(&self, position: usize, entry: usize) -> usize {
         2 * self.entries[entry].list as usize + usize::from(!self.is_prefix(position, entry))
-    }
-
-    /// Adds to `found` the earlier documents that may reach the threshold, ascending.
-    fn find(
-        &self,
-        position: usize,
-        states: Option<&[u8]>,
-        scratch: &mut Scratch,
-        found: &mut Vec<u32>,
-    ) {
-        let own = &self.facts[position];
-        for i in self.offsets[position]..self.offsets[position + 1] {
-            let list = 2 * self.entries[i].list as usize;
-            let is_prefix = self.is_prefix(position, i);
-            self.scan(position, i, list, is_prefix, true, scratch);
-            if is_prefix && self.limit.is_one_sided() {
-                self.scan(position, i, list + 1, true, false, scratch);
-            }
-        }
-        let Scratch { shared, touched } = scratch;
-        touched.sort_unstable();
-        for other in touched.drain(..) {
-            let sum = std::mem::take(&mut shared[other as usize]);
-            let is_removed = states.is_some_and(|states| states[other as usize] == REMOVED);
-            if sum != APART && !is_removed && self.may_reach(own, other as usize, sum) {
-                found.push(other);
-            }
-        }
-    }
-
-    /// Adds up what the documents of a list share with this one through its entry `i`.
-    ///
-    /// Two documents are first met at the rarest feature that they share; what they may share from there on is at most the rest of
-    /// either (PPJoin's positional filter).
-    #[inline(always)]
-    fn scan(
-        &self,
-        position: usize,
-        i: usize,
-        list: usize,
-        own_is_prefix: bool,
-        other_is_prefix: bool,
-        scratch: &mut Scratch,
-    ) {
-        let limit = self.limit;
-        let start = self.lists.starts[list];
-        let slots = start..start + self.lists.lengths[list] as usize;
-        let (size, rest) = (
-            f64::from(self.sizes[position]),
-            f64::from(self.entries[i].rest),
-        );
-        let weight = self.weights.get(i).copied().unwrap_or(1);
-        for slot in slots {
-            let posting = self.lists.postings[slot];
-            let other = posting.position as usize;
-            if other >= position {
-                break;
-            }
-            let sum = &mut scratch.shared[other];
-            if *sum == APART {
-                continue;
-            }
-            let other_size = f64::from(self.sizes[other]);
-            if limit.is_one_sided() {
-                // Only the prefix of the smaller counts.
-                let counts = if size <= other_size {
-                    own_is_prefix
-                } else {
-                    other_is_prefix
-                };
-                if !counts {
-                    continue;
-                }
-            }
-            let most = *sum + limit.most(rest, f64::from(posting.rest));
-            if most < limit.needed(size, other_size) {
-                if *sum > 0.0 {
-                    *sum = APART;
-                }
-                continue;
-            }
-            if *sum == 0.0 {
-                scratch.touched.push(posting.position);
-            }
-            let other_weight = self.lists.weights.get(slot).copied().unwrap_or(1);
-            *sum += limit.shared(weight, other_weight);
-        }
-    }
-
-    /// Whether what is shared in the prefixes and what may be shared behind them reaches the threshold.
-    fn may_reach(&self, own: &SetFacts, other: usize, sum: f64) -> bool {
-        let limit = self.limit;
-        let theirs = &self.facts[other];
-        // All that both hold up to the end of the prefix that ends first is in the sum already.
-        let is_own = if limit.is_one_sided() {
-            own.size <= theirs.size
-        } else {
-            own.last <= theirs.last
-        };
-        let (after, size) = if is_own {
-            (own.after, theirs.size)
-        } else {
-            (theirs.after, own.size)
-        };
-        sum + limit.most(f64::from(after), f64::from(size))
-            >= limit.needed(f64::from(own.size), f64::from(theirs.size))
     }
 }

@@ -9,8 +9,10 @@
 mod gather;
 mod join;
 mod limit;
+mod lists;
 mod prefix;
 mod rarity;
+mod scan;
 mod scratch;
 #[cfg(test)]
 mod tests;

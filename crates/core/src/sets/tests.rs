@@ -158,6 +158,67 @@ fn every_pair_at_the_threshold_is_listed() {
     assert!(num_listed < 3 * num_matching && num_listed * 2 < num_pairs);
 }
 
+/// Sets that share 30 features, all or most of them, and have up to 60 more, some of them those of another set.
+fn templated(random: &mut Random, num_sets: usize, max_weight: usize) -> Vec<Set> {
+    let mut made: Vec<Set> = Vec::new();
+    for number in 0..num_sets {
+        let mut members = std::collections::BTreeMap::new();
+        for i in 0..30 {
+            if random.below(20) > 0 {
+                members.insert(mix64(i + 1), 1 + (i as usize % max_weight) as u32);
+            }
+        }
+        for i in 0..random.below(60) as u64 {
+            members.insert(
+                mix64((number as u64 + 1) << 32 | i),
+                1 + random.below(max_weight) as u32,
+            );
+        }
+        if number > 0 && random.below(4) == 0 {
+            let base = &made[random.below(number)];
+            for (&feature, &weight) in base.features.iter().zip(&base.weights) {
+                if random.below(10) > 0 {
+                    members.insert(feature, weight);
+                }
+            }
+        }
+        made.push(Set {
+            features: members.keys().copied().collect(),
+            weights: members.values().copied().collect(),
+        });
+    }
+    made
+}
+
+#[test]
+fn stretches_that_are_passed_over_hold_no_pair() {
+    let mut random = Random::new(22);
+    for (max_weight, is_plain) in [(1, true), (4, false)] {
+        let sets = templated(&mut random, 220, max_weight);
+        for measure in MEASURES {
+            let pairs: Vec<(u32, u32, f64)> = (0..sets.len())
+                .flat_map(|later| (0..later).map(move |earlier| (later, earlier)))
+                .map(|(later, earlier)| {
+                    let value = similarity(&sets[later], &sets[earlier], measure);
+                    (later as u32, earlier as u32, value)
+                })
+                .collect();
+            for threshold in [0.4, 0.55, 0.7, 0.85] {
+                let limit = Limit::new(measure, threshold);
+                let found = all_candidates(&mut join(&sets, limit, is_plain, 50), 90, None, 2);
+                for &(later, earlier, value) in &pairs {
+                    if value >= threshold {
+                        assert!(
+                            found.binary_search(&(later, earlier)).is_ok(),
+                            "{measure:?} {threshold} {later} {earlier}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn neither_threads_nor_ranges_change_what_is_listed() {
     let mut random = Random::new(5);

@@ -1,0 +1,173 @@
+//! With which earlier documents does a document share enough of its prefix?
+
+use super::join::PrefixJoin;
+use super::lists::Bounds;
+use super::prefix::SetFacts;
+use super::scratch::{APART, Scratch};
+use crate::states::REMOVED;
+
+/// Lists with as many documents are looked at by stretches.
+const LONG_LIST: usize = 128;
+/// Finding a document in a long list costs as much as looking at so many.
+const LOOK_UP: usize = 16;
+
+/// A feature of a document that is looked for in others.
+struct Meeting {
+    position: usize,
+    size: f64,
+    /// Of its features from this one on.
+    rest: f64,
+    weight: u32,
+    own_is_prefix: bool,
+    other_is_prefix: bool,
+}
+
+impl PrefixJoin {
+    /// Adds to `found` the earlier documents that may reach the threshold, ascending.
+    pub(super) fn find(
+        &self,
+        position: usize,
+        states: Option<&[u8]>,
+        scratch: &mut Scratch,
+        found: &mut Vec<u32>,
+    ) {
+        let own = &self.facts[position];
+        for i in self.offsets[position]..self.offsets[position + 1] {
+            let list = 2 * self.entries[i].list as usize;
+            let is_prefix = self.is_prefix(position, i);
+            self.scan(position, i, list, is_prefix, true, scratch);
+            if is_prefix && self.limit.is_one_sided() {
+                self.scan(position, i, list + 1, true, false, scratch);
+            }
+        }
+        let Scratch { shared, touched } = scratch;
+        touched.sort_unstable();
+        for other in touched.drain(..) {
+            let sum = std::mem::take(&mut shared[other as usize]);
+            let is_removed = states.is_some_and(|states| states[other as usize] == REMOVED);
+            if sum != APART && !is_removed && self.may_reach(own, other as usize, sum) {
+                found.push(other);
+            }
+        }
+    }
+
+    /// Adds up what the documents of a list share with this one through its entry `i`.
+    ///
+    /// Where even the smallest of a stretch of documents needs more than what is left to share, only those that were met at a
+    /// rarer feature are looked up in it: documents made from one template meet in all of it, in vain.
+    #[inline(always)]
+    fn scan(
+        &self,
+        position: usize,
+        i: usize,
+        list: usize,
+        own_is_prefix: bool,
+        other_is_prefix: bool,
+        scratch: &mut Scratch,
+    ) {
+        let meeting = Meeting {
+            position,
+            size: f64::from(self.sizes[position]),
+            rest: f64::from(self.entries[i].rest),
+            weight: self.weights.get(i).copied().unwrap_or(1),
+            own_is_prefix,
+            other_is_prefix,
+        };
+        let slots = self.lists.slots(list);
+        let num_met = scratch.touched.len();
+        if slots.len() < LONG_LIST || num_met * LOOK_UP > slots.len() {
+            for slot in slots {
+                if !self.meet(&meeting, slot, scratch) {
+                    break;
+                }
+            }
+            return;
+        }
+        for k in 0..num_met {
+            if let Some(slot) = self.lists.slot_of(scratch.touched[k], slots.clone()) {
+                self.meet(&meeting, slot, scratch);
+            }
+        }
+        let may_reach = |bounds: Bounds| {
+            self.limit.most(meeting.rest, f64::from(bounds.most_rest))
+                >= self
+                    .limit
+                    .needed(meeting.size, f64::from(bounds.least_size))
+        };
+        let mut slot = slots.start;
+        while slot < slots.end {
+            let stretch = self.lists.next_stretch(slot, slots.end, may_reach);
+            slot = stretch.end;
+            for slot in stretch {
+                let other = self.lists.posting(slot).position as usize;
+                if other >= position {
+                    return;
+                }
+                if scratch.shared[other] == 0.0 {
+                    self.meet(&meeting, slot, scratch);
+                }
+            }
+        }
+    }
+
+    /// Adds up what the document of a slot shares with this one through a feature; whether it is an earlier one.
+    ///
+    /// Two documents are first met at the rarest feature that they share; what they may share from there on is at most the rest of
+    /// either (PPJoin's positional filter).
+    #[inline(always)]
+    fn meet(&self, meeting: &Meeting, slot: usize, scratch: &mut Scratch) -> bool {
+        let limit = self.limit;
+        let posting = self.lists.posting(slot);
+        let other = posting.position as usize;
+        if other >= meeting.position {
+            return false;
+        }
+        let sum = &mut scratch.shared[other];
+        if *sum == APART {
+            return true;
+        }
+        let other_size = f64::from(self.sizes[other]);
+        if limit.is_one_sided() {
+            // Only the prefix of the smaller counts.
+            let counts = if meeting.size <= other_size {
+                meeting.own_is_prefix
+            } else {
+                meeting.other_is_prefix
+            };
+            if !counts {
+                return true;
+            }
+        }
+        let most = *sum + limit.most(meeting.rest, f64::from(posting.rest));
+        if most < limit.needed(meeting.size, other_size) {
+            if *sum > 0.0 {
+                *sum = APART;
+            }
+            return true;
+        }
+        if *sum == 0.0 {
+            scratch.touched.push(posting.position);
+        }
+        *sum += limit.shared(meeting.weight, self.lists.weight(slot));
+        true
+    }
+
+    /// Whether what is shared in the prefixes and what may be shared behind them reaches the threshold.
+    fn may_reach(&self, own: &SetFacts, other: usize, sum: f64) -> bool {
+        let limit = self.limit;
+        let theirs = &self.facts[other];
+        // All that both hold up to the end of the prefix that ends first is in the sum already.
+        let is_own = if limit.is_one_sided() {
+            own.size <= theirs.size
+        } else {
+            own.last <= theirs.last
+        };
+        let (after, size) = if is_own {
+            (own.after, theirs.size)
+        } else {
+            (theirs.after, own.size)
+        };
+        sum + limit.most(f64::from(after), f64::from(size))
+            >= limit.needed(f64::from(own.size), f64::from(theirs.size))
+    }
+}
