@@ -32,6 +32,7 @@ mod segment;
 mod segment_search;
 mod set;
 mod set_search;
+mod set_state;
 mod sort;
 mod table;
 mod table_stream;

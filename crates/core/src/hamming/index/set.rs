@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use super::super::distance::Fingerprints;
 use super::super::plan::{MAX_INDEXED, SearchPlan};
 use super::planes::{Planes, check_rows};
-use super::removed::{Removed, are_dense, purge};
+use super::removed::purge;
 use super::segment::{Building, Segment};
+use super::set_state::State;
 use crate::error::Error;
 
 /// Fingerprints that wait to become a segment: half a microsecond of each query at most.
@@ -32,18 +33,6 @@ pub struct HammingSet {
     change: Mutex<()>,
     /// Most fingerprints that a query so far was compared with.
     most_candidates: AtomicU64,
-}
-
-/// What a search needs: cheap to copy.
-#[derive(Debug, Clone)]
-pub(super) struct State {
-    pub(super) segments: Vec<Arc<Segment>>,
-    pub(super) tail: Vec<Arc<Planes>>,
-    pub(super) removed: Arc<Removed>,
-    /// Above all rows ever inserted.
-    pub(super) next_row: u64,
-    /// Rows in segments and tail, removed ones included.
-    pub(super) num_rows: usize,
 }
 
 /// Sizes of a set.
@@ -385,18 +374,5 @@ impl HammingSet {
             removed.num_present += num_removed;
         });
         Ok(num_removed)
-    }
-}
-
-impl State {
-    /// Marks the rows that new ones leave out.
-    fn skip(&mut self, rows: &[u32]) {
-        if !are_dense(self.next_row, rows) {
-            Arc::make_mut(&mut self.removed).skip(self.next_row, rows);
-        }
-    }
-
-    fn tail_len(&self) -> usize {
-        self.tail.iter().map(|planes| planes.len()).sum()
     }
 }
