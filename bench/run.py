@@ -35,6 +35,8 @@ KERNELS = {
     "SimHash-64 of words, counts": ("plain", "simhash", ("word", 1, "count", 0)),
     "SimHash-64 of words, log counts": ("plain", "simhash", ("word", 1, "log-count", 0)),
     "SimHash-64, Chinese, log counts": ("chinese", "simhash", ("auto", 1, "log-count", 0)),
+    "SimHash-64 of character 5-grams, counts": ("plain", "simhash", ("char", 5, "count", 0)),
+    "SimHash-64 of Chinese words, counts": ("chinese", "simhash", ("chinese", 1, "count", 0)),
     "MinHash-128 of word 5-grams": ("plain", "minhash", ("word", 5, "none", 0)),
     "MinHash-128 of auto 3-grams (default)": ("plain", "minhash", ("auto", 3, "none", 0)),
 }

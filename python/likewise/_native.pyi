@@ -27,6 +27,7 @@ __all__ = [
     "Array",
     "BandBuckets",
     "CsvReader",
+    "Dictionary",
     "DocumentCounter",
     "Exercise",
     "FeatureRules",
@@ -41,6 +42,8 @@ __all__ = [
     "PrefixJoin",
     "Rarity",
     "SketchBatch",
+    "StopWords",
+    "TextRules",
     "Texts",
     "WeightTable",
     "__version__",
@@ -58,7 +61,6 @@ __all__ = [
     "digest_texts",
     "distances",
     "features",
-    "features_of_own_tokens",
     "join_fingerprints",
     "jsonl_pieces",
     "min_equal_slots",
@@ -146,45 +148,111 @@ class Texts:
 
     @staticmethod
     def concat(parts: list[Texts]) -> Texts:
-        """Put batches one after another, without a copy."""
+        """Put batches of one kind one after another, without a copy."""
+
+    @staticmethod
+    def from_bytes(documents: list[bytes]) -> Texts:
+        """Copy documents out of a list of bytes."""
+
+    @staticmethod
+    def from_tokens(offsets: Buffer, tokens: Texts, weights: Buffer, lengths: Buffer) -> Texts:
+        """Encode the user's own tokens as documents.
+
+        Parameters
+        ----------
+        offsets : buffer of int64, length n + 1
+            List i is ``tokens[offsets[i]:offsets[i + 1]]``.
+        tokens : Texts
+            As they are: nothing is normalised.
+        weights : buffer of uint8
+            One for each token.
+        lengths : buffer of uint32, length n
+            Unicode scalars of the texts that they were cut from.
+        """
+
+    @property
+    def kind(self) -> str:
+        """What the documents are: text, bytes or tokens."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, i: int, /) -> str: ...
+    def __getitem__(self, i: int, /) -> str | bytes: ...
     @property
     def num_bytes(self) -> int:
-        """Bytes of all texts together, as UTF-8."""
+        """Bytes of all documents together, of texts as UTF-8."""
 
-    def to_list(self) -> list[str]:
-        """Return all texts as a list of str."""
+    def to_list(self) -> list[Any]:
+        """Return all texts as a list of str; what is no text as bytes."""
 
     def take(self, rows: Buffer) -> Texts:
         """Select the texts at `rows` (uint32 or int64), in that order; shares, and so keeps alive, their memory."""
 
     def lengths(self) -> Array:
-        """Count the Unicode scalars of each text: uint32."""
+        """Count the Unicode scalars of each text, the bytes of what is no text: uint32."""
 
     def hashes(self, seed: int = 0) -> Array:
         """Hash the UTF-8 of each text with XXH3-64: uint64."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Export as ``large_utf8``, whatever is requested."""
+        """Export as ``large_utf8``, whatever is requested; InvalidInput where there are no texts."""
 
 @final
-class FeatureRules:
-    """What makes the features of a text.
+class Dictionary:
+    """Words of Chinese text: the standard ones and these, normalised, with their counts (None: just found)."""
+
+    def __new__(cls, words: list[tuple[str, int | None]]) -> Dictionary: ...
+
+@final
+class StopWords:
+    """Words that do not count, normalised and folded as the texts will be."""
+
+    def __new__(cls, words: list[str]) -> StopWords: ...
+
+@final
+class TextRules:
+    """What is done to a text beside the default rules.
 
     Parameters
     ----------
-    tokens : {"word", "char", "auto"}
+    markup : {"html"}, optional
+    fold : list of str
+        Of traditional, width, accents, punctuation, digits.
+    dictionary : Dictionary, optional
+        The standard words where None.
+    stop_words : StopWords, optional
+    chunking : {"content", "fixed"}, optional
+    chunk_bytes : int, optional
+    """
+
+    def __new__(
+        cls,
+        *,
+        markup: str | None = None,
+        fold: list[str] = ...,
+        dictionary: Dictionary | None = None,
+        stop_words: StopWords | None = None,
+        chunking: str | None = None,
+        chunk_bytes: int | None = None,
+    ) -> TextRules: ...
+    def libraries(self, tokens: str) -> list[str]:
+        """Return the libraries that have a say in tokens of this kind, with their versions."""
+
+@final
+class FeatureRules:
+    """What makes the features of a document.
+
+    Parameters
+    ----------
+    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
     shingle : int
         Tokens a shingle, 1 to 64.
-    weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon"}
+    weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
     seed : int
         Seed of the token hash, 64 bits.
     table : WeightTable, optional
-        What the last three weights are read from.
+        What idf, log-count-idf and lexicon are read from.
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token.
+    text_rules : TextRules, optional
     """
 
     def __new__(
@@ -195,7 +263,13 @@ class FeatureRules:
         seed: int = 0,
         table: WeightTable | None = None,
         hash: str = "xxh3",
+        text_rules: TextRules | None = None,
     ) -> FeatureRules: ...
+    def normalize(self, text: str) -> str:
+        """Return the normalised text by these rules."""
+
+    def cut(self, documents: Texts) -> list[list[Any]]:
+        """Return the tokens of each document in order, stop words included: str, or of bytes and chunks bytes."""
     @property
     def tokens(self) -> str: ...
     @property
@@ -266,23 +340,6 @@ class DocumentCounter:
 
 def term_features(terms: Texts, rules: FeatureRules) -> tuple[Array, Array]:
     """Return the key of each term (uint64) and how many tokens it has (uint32, 0: none)."""
-
-def features_of_own_tokens(
-    offsets: Buffer, tokens: Texts, weights: Buffer, rules: FeatureRules
-) -> tuple[Array, Array, Array]:
-    """Return the features of lists of tokens as offsets, features, weights.
-
-    Parameters
-    ----------
-    offsets : buffer of int64, length n + 1
-        List i is ``tokens[offsets[i]:offsets[i + 1]]``.
-    tokens : Texts
-        As they are: nothing is normalised.
-    weights : buffer of uint32
-        One for each token.
-    rules : FeatureRules
-        Whose shingle and seed count.
-    """
 
 @final
 class SketchBatch:
@@ -416,8 +473,8 @@ def count_sets(
 ) -> SketchBatch:
     """Count in `rarity` the documents of each feature; the batch has no sketches, only what goes with them."""
 
-def digest_texts(texts: Texts, *, threads: int = 1, isa: str | None = None) -> SketchBatch:
-    """Return digests of the normalised texts, in place of those of feature sets; the batch has no sketches."""
+def digest_texts(texts: Texts, rules: TextRules, *, threads: int = 1, isa: str | None = None) -> SketchBatch:
+    """Return digests of the texts as the rules normalise them, in place of those of feature sets, without sketches."""
 
 def sample_sets(
     texts: Texts, rules: FeatureRules, *, kind: str, size: int, threads: int = 1, isa: str | None = None

@@ -3,11 +3,12 @@
 import dataclasses
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from likewise import _native
+from likewise.documents import Tokenizer
 from likewise.measures import Measures, measure
 from likewise.recipe import Recipe
-from likewise.text import normalize
 
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
 _UNITS = re.compile(
@@ -47,7 +48,7 @@ class Comparison:
     recipe : Recipe
         The recipe, resolved.
     alignment : tuple of Stretch
-        Both texts, word by word, in order.
+        Both texts, word by word, in order; empty where the documents are no texts.
     """
 
     measures: Measures
@@ -70,15 +71,23 @@ class Comparison:
         }
 
 
-def compare(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
-    """Compare two texts: every measure, both fingerprints, and where their words differ.
+def compare(
+    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
+    b: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Comparison:
+    """Compare two documents: every measure, both fingerprints, and where their words differ.
 
     Parameters
     ----------
     a, b : str
-        The texts.
+        The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
     recipe : Recipe, optional
         Whose features count and what a match is; ``Recipe.minhash()`` where None.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
 
     Returns
     -------
@@ -93,9 +102,15 @@ def compare(a: str, b: str, recipe: Recipe | None = None) -> Comparison:
     (False, [('fine', 'rainy')])
     """
     recipe = (recipe or Recipe.minhash()).resolve()
-    measures = measure(a, b, recipe)
-    is_match = normalize(a) == normalize(b) if recipe.method == "exact" else _matches(measures, recipe)
-    return Comparison(measures, is_match, recipe, _align(a, b))
+    measures = measure(a, b, recipe, tokenizer=tokenizer)
+    is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else _matches(measures, recipe)
+    are_texts = isinstance(a, str) and isinstance(b, str)
+    return Comparison(measures, is_match, recipe, _align(a, b) if are_texts else ())
+
+
+def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
+    rules = recipe.feature_rules
+    return rules.normalize(a) == rules.normalize(b)
 
 
 def _matches(measures: Measures, recipe: Recipe) -> bool:

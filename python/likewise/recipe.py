@@ -4,13 +4,14 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from likewise.errors import InvalidParameter
-from likewise.recipe_check import FIELDS_OF_METHOD, default_keep, default_measure
+from likewise.recipe_check import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe_fields import RecipeFields
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
+from likewise.recipe_tokens import TextOptions, checked_fold, text_options
 from likewise.recipe_weights import weighing_of
 from likewise.weight_table import Weights
 
@@ -26,8 +27,9 @@ class Recipe(RecipeFields):
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
-    tokens : {"auto", "word", "char"}
-        How text is cut. ``auto`` takes words in spaced scripts and single characters elsewhere.
+    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``chinese`` the
+        words of a dictionary. ``bytes`` and ``chunks`` take documents as bytes, ``user`` lists of tokens.
     shingle : int
         Consecutive tokens in a feature, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
@@ -39,6 +41,23 @@ class Recipe(RecipeFields):
         That table. It travels beside the recipe and is no part of its JSON.
     seed : int
         Seed of the token hash and of the sketch, 0 to 2**64 - 1.
+    markup : {"html"}, optional
+        Whether texts are HTML, of which the visible text counts.
+    fold : tuple of str, optional
+        What else does not count: some of ``traditional``, ``width``, ``accents``, ``punctuation``, ``digits``.
+    stop_words, dictionary : WordList, optional
+        Words that do not count; further words of tokens ``chinese``. They travel beside the recipe and are no part of
+        its JSON. Lists of words are taken too.
+    stop_words_id, dictionary_id : str, optional
+        Their identities.
+    chunking : {"content", "fixed"}, optional
+        Whether ``chunks`` are cut where the content says or at a fixed size.
+    chunk_bytes : int, optional
+        Their usual size, a power of two from 256 to 1,048,576, or the fixed one, from 1 on; 1024 where None.
+    tokenizer : str, optional
+        Name of what cuts tokens ``user``: whoever changes it gives it another, since the recipe's id follows from it.
+    libraries : str, optional
+        The libraries that have a say in the tokens, with their versions; set by the recipe itself.
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
         meet bit for bit (docs/howto/move-stored-data.md).
@@ -110,6 +129,7 @@ class Recipe(RecipeFields):
         rows: int | None = None,
         keep: str | None = None,
         group: str = "leaders",
+        **text: Unpack[TextOptions],
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
@@ -145,6 +165,7 @@ class Recipe(RecipeFields):
             table=weighing.table,
             seed=weighing.seed,
             hash=hash,
+            **text_options(text, weighing.rules),
             num_slots=num_slots,
             slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
             scheme=package.get("scheme", "bucket") if scheme is None else scheme,
@@ -178,6 +199,7 @@ class Recipe(RecipeFields):
         short_threshold: float | None = None,
         keep: str | None = None,
         group: str = "leaders",
+        **text: Unpack[TextOptions],
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
@@ -229,6 +251,7 @@ class Recipe(RecipeFields):
             table=weighing.table,
             seed=weighing.seed,
             hash=hash,
+            **text_options(text, weighing.rules),
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
@@ -256,6 +279,7 @@ class Recipe(RecipeFields):
         measure: str = "jaccard",
         keep: str | None = None,
         group: str = "leaders",
+        **text: Unpack[TextOptions],
     ) -> Self:
         """Make a recipe that finds every pair at or above the threshold, by full feature sets.
 
@@ -273,6 +297,7 @@ class Recipe(RecipeFields):
             table=weighing.table,
             seed=weighing.seed,
             hash=hash,
+            **text_options(text, weighing.rules),
             threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
             keep=default_keep(measure) if keep is None else keep,
@@ -299,6 +324,7 @@ class Recipe(RecipeFields):
         rows: int | None = None,
         keep: str | None = None,
         group: str = "leaders",
+        **text: Unpack[TextOptions],
     ) -> Self:
         """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
 
@@ -316,6 +342,7 @@ class Recipe(RecipeFields):
             table=weighing.table,
             seed=weighing.seed,
             hash=hash,
+            **text_options(text, weighing.rules),
             filter_bits=filter_bits,
             num_hashes=num_hashes,
             threshold=features.threshold(measure) if threshold is None else threshold,
@@ -328,9 +355,15 @@ class Recipe(RecipeFields):
         )
 
     @classmethod
-    def exact(cls, *, keep: str = "first") -> Self:
+    def exact(
+        cls,
+        *,
+        keep: str = "first",
+        markup: str | None = None,
+        fold: tuple[str, ...] | list[str] | str | None = None,
+    ) -> Self:
         """Make a recipe for which two documents match if their normalised texts are equal."""
-        return cls(method="exact", measure="equality", keep=keep)
+        return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
 
     @classmethod
     def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
@@ -363,7 +396,7 @@ class Recipe(RecipeFields):
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - {"table"})
+        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - set(COMPANIONS))
         return cls.from_options(str(fields["method"]), **options)
 
     @classmethod

@@ -5,18 +5,32 @@ from typing import Any
 
 from likewise.errors import InvalidParameter
 
-_FEATURE_FIELDS = ("tokens", "shingle", "weights", "weights_id", "table", "seed", "hash")
+_TEXT_FIELDS = ("markup", "fold")
+_TOKEN_FIELDS = (
+    *("stop_words", "stop_words_id", "dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+    "libraries",
+)
+_FEATURE_FIELDS = (
+    *("tokens", "shingle", "weights", "weights_id", "table", "seed", "hash"),
+    *_TEXT_FIELDS,
+    *_TOKEN_FIELDS,
+)
+# What travels beside the JSON of a recipe.
+COMPANIONS = ("table", "stop_words", "dictionary")
 _DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
     "shingles": (*_FEATURE_FIELDS, "threshold", "measure", "keep", "group"),
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
-    "exact": ("keep",),
+    "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
 # `equality` of normalised texts is measured by method exact alone.
 MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
-TOKENS = ("auto", "word", "char")
+TOKENS = (
+    *("auto", "word", "char", "chinese", "sentence", "line", "paragraph"),
+    *("bytes", "chunks", "user"),
+)
 WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
 # Those that are read from a table, and those whose table can be counted on the input.
 TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
@@ -312,6 +326,9 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "shingle": _integer(1, 64),
     "weights": _choice(WEIGHTS),
     "weights_id": _hexadecimal,
+    "stop_words_id": _hexadecimal,
+    "dictionary_id": _hexadecimal,
+    "tokenizer": _text,
     "seed": _integer(0, 2**64 - 1),
     "hash": _choice(HASHES),
     "filter_bits": _integer(64, MAX_FILTER_BITS, 64),

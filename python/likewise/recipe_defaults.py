@@ -66,6 +66,23 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     },
     "char": {},
 }
+# Nothing was chosen for these on labelled sets. A long token
+# is a feature by itself, and in bytes repetition is padding.
+_OF_CHINESE = {
+    "minhash": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
+    "shingles": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
+    "simhash": FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD),
+}
+_OF_UNITS = {
+    "minhash": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
+    "shingles": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
+    "simhash": FeatureChoice(1, "none", "cosine", _STRICT_THRESHOLD),
+}
+_OF_BYTES = {
+    "minhash": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
+    "shingles": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
+    "simhash": FeatureChoice(8, "none", "cosine", _STRICT_THRESHOLD),
+}
 _OF_WORDS = {
     "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
     "shingles": FeatureChoice(3, "none", "jaccard", 0.55),
@@ -81,6 +98,13 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
         "bloom": FeatureChoice(9, "none", "jaccard", 0.7),
         "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
     },
+    "chinese": _OF_CHINESE,
+    "sentence": _OF_UNITS,
+    "line": _OF_UNITS,
+    "paragraph": _OF_UNITS,
+    "bytes": _OF_BYTES,
+    "chunks": _OF_UNITS,
+    "user": _OF_UNITS,
 }
 
 
@@ -94,7 +118,7 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     """
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
     if weights is not None:
-        rare = _BY_RARITY["char" if tokens == "char" else "words"]
+        rare = _BY_RARITY["words" if tokens in ("auto", "word") else "char"]
         chosen = rare.get((method, weights), chosen)
     named = (chosen.shingle if shingle is None else shingle, chosen.weights if weights is None else weights)
     if named == (chosen.shingle, chosen.weights):

@@ -5,11 +5,25 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from likewise import _native
-from likewise.recipe_check import COUNTED_WEIGHTS, FIELDS_OF_METHOD, check_fields
+from likewise.recipe_check import COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe_search import chosen_search, stated_recall
+from likewise.recipe_tokens import USER_TOKENS, checked_text, text_rules_of
 from likewise.recipe_weights import check_weighable, checked_weights_id
 from likewise.weight_table import Weights
+from likewise.word_lists import WordList
+
+_TEXT_NAMES = (
+    "markup",
+    "fold",
+    "stop_words_id",
+    "stop_words",
+    "dictionary_id",
+    "dictionary",
+    "chunking",
+    "chunk_bytes",
+)
+_FEATURE_NAMES = {*_TEXT_NAMES, "tokens", "shingle", "weights", "table", "seed", "hash", "tokenizer"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +36,14 @@ class RecipeFields:
     weights: str = "none"
     weights_id: str | None = None
     seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
     hash: str = "xxh3"
     bits: int | None = None
     num_slots: int | None = None
@@ -41,9 +63,12 @@ class RecipeFields:
     text_version: str = _native.TEXT_VERSION
     sketch_version: int = _native.SKETCH_VERSION
     table: Weights | None = field(default=None, repr=False, compare=False)
+    stop_words: WordList | None = field(default=None, repr=False, compare=False)
+    dictionary: WordList | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, value in check_fields(dataclasses.asdict(self)).items():
+        fields = check_fields(dataclasses.asdict(self))
+        for name, value in (fields | checked_text(fields)).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "weights_id", checked_weights_id(dataclasses.asdict(self)))
 
@@ -59,21 +84,38 @@ class RecipeFields:
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
-        """What makes features of a text, for the native core.
+        """What makes features of a document, for the native core.
 
         Raises
         ------
         InvalidParameter
-            If the weights are read from a table that is not there.
+            If the weights are read from a table that is not there, or a list of words is not there.
         """
         check_weighable(self.weights, self.table)
         table = None if self.table is None else self.table.native
-        return _native.FeatureRules(self.tokens, self.shingle, self.weights, self.seed, table, self.hash)
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, self.weights, self.seed, table, self.hash, self.text_rules)
+
+    @property
+    def text_rules(self) -> _native.TextRules:
+        """What is done to a text before it is cut, for the native core."""
+        return text_rules_of({name: getattr(self, name) for name in _TEXT_NAMES})
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether documents are lists of tokens that the user cut."""
+        return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
+
+    def feature_options(self) -> dict[str, Any]:
+        """Return what makes the same features in a recipe of another method: options of its constructor."""
+        names = [name for name in FIELDS_OF_METHOD["minhash"] if name in _FEATURE_NAMES]
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def unweighted_rules(self) -> _native.FeatureRules:
         """What makes the same features where each counts once."""
-        return _native.FeatureRules(self.tokens, self.shingle, "none", self.seed, None, self.hash)
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, "none", self.seed, None, self.hash, self.text_rules)
 
     @property
     def needs_counting(self) -> bool:
@@ -134,7 +176,7 @@ class RecipeFields:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields that this method uses, by name."""
-        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - {"table"}
+        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
 
     def to_json(self) -> str:
@@ -145,7 +187,7 @@ class RecipeFields:
         """Return the fields in which two resolved recipes differ, each with both values."""
         mine, theirs = dataclasses.asdict(self.resolve()), dataclasses.asdict(other.resolve())
         # A recall acts by what it was resolved into, but for filters.
-        silent = ("table",) if self.method == other.method == "bloom" else ("recall", "table")
+        silent = COMPANIONS if self.method == other.method == "bloom" else ("recall", *COMPANIONS)
         names = [name for name in mine if name not in silent]
         return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
 

@@ -8,6 +8,7 @@ from typing import Any
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe_check import FIELDS_OF_METHOD
+from likewise.recipe_tokens import libraries_of
 
 
 def fields_of_text(text: str) -> dict[str, Any]:
@@ -52,6 +53,9 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
         raise InvalidParameter("method", f"the recipe names no method; it must be one of {methods}")
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
+    if "libraries" in fields and fields["libraries"] != (now := libraries_of(fields)):
+        differing["libraries"] = (fields["libraries"], now or "none")
     if differing:
         raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
-    return {name: value for name, value in fields.items() if name not in versions and name != "method"}
+    left_out = {*versions, "libraries", "method"}
+    return {name: value for name, value in fields.items() if name not in left_out}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe_check import OWN_WEIGHTS, TABLE_WEIGHTS
+from likewise.recipe_check import TABLE_WEIGHTS
 from likewise.weight_table import Weights, check_table
 
 _HOW_TO_GET_A_TABLE = "name the file of one (likewise weights makes it), or let dedup, pairs or sketch count the input"
@@ -27,6 +27,8 @@ class Weighing:
         Tokens in a feature.
     seed : int
         Seed of the token hash.
+    rules : mapping, optional
+        All that the table knows of its features.
     """
 
     weights: str | None
@@ -34,6 +36,7 @@ class Weighing:
     tokens: str | None
     shingle: int | None
     seed: int
+    rules: Mapping[str, Any] | None = None
 
 
 def weighing_of(
@@ -64,6 +67,7 @@ def weighing_of(
         tokens=rules.get("tokens") if tokens is None else tokens,
         shingle=rules.get("shingle") if shingle is None else shingle,
         seed=rules.get("seed", 0) if seed is None else seed,
+        rules=rules,
     )
 
 
@@ -94,8 +98,6 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
 
 
 def check_weighable(weights: str, table: Weights | None) -> None:
-    """Raise InvalidParameter if features of texts cannot be weighed by this rule: without its table, or ever."""
+    """Raise InvalidParameter if features cannot be weighed by this rule, without its table."""
     if weights in TABLE_WEIGHTS and table is None:
         raise InvalidParameter("weights", f"{weights} needs its table; {_HOW_TO_GET_A_TABLE}")
-    if weights == OWN_WEIGHTS:
-        raise InvalidParameter("weights", "own are for lists of (token, weight), which likewise.sketch takes")

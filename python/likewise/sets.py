@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.documents import as_documents
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.estimates import Estimate, SamplePair
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice, check_integer
-from likewise.text import as_texts
+from likewise.recipe_identity import SKETCH_FIELDS
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
 __all__ = ["KINDS", "Estimate", "Samples", "sample"]
 
 KINDS = ("min-s", "mod-m", "min-wise")
+# What of a recipe makes sketches, but no sets.
+_OF_SKETCHES = ("method", "bits", "num_slots", "slot_bits", "scheme")
 _SIZES = {"min-s": 256, "mod-m": 16, "min-wise": 256}
 _MOST = {"min-s": 2**32 - 1, "mod-m": 2**63, "min-wise": 65535}
 
@@ -134,7 +137,7 @@ class Samples:
             return self
         if not isinstance(other, Samples):
             raise InvalidParameter("other", f"{type(other).__name__} given; it must be Samples")
-        names = ("tokens", "shingle", "hash", "weights", "weights_id", "seed", "text_version", "sketch_version")
+        names = [name for name in SKETCH_FIELDS if name not in _OF_SKETCHES]
         pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
         pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -201,7 +204,7 @@ def sample(
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)
     size = check_integer("size", _SIZES[kind] if size is None else size, 1, _MOST[kind])
-    batch, workers = as_texts(texts, text_field), num_threads(threads)
+    batch, workers = as_documents(texts, recipe, text_field=text_field), num_threads(threads)
     recipe = with_counted(recipe, [batch], threads=workers)
     make = _min_wise if kind == "min-wise" else _least_hashes
     offsets, hashes, totals, is_whole = make(batch, recipe, kind, size, workers)

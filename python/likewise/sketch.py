@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.features import own_features
-from likewise.filter_size import propose_filter_bits, with_filter_bits
+from likewise.filter_size import with_filter_bits
 from likewise.growing import GrowingArray
 from likewise.recipe import Recipe
-from likewise.recipe_check import OWN_WEIGHTS
-from likewise.text import text_batches
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -146,20 +144,24 @@ def sketch(
     recipe: Recipe | None = None,
     *,
     text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
     threads: int | None = None,
 ) -> Sketches:
-    """Return the sketch of each text.
+    """Return the sketch of each document.
 
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts; of weights ``own`` lists of (token, weight). A stream of batches and an iterator are taken batch by
-        batch and may be larger than memory, unless their weights, or the size of their filters, are still to be found.
+        The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
+        lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
+        memory, unless their weights, or the size of their filters, are still to be found.
     recipe : Recipe, optional
         How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table; the size of filters likewise.
     text_field : str
         Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
     threads : int, optional
         Threads of this call; all processors where None.
 
@@ -184,9 +186,7 @@ def sketch(
     recipe = recipe or Recipe.minhash()
     check_has_sketch(recipe)
     workers = num_threads(threads)
-    if recipe.weights == OWN_WEIGHTS:
-        return _sketch_own(texts, recipe, threads=workers)
-    batches = text_batches(texts, text_field)
+    batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
     if recipe.needs_counting or recipe.needs_filter_bits:
         # Two passes: everything is held.
         held = list(batches)
@@ -204,54 +204,6 @@ def sketch(
         columns = [column.take() for column in growing]
     sketches, shapes, num_features = columns
     return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
-
-
-def _sketch_own(documents: Any, recipe: Recipe, *, threads: int) -> Sketches:  # noqa: ANN401
-    """Return the sketches of documents given as lists of (token, weight)."""
-    offsets, features, weights = own_features(documents, recipe)
-    num_features = np.diff(offsets).astype(np.uint32)
-    if recipe.method == "simhash":
-        assert recipe.bits is not None
-        lists = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        words = [
-            np.asarray(_native.simhash_features(features[low:high], weights[low:high], bits=recipe.bits))
-            for low, high in lists
-        ]
-        flat = np.concatenate([np.zeros(0, np.uint64), *words])
-    elif recipe.method == "bloom":
-        recipe, flat = _filters_of_own(offsets, features, weights, recipe)
-    else:
-        assert recipe.num_slots is not None
-        assert recipe.slot_bits is not None
-        assert recipe.scheme is not None
-        signatures = _native.minhash_features(
-            offsets,
-            features,
-            weights,
-            num_slots=recipe.num_slots,
-            slot_bits=recipe.slot_bits,
-            scheme=recipe.scheme,
-            seed=recipe.seed,
-            threads=threads,
-        )
-        flat = np.asarray(signatures)
-    return Sketches(shaped(flat, recipe), recipe, num_features == 0, num_features)
-
-
-def _filters_of_own(
-    offsets: NDArray[np.int64], features: NDArray[np.uint64], weights: NDArray[np.uint32], recipe: Recipe
-) -> tuple[Recipe, NDArray[np.uint64]]:
-    """Return the recipe with the size of its filters, and the filters."""
-    num_hashes, filter_bits = recipe.num_hashes or 1, recipe.filter_bits
-    lists = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
-    if filter_bits is None:
-        largest = max((int(weights[low:high].sum()) for low, high in lists), default=0)
-        filter_bits = propose_filter_bits(largest, num_hashes)
-    shape = {"filter_bits": filter_bits, "num_hashes": num_hashes, "seed": recipe.seed}
-    filters = [
-        np.asarray(_native.bloom_features(features[low:high], weights[low:high], **shape)) for low, high in lists
-    ]
-    return recipe.replace(filter_bits=filter_bits), np.concatenate([np.zeros(0, np.uint64), *filters])
 
 
 def check_has_sketch(recipe: Recipe) -> None:
@@ -273,7 +225,7 @@ def sketch_texts(
     exact the digests are those of the normalised texts.
     """
     if recipe.method == "exact":
-        return _native.digest_texts(texts, threads=threads)
+        return _native.digest_texts(texts, recipe.text_rules, threads=threads)
     rules = recipe.feature_rules
     if recipe.method == "shingles":
         assert rarity is not None

@@ -164,7 +164,7 @@ class Weights:
         terms : mapping of str to int, or iterable of (str, int)
             Terms and their weights, 0 to 15; people often use five levels, 1 to 5. Terms are normalised and cut as
             texts are. A token that is no term weighs 1.
-        tokens : {"auto", "word", "char"}
+        tokens : str
             How terms, and the texts to be weighed, are cut.
         seed : int
             Seed of the token hash.
@@ -194,7 +194,8 @@ class Weights:
         names, weights = _terms_and_weights(terms)
         tokens = check_choice("tokens", tokens, TOKENS)
         seed = check_integer("seed", seed, 0, 2**64 - 1)
-        rules = {"tokens": tokens, "seed": seed}
+        libraries = ", ".join(_native.TextRules().libraries(tokens)) or None
+        rules = {"tokens": tokens, "seed": seed, "libraries": libraries}
         native_rules = _native.FeatureRules(tokens, 1, "none", seed)
         found = _native.term_features(_native.Texts.from_list(names), native_rules)
         features, lengths = (np.asarray(part) for part in found)

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
+from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
 from likewise.recipe import Recipe
 from likewise.sizes import take_bytes
-from likewise.text import as_texts
 from likewise.threads import num_threads
 from likewise.weight_table import Weights, table_rules
 
@@ -63,6 +63,7 @@ def count_weights(
     recipe: Recipe | None = None,
     *,
     text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     threads: int | None = None,
 ) -> Weights:
@@ -76,6 +77,8 @@ def count_weights(
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     text_field : str
         Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
     memory_bytes : float or str
         Memory of the counts.
     threads : int, optional
@@ -99,9 +102,11 @@ def count_weights(
     >>> table.num_documents, table.num_listed
     (2, 1)
     """
-    counter = Counter(Recipe.minhash(weights="idf") if recipe is None else recipe, memory_bytes)
+    recipe = Recipe.minhash(weights="idf") if recipe is None else recipe
+    counter = Counter(recipe, memory_bytes)
     workers = num_threads(threads)
-    counter.add(as_texts(texts, text_field), threads=workers)
+    for batch in document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field):
+        counter.add(batch, threads=workers)
     return counter.finish(threads=workers)
 
 
@@ -112,7 +117,7 @@ def read_table(path: str | Path, *, tokens: str = "auto", seed: int = 0) -> Weig
     ----------
     path : str or Path
         A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
-    tokens : {"auto", "word", "char"}
+    tokens : str
         How the terms of a lexicon are cut.
     seed : int
         Seed of the token hash of a lexicon.

@@ -175,7 +175,7 @@ MISTAKES = {
     "twice": (lambda: lexicon({"a": 2, "A": 3}), InvalidInput),
     "no token": (lambda: lexicon({"...": 2}), InvalidInput),
     "no collection": (lambda: likewise.compare("a", "b", likewise.Recipe.minhash(weights="idf")), InvalidParameter),
-    "a run of pairs": (lambda: likewise.dedup(["a"], likewise.Recipe.minhash(weights="own")), InvalidParameter),
+    "a run of texts for pairs": (lambda: likewise.dedup(["a"], likewise.Recipe.minhash(weights="own")), InvalidInput),
     "text for pairs": (lambda: likewise.sketch(["text"], likewise.Recipe.minhash(weights="own")), InvalidInput),
     "a heavy pair": (lambda: likewise.sketch([[("a", 16)]], likewise.Recipe.minhash(weights="own")), InvalidParameter),
     "no pairs": (lambda: lexicon("abc"), InvalidParameter),

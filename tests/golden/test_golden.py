@@ -112,9 +112,11 @@ def test_minhash(entry, isa):
 def test_hashes_by_name():
     for kind, expected in load("packages")["hashes"].items():
         for token, value in expected.items():
-            offsets, one = np.array([0, 1]), np.array([1], np.uint32)
-            rules = _native.FeatureRules("word", 1, "none", 0, None, kind)
-            _, found, _ = _native.features_of_own_tokens(offsets, _native.Texts.from_list([token]), one, rules)
+            offsets, one = np.array([0, 1]), np.array([1], np.uint8)
+            rules = _native.FeatureRules("user", 1, "none", 0, None, kind)
+            lengths = np.array([len(token)], np.uint32)
+            own = _native.Texts.from_tokens(offsets, _native.Texts.from_list([token]), one, lengths)
+            _, found, _ = _native.features(own, rules)
             assert np.asarray(found).tolist() == [int(value, 16)], (kind, token)
 
 

@@ -72,7 +72,7 @@ def test_a_table_weighs_shingles_and_samples():
         assert (found.hashes == again.hashes).all()
     with pytest.raises(likewise.RecipeMismatch, match="weights_id"):
         sets.sample(texts, counted).resemblance(0, 0, sets.sample(texts[:2], counted))
-    with pytest.raises(likewise.InvalidParameter, match="lists of"):
+    with pytest.raises(likewise.InvalidInput, match="lists of"):
         likewise.pairs(texts, likewise.Recipe.shingles(weights="own"))
 
 

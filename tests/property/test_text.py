@@ -44,6 +44,7 @@ rules = st.builds(
     st.integers(1, 6) | st.just(64),
     st.sampled_from(["none", "count", "log-count"]),
     seeds,
+    st.none(),
 )
 
 

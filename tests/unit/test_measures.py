@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import measures
+from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.errors import InvalidParameter
 from likewise.features import features
 from likewise.recipe_check import MEASURES
@@ -158,6 +159,13 @@ def test_sketches():
     jaccard = measures.sketch_similarities(signatures, pairs, measure="jaccard")
     assert jaccard.tolist() == [equal, 1.0, 1.0, 0.0]
     assert abs(equal - measures.similarity(A, B, "jaccard", recipe=signatures.recipe)) < 0.2
+    filters = likewise.sketch(texts, likewise.Recipe.bloom(shingle=1))
+    for measure in BIT_MEASURES:
+        found = measures.sketch_similarities(filters, pairs, measure=measure)
+        assert found.tolist() == filter_similarities(filters, pairs, measure=measure).tolist()
+        assert "filters" in measures.TABLE[measure].takes
+    with pytest.raises(InvalidParameter, match="filters say nothing of containment"):
+        measures.sketch_similarities(filters, pairs, measure="containment")
     dice = measures.sketch_similarities(signatures, pairs, measure="dice")
     assert dice.tolist() == [pytest.approx(2 * equal / (1 + equal)), 1.0, 1.0, 0.0]
 

@@ -55,7 +55,7 @@ def test_other_features_get_the_strict_threshold_and_radius():
 @pytest.mark.parametrize(
     "options",
     [
-        {"tokens": "bytes"},
+        {"tokens": "syllable"},
         {"bits": 48},
         {"bits": "64"},
         {"within": -1},

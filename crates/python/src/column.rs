@@ -3,14 +3,27 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array as _, LargeStringArray, StringArray, StringViewArray};
+use arrow_array::{Array as _, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::TextColumn;
 
 use crate::errors::Failure;
 
-/// Texts in a row, in chunks.
+/// What the documents of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Texts.
+    Text,
+    /// Any bytes.
+    Bytes,
+    /// Tokens that the user cut, encoded.
+    Tokens,
+}
+
+/// Documents in a row, in chunks, all of one kind.
 pub struct Column {
+    pub kind: Kind,
     chunks: Vec<Arc<Chunk>>,
     /// Row at which each chunk begins, and the number of rows at the end.
     starts: Vec<usize>,
@@ -23,6 +36,8 @@ pub enum Chunk {
     Utf8(StringArray),
     LargeUtf8(LargeStringArray),
     View(StringViewArray),
+    /// What is no text.
+    Binary(LargeBinaryArray),
     /// Texts of another column, by row: selections and dictionaries.
     Picked {
         rows: Vec<u32>,
@@ -36,16 +51,27 @@ impl Chunk {
             Chunk::Utf8(array) => array.len(),
             Chunk::LargeUtf8(array) => array.len(),
             Chunk::View(array) => array.len(),
+            Chunk::Binary(array) => array.len(),
             Chunk::Picked { rows, .. } => rows.len(),
         }
     }
 
+    /// Text `i`; of what is no text nothing.
     fn get(&self, i: usize) -> &str {
         match self {
             Chunk::Utf8(array) => array.value(i),
             Chunk::LargeUtf8(array) => array.value(i),
             Chunk::View(array) => array.value(i),
+            Chunk::Binary(_) => "",
             Chunk::Picked { rows, base } => base.get(rows[i] as usize),
+        }
+    }
+
+    fn bytes(&self, i: usize) -> &[u8] {
+        match self {
+            Chunk::Binary(array) => array.value(i),
+            Chunk::Picked { rows, base } => base.bytes(rows[i] as usize),
+            texts => texts.get(i).as_bytes(),
         }
     }
 
@@ -63,14 +89,23 @@ impl Chunk {
             // The low half of a view is the length of its text.
             Chunk::View(array) => array.views().iter().map(|&view| view as u32 as usize).sum(),
             Chunk::Picked { rows, base } => {
-                rows.iter().map(|&row| base.get(row as usize).len()).sum()
+                rows.iter().map(|&row| base.bytes(row as usize).len()).sum()
+            }
+            Chunk::Binary(array) => {
+                let offsets = array.value_offsets();
+                span(offsets[0] as usize, offsets[array.len()] as usize)
             }
         }
     }
 }
 
 impl Column {
+    /// A column of texts.
     pub fn new(chunks: Vec<Arc<Chunk>>) -> Self {
+        Self::of_kind(Kind::Text, chunks)
+    }
+
+    fn of_kind(kind: Kind, chunks: Vec<Arc<Chunk>>) -> Self {
         let mut starts = vec![0];
         let mut num_rows = 0;
         for chunk in &chunks {
@@ -79,10 +114,19 @@ impl Column {
         }
         let num_bytes = chunks.iter().map(|chunk| chunk.num_bytes()).sum();
         Column {
+            kind,
             chunks,
             starts,
             num_bytes,
         }
+    }
+
+    /// Takes over documents that are no texts: document i is `bytes[offsets[i]..offsets[i + 1]]`.
+    pub fn from_bytes(kind: Kind, bytes: Vec<u8>, offsets: Vec<i64>) -> Result<Self, Failure> {
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let array = LargeBinaryArray::try_new(offsets, Buffer::from_vec(bytes), None)
+            .map_err(|error| Failure::Internal(error.to_string()))?;
+        Ok(Self::of_kind(kind, vec![Arc::new(Chunk::Binary(array))]))
     }
 
     /// Takes over texts in one buffer.
@@ -94,13 +138,35 @@ impl Column {
         self.starts[self.chunks.len()]
     }
 
+    /// Text `i`; of what is no text nothing.
     pub fn get(&self, i: usize) -> &str {
+        let (chunk, i) = self.place(i);
+        chunk.get(i)
+    }
+
+    /// The bytes of document `i`, of a text its UTF-8.
+    pub fn bytes(&self, i: usize) -> &[u8] {
+        let (chunk, i) = self.place(i);
+        chunk.bytes(i)
+    }
+
+    /// Document `i`.
+    pub fn document(&self, i: usize) -> Document<'_> {
+        match self.kind {
+            Kind::Text => Document::Text(self.get(i)),
+            Kind::Bytes => Document::Bytes(self.bytes(i)),
+            Kind::Tokens => Document::Tokens(OwnTokens::new(self.bytes(i))),
+        }
+    }
+
+    #[inline]
+    fn place(&self, i: usize) -> (&Chunk, usize) {
         if self.chunks.len() == 1 {
-            return self.chunks[0].get(i);
+            return (&self.chunks[0], i);
         }
         // The last chunk that begins at or before i; empty chunks begin where the next one does.
         let chunk = self.starts.partition_point(|&start| start <= i) - 1;
-        self.chunks[chunk].get(i - self.starts[chunk])
+        (&self.chunks[chunk], i - self.starts[chunk])
     }
 
     /// The texts at `rows`, which must be below the length; nothing is copied but the rows.
@@ -117,12 +183,24 @@ impl Column {
             let next = next.clone();
             base = next;
         }
-        Column::new(vec![Arc::new(Chunk::Picked { rows, base })])
+        let kind = self.kind;
+        Column::of_kind(kind, vec![Arc::new(Chunk::Picked { rows, base })])
     }
 
-    /// All texts of several columns.
-    pub fn concat<'a>(parts: impl Iterator<Item = &'a Column>) -> Column {
-        Column::new(parts.flat_map(|part| part.chunks.iter().cloned()).collect())
+    /// All documents of several columns, which are of one kind but for empty ones.
+    pub fn concat<'a>(parts: impl Iterator<Item = &'a Column> + Clone) -> Result<Column, Failure> {
+        let mut kinds = parts
+            .clone()
+            .filter(|part| part.len() > 0)
+            .map(|part| part.kind);
+        let kind = kinds.next().unwrap_or(Kind::Text);
+        if kinds.any(|other| other != kind) {
+            return Err(Failure::input(
+                "texts, bytes and lists of tokens do not go into one batch",
+            ));
+        }
+        let chunks = parts.flat_map(|part| part.chunks.iter().cloned());
+        Ok(Column::of_kind(kind, chunks.collect()))
     }
 
     /// Consecutive ranges of rows, each with about `grain_bytes` of text (and at most 65,536 rows).
@@ -130,7 +208,7 @@ impl Column {
         let mut ranges = Vec::new();
         let (mut start, mut num_bytes) = (0, 0);
         for i in 0..self.len() {
-            num_bytes += self.get(i).len();
+            num_bytes += self.bytes(i).len();
             if num_bytes >= grain_bytes || i + 1 - start == 65_536 {
                 ranges.push(start..i + 1);
                 (start, num_bytes) = (i + 1, 0);

@@ -114,5 +114,5 @@ pub fn read_csv_texts(
         .map_err(|error| Failure::disk(error, &reader.path))
     })?;
     let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
-    Ok(Column::concat(columns.iter()).into())
+    Ok(Column::concat(columns.iter())?.into())
 }

@@ -5,13 +5,15 @@ use likewise_core::features::{
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::text;
+use likewise_core::text::{self, TextRules as CoreTextRules, Tokens, tokens_by};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::array::Array;
+use crate::column::{Column, Kind};
 use crate::door::{parse_isa, run, run_short};
 use crate::errors::Failure;
+use crate::text_rules::{TextRules, parse_tokens};
 use crate::texts::{Texts, text_of};
 use crate::weights::WeightTable;
 
@@ -22,6 +24,7 @@ pub const GRAIN_BYTES: usize = 256 << 10;
 #[pyclass(frozen, module = "likewise._native")]
 pub struct FeatureRules {
     pub rules: CoreRules,
+    pub text_rules: CoreTextRules,
     /// What the weights are read from.
     table: Option<FeatureWeights>,
 }
@@ -29,14 +32,48 @@ pub struct FeatureRules {
 impl FeatureRules {
     /// What makes features by these rules; each thread has its own.
     pub fn extractor(&self, isa: Isa) -> Extractor {
-        Extractor::new(self.rules, isa).with_table(self.table.clone())
+        Extractor::new(self.rules, isa)
+            .with_table(self.table.clone())
+            .with_text_rules(self.text_rules.clone())
+    }
+
+    /// The same where each feature counts once, of so many tokens each.
+    pub fn unweighted(&self, shingle: u32) -> FeatureRules {
+        FeatureRules {
+            rules: CoreRules {
+                shingle,
+                weights: Weights::None,
+                ..self.rules
+            },
+            text_rules: self.text_rules.clone(),
+            table: None,
+        }
+    }
+
+    /// Refuses documents that no such tokens can be cut from.
+    pub fn check(&self, column: &Column) -> Result<(), Failure> {
+        let tokens = self.rules.tokens;
+        if column.len() == 0 {
+            return Ok(());
+        }
+        let reason = match column.kind {
+            Kind::Text if tokens == Tokens::User => {
+                "tokens user take documents as lists of tokens, or texts with a tokenizer"
+            }
+            Kind::Bytes if !tokens.are_bytes() => "bytes are cut by tokens bytes and chunks only",
+            Kind::Tokens if tokens != Tokens::User => {
+                "lists of tokens are taken by tokens user and weights own only"
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::input(reason))
     }
 }
 
 #[pymethods]
 impl FeatureRules {
     #[new]
-    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3"))]
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None))]
     fn new(
         tokens: &str,
         shingle: u32,
@@ -44,6 +81,7 @@ impl FeatureRules {
         seed: u64,
         table: Option<&Bound<'_, WeightTable>>,
         hash: &str,
+        text_rules: Option<&Bound<'_, TextRules>>,
     ) -> Result<Self, Failure> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
@@ -73,8 +111,41 @@ impl FeatureRules {
                 seed,
                 hash: parse_hash(hash)?,
             },
+            text_rules: text_rules.map_or_else(CoreTextRules::default, |r| r.get().rules.clone()),
             table: table.map(|table| table.get().feature_weights()),
         })
+    }
+
+    /// The normalised text by these rules.
+    fn normalize(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
+        let text = text_of(text)?;
+        let text = text.as_ref();
+        run(py, text.len(), |_| {
+            Ok(text::prepared(text, &self.text_rules))
+        })
+    }
+
+    /// The tokens of each document in order, stop words included: str, or of bytes and chunks bytes.
+    fn cut<'py>(
+        &self,
+        py: Python<'py>,
+        documents: &Texts,
+    ) -> Result<Vec<Vec<Bound<'py, PyAny>>>, Failure> {
+        self.check(&documents.column)?;
+        let column = documents.column.as_ref();
+        let tokens = self.rules.tokens;
+        let found = run(py, column.num_bytes, |_| {
+            let cut = |i| tokens_by(column.document(i), tokens, &self.text_rules);
+            Ok((0..column.len()).map(cut).collect::<Vec<_>>())
+        })?;
+        let shown = |token: &Vec<u8>| match tokens.are_bytes() {
+            true => PyBytes::new(py, token).into_any(),
+            false => PyString::new(py, &String::from_utf8_lossy(token)).into_any(),
+        };
+        Ok(found
+            .iter()
+            .map(|list| list.iter().map(shown).collect())
+            .collect())
     }
 
     #[getter]
@@ -121,12 +192,6 @@ fn parse_hash(name: &str) -> Result<FeatureHash, Failure> {
     })
 }
 
-fn parse_tokens(name: &str) -> Result<text::Tokens, Failure> {
-    text::Tokens::from_name(name).ok_or_else(|| {
-        Failure::parameter("tokens", format!("{name:?} is not one of word, char, auto"))
-    })
-}
-
 /// The normalised text.
 #[pyfunction]
 pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
@@ -139,7 +204,7 @@ pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, F
     })
 }
 
-/// The tokens of a text, in order.
+/// The tokens of a text in order, by the default rules.
 #[pyfunction]
 pub fn tokens(
     py: Python<'_>,
@@ -172,6 +237,7 @@ pub fn features(
 ) -> Result<(Array, Array, Array), Failure> {
     let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
+    rules.check(column)?;
     let (offsets, features, weights) = run(py, column.num_bytes, |cancel| {
         let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || rules.extractor(isa);
@@ -184,7 +250,7 @@ pub fn features(
             |extractor, which| {
                 let mut part = Part::default();
                 for i in ranges[which.start].clone() {
-                    let view = extractor.features(column.get(i));
+                    let view = extractor.features(column.document(i));
                     part.counts.push(view.features.len());
                     part.features.extend_from_slice(view.features);
                     part.weights.extend_from_slice(view.weights);

@@ -142,7 +142,7 @@ pub fn read_jsonl_texts(
         .map_err(|error| Failure::disk(error, &path))
     })?;
     let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
-    Ok(Column::concat(columns.iter()).into())
+    Ok(Column::concat(columns.iter())?.into())
 }
 
 /// Writes byte ranges of `source` one after another into `target`, a new or emptied file; returns the bytes written.

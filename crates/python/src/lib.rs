@@ -23,6 +23,7 @@ mod parquet;
 mod set_batches;
 mod sets;
 mod sketch;
+mod text_rules;
 mod texts;
 mod verify;
 mod weights;
@@ -85,11 +86,13 @@ mod _native {
         SketchBatch, minhash_features, simhash_features, sketch_minhash, sketch_simhash,
     };
     #[pymodule_export]
+    use super::text_rules::{Dictionary, StopWords, TextRules};
+    #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
     use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
     #[pymodule_export]
-    use super::weights::{DocumentCounter, WeightTable, features_of_own_tokens, term_features};
+    use super::weights::{DocumentCounter, WeightTable, term_features};
 
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -6,11 +6,13 @@ use likewise_core::sketch::Sample;
 use pyo3::prelude::*;
 
 use crate::array::Array;
+use crate::column::Kind;
 use crate::door::{parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::sets::Rarity;
 use crate::sketch::{Batch, Part, SketchBatch};
+use crate::text_rules::TextRules;
 use crate::texts::Texts;
 
 /// Counts the documents of each feature of a batch of texts; the batch has no sketches, only what goes with them.
@@ -42,17 +44,21 @@ pub fn count_sets(
     .into_batch(py)
 }
 
-/// Digests of the normalised texts, in place of those of feature sets; the batch has no sketches.
+/// Digests of the texts as the rules normalise them, in place of those of feature sets; the batch has no sketches.
 #[pyfunction]
-#[pyo3(signature = (texts, *, threads=1, isa=None))]
+#[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
 pub fn digest_texts(
     py: Python<'_>,
     texts: &Texts,
+    rules: &TextRules,
     threads: usize,
     isa: Option<&str>,
 ) -> Result<SketchBatch, Failure> {
     let isa = parse_isa(isa)?;
     let column = texts.column.as_ref();
+    if column.kind != Kind::Text {
+        return Err(Failure::input("method exact compares texts"));
+    }
     run(py, column.num_bytes, |cancel| {
         let ranges = column.ranges(GRAIN_BYTES);
         let parts = map_ranges(
@@ -60,7 +66,7 @@ pub fn digest_texts(
             1,
             threads,
             cancel,
-            || TextDigester::new(isa),
+            || TextDigester::new(rules.rules.clone(), isa),
             |digester, which| {
                 let mut part = Part::<u8>::default();
                 for i in ranges[which.start].clone() {
@@ -109,6 +115,7 @@ pub fn sample_sets(
         }
     };
     let column = texts.column.as_ref();
+    rules.check(column)?;
     let (offsets, hashes, totals, whole) = run(py, column.num_bytes, |cancel| {
         let ranges = column.ranges(GRAIN_BYTES);
         let make_state = || rules.extractor(isa);
@@ -124,7 +131,7 @@ pub fn sample_sets(
                 for i in ranges[which.start].clone() {
                     let FeatureView {
                         features, weights, ..
-                    } = extractor.features(column.get(i));
+                    } = extractor.features(column.document(i));
                     let is_whole = sample.collect(features, weights, rules.rules.seed, &mut hashes);
                     whole.push(u8::from(is_whole));
                     ends.push(hashes.len() as i64);

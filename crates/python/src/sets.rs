@@ -131,6 +131,7 @@ impl PrefixJoin {
         };
         let column = texts.column.as_ref();
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
+        rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
@@ -142,7 +143,7 @@ impl PrefixJoin {
                 make_state,
                 |(extractor, chooser), which| {
                     for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.get(i));
+                        let view = extractor.features(column.document(i));
                         chooser.mark(view.features, view.weights, rarity, wanted);
                     }
                 },
@@ -166,6 +167,7 @@ impl PrefixJoin {
         let column = texts.column.as_ref();
         check_same_length("positions", positions.len(), "texts", column.len())?;
         let (rules, rarity) = (self.rules.get(), &self.rarity.get().counts);
+        rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Chooser::new(self.limit));
@@ -178,7 +180,7 @@ impl PrefixJoin {
                 |(extractor, chooser), which| {
                     let mut batch = Batch::default();
                     for i in ranges[which.start].clone() {
-                        let view = extractor.features(column.get(i));
+                        let view = extractor.features(column.document(i));
                         chooser.choose(
                             view.features,
                             view.weights,

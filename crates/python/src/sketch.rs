@@ -100,6 +100,7 @@ impl Batch<'_> {
         cancel: &AtomicBool,
         make: impl Fn() -> S + Sync,
     ) -> Result<Part<V>, Failure> {
+        self.rules.check(self.column)?;
         let ranges = self.column.ranges(GRAIN_BYTES);
         let make_state = || (self.rules.extractor(self.isa), make());
         let parts = map_ranges(
@@ -111,7 +112,7 @@ impl Batch<'_> {
             |(extractor, sketcher), which| {
                 let mut part = Part::default();
                 for i in ranges[which.start].clone() {
-                    let text = self.column.get(i);
+                    let text = self.column.document(i);
                     let began = i.is_multiple_of(TIMED_EVERY).then(Instant::now);
                     let FeatureView {
                         features,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use likewise_core::hash::xxh3_64_with_seed;
+use likewise_core::text::{begin_own_tokens, push_own_token};
 use likewise_disk::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyUnicodeEncodeError};
 use pyo3::intern;
@@ -12,8 +13,8 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::array::{Array, Input};
 use crate::arrow::{read_column, write_column};
-use crate::column::{Column, checked_rows};
-use crate::door::run;
+use crate::column::{Column, Kind, checked_rows};
+use crate::door::{check_same_length, run};
 use crate::errors::Failure;
 
 /// An immutable batch of texts. Where it came from Arrow it shares the buffers.
@@ -85,8 +86,79 @@ impl Texts {
 
     /// Puts batches one after another, without a copy.
     #[staticmethod]
-    fn concat(parts: Vec<Bound<'_, Texts>>) -> Self {
-        Column::concat(parts.iter().map(|part| part.get().column.as_ref())).into()
+    fn concat(parts: Vec<Bound<'_, Texts>>) -> Result<Self, Failure> {
+        let columns = parts.iter().map(|part| part.get().column.as_ref());
+        Ok(Column::concat(columns)?.into())
+    }
+
+    /// Copies documents out of a list of bytes.
+    #[staticmethod]
+    fn from_bytes(documents: &Bound<'_, PyList>) -> Result<Self, Failure> {
+        let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
+        for (row, item) in documents.iter().enumerate() {
+            let Ok(document) = item.cast::<PyBytes>() else {
+                return Err(Failure::row(
+                    row,
+                    format!("expected bytes, found {}", item.get_type().name()?),
+                ));
+            };
+            bytes.extend_from_slice(document.as_bytes());
+            offsets.push(bytes.len() as i64);
+        }
+        Ok(Column::from_bytes(Kind::Bytes, bytes, offsets)?.into())
+    }
+
+    /// Encodes lists of the user's tokens with their weights: list i is `tokens[offsets[i]:offsets[i + 1]]`, cut from a text
+    /// of `lengths[i]` scalars.
+    #[staticmethod]
+    fn from_tokens(
+        py: Python<'_>,
+        offsets: &Bound<'_, PyAny>,
+        tokens: &Texts,
+        weights: &Bound<'_, PyAny>,
+        lengths: &Bound<'_, PyAny>,
+    ) -> Result<Self, Failure> {
+        let offsets = Input::<i64>::take("offsets", offsets)?;
+        let weights = Input::<u8>::take("weights", weights)?;
+        let lengths = Input::<u32>::take("lengths", lengths)?;
+        let (offsets, weights, lengths) = (offsets.values(), weights.values(), lengths.values());
+        let column = tokens.column.as_ref();
+        check_same_length("weights", weights.len(), "tokens", column.len())?;
+        check_same_length("lengths", lengths.len() + 1, "offsets", offsets.len())?;
+        let fits = offsets.first() == Some(&0)
+            && offsets.last() == Some(&(column.len() as i64))
+            && offsets.is_sorted();
+        if !fits {
+            return Err(Failure::parameter(
+                "offsets",
+                "not n + 1 rising values that end with the tokens",
+            ));
+        }
+        let encoded = run(py, column.num_bytes + 16 * column.len(), |_| {
+            let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+            for (row, list) in offsets.windows(2).enumerate() {
+                begin_own_tokens(lengths[row], &mut bytes);
+                let list = list[0] as usize..list[1] as usize;
+                for (i, &weight) in list.clone().zip(&weights[list]) {
+                    if !push_own_token(column.bytes(i), weight, &mut bytes) {
+                        return Err(Failure::row(row, "a token has 4 GB or more"));
+                    }
+                }
+                ends.push(bytes.len() as i64);
+            }
+            Column::from_bytes(Kind::Tokens, bytes, ends)
+        })?;
+        Ok(encoded.into())
+    }
+
+    /// What the documents are: text, bytes or tokens.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.column.kind {
+            Kind::Text => "text",
+            Kind::Bytes => "bytes",
+            Kind::Tokens => "tokens",
+        }
     }
 
     fn __len__(&self) -> usize {
@@ -107,7 +179,7 @@ impl Texts {
         self.column.num_bytes
     }
 
-    fn __getitem__(&self, i: isize) -> Result<&str, Failure> {
+    fn __getitem__<'py>(&self, py: Python<'py>, i: isize) -> Result<Bound<'py, PyAny>, Failure> {
         let len = self.column.len();
         let row = match i < 0 {
             true => i + len as isize,
@@ -116,12 +188,12 @@ impl Texts {
         if row < 0 || row as usize >= len {
             return Err(PyIndexError::new_err(format!("text {i} of {len}")).into());
         }
-        Ok(self.column.get(row as usize))
+        Ok(self.shown(py, row as usize))
     }
 
-    /// All texts as a list of str.
+    /// All texts as a list of str; of what is no text, of bytes.
     fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>, Failure> {
-        let list = PyList::new(py, (0..self.column.len()).map(|i| self.column.get(i)))?;
+        let list = PyList::new(py, (0..self.column.len()).map(|i| self.shown(py, i)))?;
         Ok(list)
     }
 
@@ -138,12 +210,12 @@ impl Texts {
         Ok(self.column.pick(rows).into())
     }
 
-    /// Unicode scalars of each text.
+    /// Unicode scalars of each text, or of the text that tokens were cut from; bytes of what is no text.
     fn lengths(&self, py: Python<'_>) -> Result<Array, Failure> {
         let column = &self.column;
         let lengths: Vec<u32> = run(py, column.num_bytes, |_| {
             Ok((0..column.len())
-                .map(|i| column.get(i).chars().count() as u32)
+                .map(|i| column.document(i).length())
                 .collect())
         })?;
         Ok(lengths.into())
@@ -155,7 +227,7 @@ impl Texts {
         let column = &self.column;
         let hashes: Vec<u64> = run(py, column.num_bytes, |_| {
             Ok((0..column.len())
-                .map(|i| xxh3_64_with_seed(column.get(i).as_bytes(), seed))
+                .map(|i| xxh3_64_with_seed(column.bytes(i), seed))
                 .collect())
         })?;
         Ok(hashes.into())
@@ -169,7 +241,19 @@ impl Texts {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyTuple>, Failure> {
         drop(requested_schema); // advice only
+        if self.column.kind != Kind::Text {
+            return Err(Failure::input("only texts pass as an Arrow column"));
+        }
         write_column(py, &self.column)
+    }
+}
+
+impl Texts {
+    fn shown<'py>(&self, py: Python<'py>, i: usize) -> Bound<'py, PyAny> {
+        match self.column.kind {
+            Kind::Text => PyString::new(py, self.column.get(i)).into_any(),
+            _ => PyBytes::new(py, self.column.bytes(i)).into_any(),
+        }
     }
 }
 

@@ -75,6 +75,7 @@ impl FeatureSets {
         let column = texts.column.as_ref();
         check_same_length("positions", positions.len(), "texts", column.len())?;
         let rules = self.rules.get();
+        rules.check(column)?;
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || rules.extractor(Isa::best());
@@ -86,7 +87,7 @@ impl FeatureSets {
                 make_state,
                 |extractor, which| {
                     let make = |i| {
-                        let view = extractor.features(column.get(i));
+                        let view = extractor.features(column.document(i));
                         FeatureSet::new(view.features, view.weights)
                     };
                     ranges[which.start].clone().map(make).collect::<Vec<_>>()

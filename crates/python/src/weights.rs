@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use likewise_core::features::{
-    Counted, DocumentCounter as CoreCounter, Entries, Extractor, FeatureRules as CoreRules,
-    FeatureWeights, MAX_WEIGHT, Pending, Shape, UNLISTED_WEIGHT, WeightTable as CoreTable, Weights,
-    features_of_tokens, term_feature,
+    Counted, DocumentCounter as CoreCounter, Entries, FeatureWeights, MAX_WEIGHT, Pending, Shape,
+    UNLISTED_WEIGHT, WeightTable as CoreTable, term_feature,
 };
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
@@ -267,13 +266,11 @@ impl DocumentCounter {
     ) -> Result<(), Failure> {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
-        let rules = CoreRules {
-            weights: Weights::None,
-            ..rules.rules
-        };
+        rules.check(column)?;
+        let rules = rules.unweighted(rules.rules.shingle);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (Extractor::new(rules, Isa::best()), Pending::default());
+            let make_state = || (rules.extractor(Isa::best()), Pending::default());
             map_ranges(
                 ranges.len(),
                 1,
@@ -282,7 +279,7 @@ impl DocumentCounter {
                 make_state,
                 |(extractor, pending), which| {
                     for i in ranges[which.start].clone() {
-                        counter.take(extractor.features(column.get(i)).features, pending);
+                        counter.take(extractor.features(column.document(i)).features, pending);
                     }
                     counter.add(pending);
                 },
@@ -335,16 +332,13 @@ pub fn term_features(
     rules: &FeatureRules,
 ) -> Result<(Array, Array), Failure> {
     let column = terms.column.as_ref();
-    let rules = CoreRules {
-        shingle: 1,
-        weights: Weights::None,
-        ..rules.rules
-    };
+    rules.check(column)?;
+    let rules = rules.unweighted(1);
     let (features, lengths) = run(py, column.num_bytes, |_| {
-        let mut extractor = Extractor::new(rules, Isa::best());
+        let mut extractor = rules.extractor(Isa::best());
         let (mut features, mut lengths) = (Vec::new(), Vec::new());
         for i in 0..column.len() {
-            let (tokens, shape) = extractor.occurrences(column.get(i));
+            let (tokens, shape) = extractor.occurrences(column.document(i));
             let tokens = if shape == Shape::Full { tokens } else { &[] };
             features.push(term_feature(tokens));
             lengths.push(tokens.len() as u32);
@@ -352,49 +346,4 @@ pub fn term_features(
         Ok((features, lengths))
     })?;
     Ok((features.into(), lengths.into()))
-}
-
-/// Features of lists of the user's own tokens: list i is `tokens[offsets[i]:offsets[i + 1]]`.
-#[pyfunction]
-pub fn features_of_own_tokens(
-    py: Python<'_>,
-    offsets: &Bound<'_, PyAny>,
-    tokens: &Texts,
-    weights: &Bound<'_, PyAny>,
-    rules: &FeatureRules,
-) -> Result<(Array, Array, Array), Failure> {
-    let offsets = Input::<i64>::take("offsets", offsets)?;
-    let weights = Input::<u32>::take("weights", weights)?;
-    let (offsets, weights) = (offsets.values(), weights.values());
-    let column = tokens.column.as_ref();
-    check_same_length("weights", weights.len(), "tokens", column.len())?;
-    let fits = offsets.first() == Some(&0)
-        && offsets.last() == Some(&(column.len() as i64))
-        && offsets.is_sorted();
-    if !fits {
-        return Err(Failure::parameter(
-            "offsets",
-            "not n + 1 rising values that end with the tokens",
-        ));
-    }
-    let rules = rules.rules;
-    let (ends, features, weights) = run(py, column.num_bytes + 16 * column.len(), |_| {
-        let (mut ends, mut all, mut all_weights) = (vec![0i64], Vec::new(), Vec::new());
-        let mut hashes = Vec::new();
-        for list in offsets.windows(2) {
-            let list = list[0] as usize..list[1] as usize;
-            hashes.clear();
-            hashes.extend(
-                list.clone()
-                    .map(|i| rules.hash.of(column.get(i).as_bytes(), rules.seed)),
-            );
-            let (features, weights) =
-                features_of_tokens(&hashes, &weights[list], rules.shingle.max(1) as usize);
-            all.extend(features);
-            all_weights.extend(weights);
-            ends.push(all.len() as i64);
-        }
-        Ok((ends, all, all_weights))
-    })?;
-    Ok((ends.into(), features.into(), weights.into()))
 }

@@ -48,6 +48,7 @@ def command(
     """Run the command."""
     from likewise.compare import compare
     from likewise.errors import InvalidParameter
+    from likewise.recipe_tokens import BYTE_TOKENS
 
     recipe = take_recipe(options)
     if ids is None:
@@ -55,7 +56,8 @@ def command(
             raise InvalidParameter("text_field" if text_field else "id_field", "acts only with --ids")
         if len(files) != 2:
             raise InvalidParameter("ids", f"{len(files)} file given; name two text files, or two ids with --ids")
-        texts = [_read_text(Path(name)) for name in files]
+        are_bytes = recipe.tokens in BYTE_TOKENS
+        texts: list[Any] = [Path(name).read_bytes() if are_bytes else _read_text(Path(name)) for name in files]
     else:
         texts = _find(files, ids, text_field, id_field)
     found = compare(texts[0], texts[1], recipe)
@@ -91,6 +93,8 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, .
 
 
 def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:
+    from likewise.recipe_tokens import BYTE_TOKENS
+
     measures, recipe = found.measures, found.recipe
 
     def say(text: str = "") -> None:
@@ -131,6 +135,8 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
     _show_fingerprints(found, colour=colour)
+    if not found.alignment and recipe.tokens in BYTE_TOKENS:
+        return
     say()
     for line in _diff_lines(found.alignment, max_diff):
         say(line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
 from likewise.cli.weight_option import take_weights
 from likewise.sizes import parse_size
 
@@ -40,6 +41,7 @@ def count(text: str) -> int:
 
 
 _OPTIONS = {
+    **TEXT_OPTIONS,
     "method": click.option(
         "--method",
         type=click.Choice(["bloom", "exact", "minhash", "shingles", "simhash"]),
@@ -48,8 +50,11 @@ _OPTIONS = {
     ),
     "tokens": click.option(
         "--tokens",
-        type=click.Choice(["auto", "word", "char"]),
-        help="How text is cut; auto: words, and single characters in scripts without spaces.  [default: auto; "
+        type=click.Choice(
+            ["auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
+        ),
+        help="How text is cut; auto: words, and single characters in scripts without spaces; chinese: words of a "
+        "dictionary; bytes, chunks: files are read as bytes.  [default: auto; "
         "simhash by distance alone: char, but where --within up to 10 or --shingle is named]",
     ),
     "shingle": click.option(
@@ -176,8 +181,9 @@ _OPTIONS = {
     "file_format": click.option(
         "--format",
         "file_format",
-        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text"]),
-        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl]",
+        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "binary"]),
+        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
+        "--tokens bytes or chunks: binary, a file a document]",
     ),
     "delimiter": click.option(
         "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
@@ -216,12 +222,12 @@ _ON_ERROR_SKIP = click.option(
     help="Bad rows: stop, or leave them out.",
 )
 _SKETCH = (
-    *("method", "tokens", "shingle", "weights", "seed", "hash", "bits", "num_slots", "slot_bits", "scheme"),
-    *("filter_bits", "num_hashes"),
+    *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
+    *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
 )
 _SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
 _DECISION = ("keep", "group")
-_FEATURES = ("method", "tokens", "shingle", "seed", "hash")
+_FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
@@ -312,9 +318,11 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file = options.pop("recipe_file", None)
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    lists = take_word_lists(given)
     named_weights = given.get("weights")
     take_weights(given, recipe)
     if recipe is None:
+        given |= lists
         return Recipe.from_options(given.pop("method", "minhash"), **given)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
@@ -323,6 +331,11 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
         )
     if given:
         raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
+    # What the recipe names does not travel in its JSON.
+    for name, words in lists.items():
+        if getattr(recipe, f"{name}_id") is None:
+            raise InvalidParameter(name, "does not go with --recipe, which names no such list")
+        recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
 

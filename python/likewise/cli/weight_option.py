@@ -29,12 +29,12 @@ def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
     from likewise.weights import read_table
 
     text = given.get("weights")
-    if text is None or (text in WEIGHTS and text != "lexicon"):
+    if text is None or (text in WEIGHTS and text not in ("lexicon", OWN_WEIGHTS)):
         return
     rule, colon, path = text.partition(":")
     if not colon or rule not in TABLE_WEIGHTS:
         rule, path = "", text
-    if text == "lexicon" or not Path(path).is_file():
+    if text in ("lexicon", OWN_WEIGHTS) or not Path(path).is_file():
         rules = ", ".join(name for name in WEIGHTS if name not in ("lexicon", OWN_WEIGHTS))
         raise InvalidParameter(
             "weights",

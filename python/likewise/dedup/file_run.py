@@ -5,9 +5,11 @@ from typing import BinaryIO
 
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
+from likewise.errors import InvalidParameter
 from likewise.io.source import ReadRules
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
+from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.threads import num_threads
 
 
@@ -32,7 +34,8 @@ class FileRun:
     stdin : binary file, optional
         What ``-`` among the inputs means.
     file_format : str, optional
-        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text.
+        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text, binary. Where None and the
+        recipe has tokens ``bytes`` or ``chunks``: binary.
     delimiter : str, optional
         What stands between the fields of CSV.
     max_unpacked_bytes, max_unpack_ratio : int
@@ -64,6 +67,20 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
         )
+
+    def format_for(self, recipe: Recipe) -> str | None:
+        """Return what the inputs are, by these rules and the recipe's tokens.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are binary, but the tokens are no bytes.
+        """
+        if recipe.tokens in BYTE_TOKENS:
+            return self.file_format or "binary"
+        if self.file_format == "binary":
+            raise InvalidParameter("format", "binary files are cut by --tokens bytes or chunks only")
+        return self.file_format
 
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""

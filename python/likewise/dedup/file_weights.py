@@ -56,7 +56,7 @@ def weigh_files(
         found = find_inputs(
             [inputs] if isinstance(inputs, str | Path) else list(inputs),
             run.read_rules(recipe),
-            file_format=run.file_format,
+            file_format=run.format_for(recipe),
             delimiter=run.delimiter,
             output=output,
             stdin=run.stdin,

@@ -291,7 +291,7 @@ def _found(
         yield find_inputs(
             names,
             run.read_rules(recipe),
-            file_format=run.file_format,
+            file_format=run.format_for(recipe),
             delimiter=run.delimiter,
             output=output,
             stdin=run.stdin,

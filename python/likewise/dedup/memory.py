@@ -1,6 +1,7 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from likewise.dedup.run import RunRules, decided, evidence, open_documents, orde
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.dedup.weighing import weighed
+from likewise.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.arrow import BatchStream
 from likewise.io.columns import number_column
@@ -62,6 +64,7 @@ def dedup(
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
     text_field: str = "text",
     duplicate_ids: str = "fail",
+    tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Deduplication:
@@ -72,7 +75,8 @@ def dedup(
     texts : list of str, Arrow data, table, or iterable of str
         The documents, in order. Of a table, `text_field` names the column. A stream of batches (a
         ``pyarrow.RecordBatchReader``, a DuckDB relation) is taken batch by batch and may be larger than memory: its
-        texts are put aside in a temporary file for verification.
+        texts are put aside in a temporary file for verification. A recipe of tokens ``bytes`` and ``chunks`` also takes
+        bytes, one of tokens ``user`` lists of str, one of weights ``own`` lists of (token, weight).
     recipe : Recipe, optional
         What a near-duplicate is; ``Recipe.minhash()`` where None.
     keep : str, optional
@@ -83,6 +87,9 @@ def dedup(
         Column of a table that holds the text.
     duplicate_ids : {"fail", "allow"}
         Whether two documents may have one id.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``. All of them are held
+        in memory.
     threads : int, optional
         Threads of this call; all processors where None. They change no result.
     progress : callable, optional
@@ -117,7 +124,8 @@ def dedup(
     recipe = _recipe(recipe, keep)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    with _open(texts, ids, text_field, recipe, rules, timing, report) as (documents, recipe):
+    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
+    with _open(source, recipe, rules, timing, report) as (documents, recipe):
         decision = decided(documents, recipe, rules, timing, report)
         removed = evidence(documents, recipe, decision)
         return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing))
@@ -130,6 +138,7 @@ def pairs(
     ids: Any = None,  # noqa: ANN401
     text_field: str = "text",
     duplicate_ids: str = "fail",
+    tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -137,7 +146,7 @@ def pairs(
 
     Parameters
     ----------
-    texts, recipe, ids, text_field, duplicate_ids, threads, progress
+    texts, recipe, ids, text_field, duplicate_ids, tokenizer, threads, progress
         As for :func:`likewise.dedup`.
 
     Returns
@@ -163,7 +172,8 @@ def pairs(
     recipe = _recipe(recipe, None)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    with _open(texts, ids, text_field, recipe, rules, timing, report) as (documents, recipe):
+    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
+    with _open(source, recipe, rules, timing, report) as (documents, recipe):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report)
@@ -195,21 +205,48 @@ def _recipe(recipe: Recipe | None, keep: str | None) -> Recipe:
 
 @contextlib.contextmanager
 def _open(
-    texts: Any,  # noqa: ANN401
-    ids: Any,  # noqa: ANN401
-    text_field: str,
+    source: Source,
     recipe: Recipe,
     rules: RunRules,
     timing: Timing,
     progress: Progress,
 ) -> Iterator[tuple[Documents, Recipe]]:
-    """Open texts as documents; gives them and the recipe with its weights."""
-    source = memory_source(texts, ids, text_field, keep_needs(recipe.keep)[1])
+    """Open a source as documents; gives them and the recipe with its weights."""
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
         sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
         with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
             yield documents, with_bands_where_many(recipe, documents, progress)
+
+
+def document_source(
+    documents: Any,  # noqa: ANN401
+    ids: Any,  # noqa: ANN401
+    recipe: Recipe,
+    *,
+    text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
+) -> Source:
+    """Return documents in memory, of any kind that the recipe takes, as an input.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter
+        As for :func:`memory_source` and :func:`likewise.documents.as_documents`.
+    """
+    check_tokenizer(recipe, tokenizer)
+    fields = keep_needs(recipe.keep)[1]
+    if tokenizer is not None:
+        if hasattr(documents, "__arrow_c_stream__") and is_stream(documents):
+            import pyarrow as pa
+
+            documents = pa.RecordBatchReader.from_stream(documents).read_all()
+        source = memory_source(documents, ids, text_field, fields)
+        assert isinstance(source, MemorySource)
+        return dataclasses.replace(source, texts=tokenized(source.texts, recipe, tokenizer))
+    if recipe.takes_tokens or are_bytes(documents, recipe):
+        documents = as_documents(documents, recipe)
+    return memory_source(documents, ids, text_field, fields)
 
 
 def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401

@@ -7,7 +7,7 @@ from pathlib import Path
 from likewise.errors import InvalidInput, InvalidParameter
 
 # As --format names them.
-FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text")
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "binary")
 LINE_FORMATS = ("jsonl", "csv", "tsv")
 
 _SUFFIXES = {
@@ -32,6 +32,7 @@ STDIN_SUFFIXES = {
     "parquet": ".parquet",
     "arrow": ".arrow",
     "text": ".txt",
+    "binary": ".bin",
 }
 _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -84,6 +85,9 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     InvalidInput
         If it cannot be told.
     """
+    if forced == "binary":
+        # Bytes are taken as they are, packed or not.
+        return Format(forced)
     if forced is None and (known := format_by_name(path)) is not None:
         return known
     with path.open("rb") as file:
@@ -102,7 +106,11 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if not start or _JSON_START.match(start):
         return Format("jsonl")
     if b"\0" in start:
-        raise InvalidInput("this is a binary file of no known format; name a format with --format", name)
+        raise InvalidInput(
+            "this is a binary file of no known format; name a format with --format, or take its bytes with "
+            "--tokens bytes or chunks",
+            name,
+        )
     if path.suffix.lower() == ".json":
         raise InvalidInput("this is not one JSON object a line; convert it, or read it as it is by --format text", name)
     return Format("text")

@@ -25,7 +25,7 @@ from likewise.io.formats import (
 from likewise.io.jsonl import JsonlFile
 from likewise.io.parquet import ParquetFile
 from likewise.io.source import ReadRules
-from likewise.io.text_file import TextFile
+from likewise.io.text_file import BinaryFile, TextFile
 
 STDIN_STEM = "stdin"
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
@@ -88,7 +88,8 @@ def find_inputs(
     rules : ReadRules
         What will be read of them.
     file_format : str, optional
-        What the files are, whatever their names say. Of directories only those are taken that have such a name.
+        What the files are, whatever their names say. Of directories only those are taken that have such a name; as
+        ``binary`` all.
     delimiter : str, optional
         What stands between fields of CSV, instead of a comma, or a tab in TSV.
     output : Path, optional
@@ -176,7 +177,7 @@ def _file(
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
-    kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile}
+    kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile, "binary": BinaryFile}
     return kinds[found.kind](path, name, num_bytes, rules)
 
 
@@ -202,7 +203,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     for path in sorted(paths, key=os.fsencode):
         if path == forbidden:
             continue
-        known = format_by_name(path)
+        known = Format("binary") if forced == "binary" else format_by_name(path)
         is_wanted = known is not None and forced in (None, known.kind)
         if path.is_symlink() or not path.is_file() or not is_wanted:
             found.skipped.append(path.relative_to(root).as_posix())

@@ -46,14 +46,14 @@ class TextFile:
         yield Job(self.num_bytes, self._read)
 
     def _read(self) -> Iterator[Piece]:
-        text, reason = "", None
+        document, reason = self._nothing(), None
         if self.num_bytes > self.rules.max_document_bytes:
             reason = f"the document has {self.num_bytes} bytes; --max-document allows {self.rules.max_document_bytes}"
         else:
-            text, reason = self._text()
+            document, reason = self._document()
         count = 1 if reason is None else 0
         yield Piece(
-            texts=Texts.from_list([text][:count]),
+            texts=document.take(np.arange(count)),
             ids=Texts.from_list([self.name][:count]),
             has_id=np.ones(count, np.uint8),
             offsets=np.zeros(count, np.uint64),
@@ -67,10 +67,10 @@ class TextFile:
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the text again."""
-        text, reason = self._text()
+        document, reason = self._document()
         if reason is not None:
             raise InvalidInput(f"the file changed while it was in use: {reason}", self.name)
-        return Texts.from_list([text] * len(offsets))
+        return document.take(np.zeros(len(offsets), np.int64))
 
     def write_kept(
         self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
@@ -82,14 +82,34 @@ class TextFile:
             while data := source.read(_COPY_BYTES):
                 copy.write(data)
 
-    def _text(self) -> tuple[str, str | None]:
-        """Return the text, or why there is none."""
+    def _nothing(self) -> Texts:
+        return Texts.from_list([""])
+
+    def _document(self) -> tuple[Texts, str | None]:
+        """Return the document as a batch of one, and why there is none."""
         data = self.path.read_bytes()
+        reason = None
         if data.startswith(_UTF16_MARKS):
-            return "", "the file is UTF-16; convert it to UTF-8"
-        if b"\0" in data:
-            return "", f"byte {data.index(0) + 1} is NUL: the file is binary, not text"
-        try:
-            return data.decode("utf-8-sig"), None
-        except UnicodeDecodeError as error:
-            return "", f"byte {error.start + 1} is not UTF-8; convert the file"
+            reason = "the file is UTF-16; convert it to UTF-8"
+        elif b"\0" in data:
+            reason = (
+                f"byte {data.index(0) + 1} is NUL: the file is binary, not text; take its bytes with --tokens bytes or "
+                "chunks"
+            )
+        else:
+            try:
+                return Texts.from_list([data.decode("utf-8-sig")]), None
+            except UnicodeDecodeError as error:
+                reason = f"byte {error.start + 1} is not UTF-8; convert the file"
+        return self._nothing(), reason
+
+
+@dataclass(frozen=True)
+class BinaryFile(TextFile):
+    """A file that is one document of bytes, for tokens ``bytes`` and ``chunks``."""
+
+    def _nothing(self) -> Texts:
+        return Texts.from_bytes([b""])
+
+    def _document(self) -> tuple[Texts, str | None]:
+        return Texts.from_bytes([self.path.read_bytes()]), None

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.bloom import filter_similarities
 from likewise.errors import InvalidParameter
 from likewise.hamming import hamming_distance
 from likewise.measures.table import TABLE
 from likewise.recipe_check import check_choice
 from likewise.sketch import Sketches
 
-_KINDS = {"simhash": "fingerprints", "minhash": "signatures"}
+_KINDS = {"simhash": "fingerprints", "minhash": "signatures", "bloom": "filters"}
 
 
 def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure: str) -> NDArray[np.float64]:
@@ -20,10 +21,11 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     Parameters
     ----------
     sketches : Sketches
-        SimHash fingerprints (hamming, cosine) or MinHash signatures (jaccard, dice).
+        SimHash fingerprints (hamming, cosine), MinHash signatures (jaccard, dice) or Bloom filters (all but
+        containment, on their bits).
     pairs : ndarray of shape (m, 2), int64
         Rows of `sketches`.
-    measure : {"hamming", "cosine", "jaccard", "dice"}
+    measure : {"hamming", "cosine", "jaccard", "dice", "overlap"}
         What to tell.
 
     Returns
@@ -51,15 +53,15 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     [1.0]
     """
     check_choice("measure", measure, tuple(TABLE))
-    kind = _KINDS.get(sketches.recipe.method)
-    if kind is None:
-        raise InvalidParameter("sketches", f"sketches of method {sketches.recipe.method} have measures of their own")
+    kind = _KINDS[sketches.recipe.method]
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{kind} say nothing of {measure}; it must be one of {allowed}")
     rows = np.asarray(pairs, np.int64).reshape(-1, 2)
     if len(rows) and not (rows.min() >= 0 and rows.max() < len(sketches.array)):
         raise InvalidParameter("pairs", f"rows must be from 0 to {len(sketches.array) - 1}")
+    if kind == "filters":
+        return filter_similarities(sketches, rows, measure=measure)
     left, right = rows[:, 0], rows[:, 1]
     if measure == "hamming":
         return 1.0 - _distance_share(sketches, left, right)

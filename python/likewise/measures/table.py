@@ -18,8 +18,8 @@ class MeasureFacts:
     formula : str
         Over weighted sets a and b (weights 0 where absent), sequences of n and m units, or fingerprints.
     takes : tuple of str
-        Of ``texts``, ``sets``, ``weighted sets``, ``sequences``, ``fingerprints``, ``signatures``. What is told of
-        sketches other than by `hamming` is an estimate.
+        Of ``texts``, ``sets``, ``weighted sets``, ``sequences``, ``fingerprints``, ``signatures``, ``filters``. What is
+        told of sketches other than by `hamming` is an estimate.
     is_symmetric : bool
         Whether both directions are the same.
     verifies : bool
@@ -48,7 +48,7 @@ _FACTS = (
         "jaccard",
         "share of all features of both that both have (resemblance)",
         "sum min(a,b) / sum max(a,b)",
-        (*_SETS, "signatures"),
+        (*_SETS, "signatures", "filters"),
         is_symmetric=True,
         verifies=True,
         cost=_LINEAR,
@@ -68,7 +68,7 @@ _FACTS = (
         "cosine",
         "cosine of the angle between the weight vectors",
         "sum a*b / sqrt(sum a^2 * sum b^2)",
-        (*_SETS, "fingerprints"),
+        (*_SETS, "fingerprints", "filters"),
         is_symmetric=True,
         verifies=True,
         cost=_LINEAR,
@@ -78,7 +78,7 @@ _FACTS = (
         "dice",
         "features of both counted twice, over those of each together; 2J / (1 + J) of the Jaccard similarity J",
         "2 sum min(a,b) / (sum a + sum b)",
-        (*_SETS, "signatures"),
+        (*_SETS, "signatures", "filters"),
         is_symmetric=True,
         verifies=True,
         cost=_LINEAR,
@@ -88,7 +88,7 @@ _FACTS = (
         "overlap",
         "share of the smaller one's features that the larger has; the greater of both containments",
         "sum min(a,b) / min(sum a, sum b)",
-        _SETS,
+        (*_SETS, "filters"),
         is_symmetric=True,
         verifies=True,
         cost=_LINEAR,
@@ -98,7 +98,7 @@ _FACTS = (
         "hamming",
         "share of places where both agree: bits of the fingerprints, or items of sequences of one length",
         "1 - distance / bits",
-        ("texts", "sequences", "fingerprints"),
+        ("texts", "sequences", "fingerprints", "filters"),
         is_symmetric=True,
         verifies=True,
         cost="nanoseconds, once there are fingerprints",

@@ -1,16 +1,18 @@
 """All measures of two texts at once."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from likewise import _native
 from likewise.bloom import BIT_MEASURES, filter_similarities
+from likewise.documents import Tokenizer, as_documents
 from likewise.hamming import hamming_distance
 from likewise.measures.alignment import Alignment
 from likewise.recipe import Recipe
 from likewise.recipe_check import PACKAGE_HASHES
-from likewise.sketch import EMPTY, SHORT, Sketches, sketch
+from likewise.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
 from likewise.verify import SET_MEASURES
 
 _SHAPES = {0: "full", SHORT: "short", EMPTY: "empty"}
@@ -88,15 +90,23 @@ class Measures:
         return self.equal_slots / self.num_slots
 
 
-def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
-    """Return how alike two texts are, by every measure.
+def measure(
+    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
+    b: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Measures:
+    """Return how alike two documents are, by every measure.
 
     Parameters
     ----------
     a, b : str
-        The texts.
+        The texts; bytes or lists of tokens where the recipe takes those.
     recipe : Recipe, optional
         Whose features, bits and slots count; ``Recipe.minhash()`` where None. The alignment does not depend on it.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
 
     Returns
     -------
@@ -116,7 +126,7 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     """
     recipe = recipe or Recipe.minhash()
     rules = recipe.feature_rules
-    texts = _native.Texts.from_list([a, b])
+    texts = as_documents([a, b], recipe, tokenizer=tokenizer)
     both = np.array([0, 1], np.uint32)
     sets = _native.FeatureSets(2, rules)
     sets.add(both, texts)
@@ -126,16 +136,16 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
     }
     offsets, features, _ = (np.asarray(part) for part in _native.features(texts, rules))
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
-    common = {name: getattr(recipe, name) for name in ("tokens", "shingle", "weights", "table", "seed", "hash")}
+    common = recipe.feature_options()
     if recipe.hash in PACKAGE_HASHES:
         # A package has sketches of one kind; those of the other kinds are made without it.
         common["hash"] = "xxh3"
     fingerprints = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])
-    shapes = [_shape(bool(fingerprints.is_empty[i]), text, recipe) for i, text in enumerate((a, b))]
+    shapes = np.asarray(sketch_texts(texts, fingerprints.recipe, sets=False, threads=1).shapes).tolist()
     bits = fingerprints.recipe.bits or 64
-    aligned = Alignment.of_texts(a, b)
+    aligned = _aligned(a, b, texts, recipe)
     return Measures(
         jaccard=values["jaccard"][0],
         containment_a_in_b=values["containment"][0],
@@ -158,12 +168,20 @@ def measure(a: str, b: str, recipe: Recipe | None = None) -> Measures:
         edit_distance=aligned.distance,
         common_length=aligned.common_length,
         is_alignment_exact=aligned.is_exact,
-        shapes=(shapes[0], shapes[1]),
+        shapes=(_SHAPES[shapes[0]], _SHAPES[shapes[1]]),
         filters=_filters(texts, recipe),
     )
 
 
-def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
+def _aligned(a: object, b: object, texts: _native.Texts, recipe: Recipe) -> Alignment:
+    """Align texts as such; what is no text by its tokens."""
+    if isinstance(a, str) and isinstance(b, str):
+        return Alignment.of_texts(a, b)
+    left, right = recipe.feature_rules.cut(texts)
+    return Alignment.of_sequences(left, right)
+
+
+def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> Sketches:
     if recipe.method == "simhash":
         return sketch(texts, recipe, threads=1)
     return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1)
@@ -175,7 +193,7 @@ def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:
     return int(hamming_distance(found[0:1], found[1:2])[0])
 
 
-def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, object]) -> Sketches:
+def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> Sketches:
     if recipe.method == "minhash":
         return sketch(texts, recipe, threads=1)
     return sketch(texts, Recipe.from_options("minhash", **common), threads=1)
@@ -186,12 +204,6 @@ def _filters(texts: _native.Texts, recipe: Recipe) -> dict[str, float] | None:
         return None
     found = sketch(texts, recipe, threads=1)
     return {name: float(filter_similarities(found, np.array([[0, 1]]), measure=name)[0]) for name in BIT_MEASURES}
-
-
-def _shape(is_empty: bool, text: str, recipe: Recipe) -> str:  # noqa: FBT001 - a fact, not a switch
-    if is_empty:
-        return _SHAPES[EMPTY]
-    return _SHAPES[SHORT if len(_native.tokens(text, recipe.tokens)) < recipe.shingle else 0]
 
 
 def _as_int(fingerprint: object) -> int:

@@ -5,6 +5,7 @@
 //! one ICU4X release. The assumptions that the text code makes about the data are asserted here.
 
 mod lowercase;
+mod punctuation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -58,6 +59,7 @@ fn main() {
     write(&folder.join("mappings.rs"), &unicode.mappings());
     write(&folder.join("compositions.rs"), &unicode.compositions());
     write(&folder.join("lowercase.rs"), &lowercase::table());
+    write(&folder.join("punctuation.rs"), &punctuation::punctuation());
 }
 
 fn write(path: &Path, text: &str) {

@@ -7,10 +7,12 @@ mod document_counter;
 mod feature_hash;
 mod feature_shard;
 mod lexicon;
-mod own_tokens;
 mod package_features;
 mod rarity;
+#[cfg(test)]
+mod rule_tests;
 mod shingle;
+mod stop_filter;
 #[cfg(test)]
 mod tests;
 mod text_digest;
@@ -23,15 +25,15 @@ mod weights;
 
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
-use crate::text::{self, Spans, Tokens};
+use crate::text::{self, Cutter, Document, Preparer, Spans, TextRules, Tokens};
 use distinct::Distinct;
 pub use document_counter::{Counted, DocumentCounter, Pending};
 use feature_hash::JoinedTokens;
 pub use feature_hash::{FeatureHash, multiplicative_hash};
 pub use lexicon::{UNLISTED_WEIGHT, term_feature};
-pub use own_tokens::features_of_tokens;
 pub use rarity::{Rarity, log_count_idf_weight};
 use shingle::shingle;
+use stop_filter::StopFilter;
 pub use text_digest::TextDigester;
 use token_hash::TokenHasher;
 pub use weigher::FeatureWeights;
@@ -82,8 +84,13 @@ pub struct FeatureView<'a> {
 pub struct Extractor {
     rules: FeatureRules,
     isa: Isa,
+    text_rules: TextRules,
     hasher: TokenHasher,
     spans: Spans,
+    /// For rules other than the default ones.
+    cutter: Cutter,
+    preparer: Preparer,
+    stop_filter: Option<StopFilter>,
     /// Normalised text; what stands behind it is padding.
     normalized: Vec<u8>,
     /// Token hashes, then features.
@@ -101,6 +108,10 @@ impl Extractor {
             isa,
             hasher: TokenHasher::new(rules.seed, isa),
             spans: Spans::new(),
+            text_rules: TextRules::default(),
+            cutter: Cutter::default(),
+            preparer: Preparer::default(),
+            stop_filter: None,
             rules: FeatureRules {
                 shingle: rules.shingle.max(1),
                 ..rules
@@ -120,15 +131,27 @@ impl Extractor {
         self
     }
 
+    /// Lets texts be cut by other rules than the default ones.
+    #[must_use]
+    pub fn with_text_rules(mut self, rules: TextRules) -> Self {
+        let words = rules.stop_words.as_deref();
+        self.stop_filter =
+            words.map(|words| StopFilter::new(words.words(), self.rules.hash, self.rules.seed));
+        self.text_rules = rules;
+        self
+    }
+
     /// The feature of every shingle, in order, repetitions included. Cost: linear in the text.
-    pub fn occurrences(&mut self, text: &str) -> (&[u64], Shape) {
-        let shape = self.extract(text);
+    pub fn occurrences<'a>(&mut self, document: impl Into<Document<'a>>) -> (&[u64], Shape) {
+        let shape = self.extract(document.into());
         (&self.occurrences, shape)
     }
 
     /// The distinct features in order of first occurrence, and their weights. Cost: linear in the text.
-    pub fn features(&mut self, text: &str) -> FeatureView<'_> {
-        let shape = self.extract(text);
+    ///
+    /// A document that tokens of this kind are not cut from (bytes as words, a text as the user's tokens) counts as empty.
+    pub fn features<'a>(&mut self, document: impl Into<Document<'a>>) -> FeatureView<'_> {
+        let shape = self.extract(document.into());
         self.distinct.collect(&self.occurrences);
         let rule = self.rules.weights;
         self.weigher
@@ -140,18 +163,27 @@ impl Extractor {
         }
     }
 
-    fn extract(&mut self, text: &str) -> Shape {
-        self.release_scratch(text.len());
+    fn extract(&mut self, document: Document<'_>) -> Shape {
+        self.release_scratch(document.bytes().len());
         self.occurrences.clear();
-        match self.rules.hash {
-            FeatureHash::Simhash1e0ng => return self.extract_as_simhash_package(text),
-            FeatureHash::Datasketch => return self.extract_joined(text),
-            _ => {}
+        if let Document::Text(text) = document {
+            match self.rules.hash {
+                FeatureHash::Simhash1e0ng => return self.extract_as_simhash_package(text),
+                FeatureHash::Datasketch => return self.extract_joined(text),
+                _ => {}
+            }
         }
-        if self.rules.tokens == Tokens::Char {
-            self.hash_scalars(text);
-        } else {
-            self.hash_words(text);
+        match (document, self.rules.tokens) {
+            (Document::Text(text), Tokens::Char) if self.text_rules.keep_text() => {
+                self.hash_scalars(text);
+            }
+            (Document::Text(text), Tokens::Word | Tokens::Auto) if self.text_rules.keep_text() => {
+                self.hash_words(text);
+            }
+            _ => self.hash_by_rules(document),
+        }
+        if let Some(filter) = &self.stop_filter {
+            filter.apply(&mut self.occurrences);
         }
         let num_tokens = self.occurrences.len();
         let width = self.rules.shingle as usize;
@@ -159,7 +191,7 @@ impl Extractor {
         self.weigher
             .weigh_shingles(rule, &self.occurrences, width.min(num_tokens));
         if num_tokens == 0 {
-            self.normalize(text);
+            self.normalize_document(document);
             if self.normalized.is_empty() {
                 return Shape::Empty;
             }
@@ -168,11 +200,11 @@ impl Extractor {
             return Shape::Short;
         }
         if num_tokens < width {
-            shingle(&mut self.occurrences, num_tokens);
+            shingle(&mut self.occurrences, num_tokens, self.isa);
             return Shape::Short;
         }
         if width > 1 {
-            shingle(&mut self.occurrences, width);
+            shingle(&mut self.occurrences, width, self.isa);
         }
         Shape::Full
     }
@@ -185,6 +217,71 @@ impl Extractor {
             self.occurrences = Vec::new();
             self.distinct = Distinct::default();
             self.weigher.release();
+            self.cutter.release();
+            self.preparer.release();
+        }
+    }
+
+    /// Writes the normalised text, of a document without tokens; of what is no text, nothing.
+    fn normalize_document(&mut self, document: Document<'_>) {
+        match document {
+            _ if self.rules.tokens == Tokens::User => self.normalized.clear(),
+            Document::Text(text) if self.text_rules.keep_text() => self.normalize(text),
+            // SAFETY: `new` keeps only an instruction set that the processor has.
+            Document::Text(text) => unsafe {
+                let Extractor {
+                    preparer,
+                    text_rules,
+                    isa,
+                    normalized,
+                    ..
+                } = self;
+                preparer.prepare(text, text_rules, *isa, normalized);
+            },
+            _ => self.normalized.clear(),
+        }
+    }
+
+    /// Hashes the tokens of a document by other rules than those with a path of their own.
+    fn hash_by_rules(&mut self, document: Document<'_>) {
+        let Extractor {
+            hasher,
+            occurrences,
+            cutter,
+            spans,
+            weigher,
+            ..
+        } = self;
+        let (hash, seed) = (self.rules.hash, self.rules.seed);
+        match (self.rules.tokens, document) {
+            (Tokens::User, Document::Tokens(tokens)) => {
+                weigher.of_tokens.clear();
+                for (token, weight) in tokens.iter() {
+                    occurrences.push(hash.of(token, seed));
+                    weigher.of_tokens.push(weight);
+                }
+            }
+            (Tokens::Bytes, Document::Text(_) | Document::Bytes(_)) => {
+                hasher.hash_bytes(document.bytes(), occurrences);
+            }
+            (Tokens::Chunks, Document::Text(_) | Document::Bytes(_)) => {
+                let take = |chunk: &[u8]| occurrences.push(hash.of(chunk, seed));
+                self.text_rules.chunks.cut(document.bytes(), take);
+            }
+            (tokens, Document::Text(text)) => {
+                // SAFETY: `new` keeps only an instruction set that the processor has.
+                unsafe { cutter.cut(text, tokens, &self.text_rules, self.isa, spans) };
+                hash_tokens(
+                    hasher,
+                    hash,
+                    seed,
+                    &cutter.text,
+                    &cutter.starts,
+                    &cutter.ends,
+                    occurrences,
+                );
+            }
+            _ => {}
         }
     }
 
@@ -203,15 +300,8 @@ impl Extractor {
             spans,
             ..
         } = self;
-        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| match hash {
-            FeatureHash::Xxh3 => hasher.hash(text, starts, ends, occurrences),
-            _ => {
-                let tokens = starts
-                    .iter()
-                    .zip(ends)
-                    .map(|(&start, &end)| &text[start as usize..end as usize]);
-                occurrences.extend(tokens.map(|token| hash.of(token, seed)));
-            }
+        let mut take = |text: &[u8], starts: &[u32], ends: &[u32]| {
+            hash_tokens(hasher, hash, seed, text, starts, ends, occurrences)
         };
         // SAFETY: `new` keeps only an instruction set that the processor has.
         unsafe { text::cut_words(text, part_katakana, self.isa, normalized, spans, &mut take) };
@@ -231,6 +321,26 @@ impl Extractor {
         self.hasher
             .hash_scalars(&self.normalized, len, &mut self.occurrences);
     }
+}
+
+/// Appends the hashes of the tokens `text[starts[i]..ends[i]]`; the text is padded.
+#[inline]
+fn hash_tokens(
+    hasher: &TokenHasher,
+    hash: FeatureHash,
+    seed: u64,
+    text: &[u8],
+    starts: &[u32],
+    ends: &[u32],
+    hashes: &mut Vec<u64>,
+) {
+    if hash == FeatureHash::Xxh3 {
+        hasher.hash(text, starts, ends, hashes);
+        return;
+    }
+    let places = starts.iter().zip(ends);
+    let tokens = places.map(|(&start, &end)| &text[start as usize..end as usize]);
+    hashes.extend(tokens.map(|token| hash.of(token, seed)));
 }
 
 /// Bytes of normalised text that scratch space is kept for between texts.

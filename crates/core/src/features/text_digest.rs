@@ -2,20 +2,24 @@
 
 use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
-use crate::text;
+use crate::text::{self, Preparer, TextRules};
 
 /// Hashes normalised texts; holds the scratch space, so keep one for each thread.
 #[derive(Debug)]
 pub struct TextDigester {
+    rules: TextRules,
     isa: Isa,
+    preparer: Preparer,
     normalized: Vec<u8>,
 }
 
 impl TextDigester {
-    /// Scratch space.
-    pub fn new(isa: Isa) -> Self {
+    /// Scratch space, for texts normalised by these rules.
+    pub fn new(rules: TextRules, isa: Isa) -> Self {
         TextDigester {
+            rules,
             isa,
+            preparer: Preparer::default(),
             normalized: Vec::new(),
         }
     }
@@ -25,7 +29,14 @@ impl TextDigester {
     /// Equal digests of different texts: one chance in 2^128 among texts that nobody crafted.
     pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {
         // SAFETY: an `Isa` is made only where the processor has it.
-        unsafe { text::normalize_into(text, self.isa, &mut self.normalized) };
+        unsafe {
+            match self.rules.keep_text() {
+                true => text::normalize_into(text, self.isa, &mut self.normalized),
+                false => self
+                    .preparer
+                    .prepare(text, &self.rules, self.isa, &mut self.normalized),
+            }
+        }
         if self.normalized.is_empty() {
             return None;
         }

@@ -44,6 +44,9 @@ pub(super) const PRIME64_3: u64 = 0x1656_67B1_9E37_79F9;
 pub(super) const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 pub(super) const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
+/// Bytes that are looked at together for being ASCII.
+const ASCII_STEP: usize = 32;
+
 /// Longest token with a path of its own.
 pub(super) const MAX_SHORT_BYTES: usize = 16;
 
@@ -115,20 +118,43 @@ impl TokenHasher {
         hashes.reserve(len);
         let mut at = 0;
         while at < len {
-            let lead = text[at];
-            let num_bytes = match lead {
-                0..0x80 => {
-                    hashes.push(self.of_ascii[lead as usize]);
-                    at += 1;
-                    continue;
-                }
-                0x80..0xE0 => 2,
-                0xE0..0xF0 => 3,
-                _ => 4,
+            let rest = &text[at..len];
+            let num_ascii = match rest
+                .as_chunks::<ASCII_STEP>()
+                .0
+                .iter()
+                .position(|step| !step.is_ascii())
+            {
+                Some(steps) => steps * ASCII_STEP,
+                None => rest.len() / ASCII_STEP * ASCII_STEP,
             };
-            hashes.push(self.one(text, at, at + num_bytes));
-            at += num_bytes;
+            // The mask tells the compiler what is known already.
+            let of_ascii = |&byte: &u8| self.of_ascii[usize::from(byte & 0x7F)];
+            hashes.extend(rest[..num_ascii].iter().map(of_ascii));
+            at += num_ascii;
+            let end = len.min(at + ASCII_STEP);
+            while at < end {
+                let lead = text[at];
+                let num_bytes = match lead {
+                    0..0x80 => {
+                        hashes.push(self.of_ascii[lead as usize]);
+                        at += 1;
+                        continue;
+                    }
+                    0x80..0xE0 => 2,
+                    0xE0..0xF0 => 3,
+                    _ => 4,
+                };
+                hashes.push(self.one(text, at, at + num_bytes));
+                at += num_bytes;
+            }
         }
+    }
+
+    /// Appends the hash of every byte.
+    pub(crate) fn hash_bytes(&self, bytes: &[u8], hashes: &mut Vec<u64>) {
+        let of_byte: [u64; 256] = std::array::from_fn(|byte| self.keys.up_to_8(byte as u64, 1));
+        hashes.extend(bytes.iter().map(|&byte| of_byte[byte as usize]));
     }
 
     /// Appends the hashes of the tokens `text[starts[i]..ends[i]]`, none of them empty. At least 16 bytes of text stand

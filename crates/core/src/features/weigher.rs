@@ -22,15 +22,22 @@ pub struct FeatureWeights {
 pub(super) struct Weigher {
     /// Without it every feature weighs 15, as one that no document holds.
     pub(super) table: Option<FeatureWeights>,
-    /// By a lexicon: the weight of every occurrence.
+    /// What the tokens brought with them, for [`Weights::Own`].
+    pub(super) of_tokens: Vec<u8>,
+    /// By a lexicon or the user: the weight of every occurrence.
     of_occurrences: Vec<u8>,
     weights: Vec<u32>,
 }
 
 impl Weigher {
-    /// By a lexicon, weighs every shingle of `width` of the tokens; before their hashes become features.
+    /// By a lexicon or the user, weighs every shingle of `width` of the tokens; before their hashes become features.
     pub(super) fn weigh_shingles(&mut self, rule: Weights, tokens: &[u64], width: usize) {
         self.of_occurrences.clear();
+        if rule == Weights::Own && !tokens.is_empty() {
+            let shingles = self.of_tokens.windows(width.max(1));
+            self.of_occurrences
+                .extend(shingles.map(|weights| weights.iter().copied().max().unwrap_or(0)));
+        }
         if rule == Weights::Lexicon
             && !tokens.is_empty()
             && let Some(FeatureWeights {
@@ -60,6 +67,7 @@ impl Weigher {
                 }
             }
             Weights::Lexicon => self.weigh_by_terms(occurrences, distinct),
+            Weights::Own => self.add_up(occurrences, distinct),
         }
     }
 
@@ -74,6 +82,7 @@ impl Weigher {
 
     /// Gives the scratch space back.
     pub(super) fn release(&mut self) {
+        self.of_tokens = Vec::new();
         self.of_occurrences = Vec::new();
         self.weights = Vec::new();
     }
@@ -94,6 +103,22 @@ impl Weigher {
             let weight = found.map_or(UNLISTED_WEIGHT, |(_, &weight)| weight);
             self.weights.push(u32::from(weight));
         }
+        self.leave_out_zeros(distinct);
+    }
+
+    /// Adds up the weights of each feature's occurrences.
+    fn add_up(&mut self, occurrences: &[u64], distinct: &mut Distinct) {
+        self.weights.resize(distinct.features.len(), 0);
+        for (&occurrence, &weight) in occurrences.iter().zip(&self.of_occurrences) {
+            if let Some(place) = distinct.place(occurrence) {
+                self.weights[place] = self.weights[place].saturating_add(u32::from(weight));
+            }
+        }
+        self.leave_out_zeros(distinct);
+    }
+
+    /// Leaves out features of weight 0, unless all are: then each weighs 1.
+    fn leave_out_zeros(&mut self, distinct: &mut Distinct) {
         if self.weights.iter().all(|&weight| weight == 0) {
             self.weights.fill(1);
         } else if self.weights.contains(&0) {

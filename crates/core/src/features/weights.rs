@@ -19,9 +19,11 @@ pub enum Weights {
     LogCountIdf,
     /// The greatest weight of the terms in the feature, by a table of terms.
     Lexicon,
+    /// The user's own: the weights of tokens that came with them.
+    Own,
 }
 
-/// No weight but that of [`Weights::Count`] is greater.
+/// No weight but that of [`Weights::Count`] is greater, and sums of [`Weights::Own`].
 pub const MAX_WEIGHT: u8 = 15;
 
 impl Weights {
@@ -33,13 +35,14 @@ impl Weights {
     }
 
     /// Every rule, in the order in which they are told.
-    pub const ALL: [Weights; 6] = [
+    pub const ALL: [Weights; 7] = [
         Weights::None,
         Weights::Count,
         Weights::LogCount,
         Weights::Idf,
         Weights::LogCountIdf,
         Weights::Lexicon,
+        Weights::Own,
     ];
 
     /// Whether the rule reads a table.
@@ -56,6 +59,7 @@ impl Weights {
             Weights::Idf => "idf",
             Weights::LogCountIdf => "log-count-idf",
             Weights::Lexicon => "lexicon",
+            Weights::Own => "own",
         }
     }
 }

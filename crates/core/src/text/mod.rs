@@ -7,54 +7,45 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod chinese;
+mod chunks;
 mod compose;
+mod cutter;
+mod document;
+mod fold;
 mod kernel;
+mod kinds;
+mod markup;
 mod normalize;
+mod own_tokens;
 mod simhash_package;
+mod simplified;
 mod spans;
+mod stop_words;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod units;
 mod utf8;
 mod words;
 
 use crate::isa::Isa;
+pub use chinese::Dictionary;
+pub use chunks::{CONTENT_BYTES, Chunks};
+pub use cutter::TextRules;
+pub(crate) use cutter::{Cutter, Preparer};
+pub use document::Document;
+pub use fold::Fold;
 pub(crate) use kernel::BLOCK;
+pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;
+pub use own_tokens::{OwnTokens, begin_own_tokens, push_own_token};
 pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
+pub use stop_words::StopWords;
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
-
-/// What a token is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Tokens {
-    /// Words of UAX #29 that hold a letter or a digit.
-    Word,
-    /// Every scalar of the normalised text.
-    Char,
-    /// As [`Tokens::Word`], and Katakana is parted after every character, as other scripts without spaces are anyway.
-    Auto,
-}
-
-impl Tokens {
-    /// The kind of that name, or `None`.
-    pub fn from_name(name: &str) -> Option<Tokens> {
-        [Tokens::Word, Tokens::Char, Tokens::Auto]
-            .into_iter()
-            .find(|tokens| tokens.name() == name)
-    }
-
-    /// Name as users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Tokens::Word => "word",
-            Tokens::Char => "char",
-            Tokens::Auto => "auto",
-        }
-    }
-}
 
 /// Writes the normalised text to `out`, in UTF-8; `out` is cleared first.
 ///
@@ -65,35 +56,47 @@ pub fn normalize(text: &str, out: &mut Vec<u8>) {
     unsafe { normalize::normalize(text, Spaces::Collapse, Isa::best(), out) };
 }
 
-/// The tokens of a text as strings, in order: for showing and comparing, where speed does not matter.
-pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
-    let mut bytes = Vec::new();
-    normalize(text, &mut bytes);
-    let mut found = Vec::new();
-    if tokens == Tokens::Char {
-        let text = String::from_utf8_lossy(&bytes);
-        return text.chars().map(String::from).collect();
-    }
-    let len = pad(&mut bytes);
-    let mut take = |starts: &[u32], ends: &[u32]| {
-        let words = starts
-            .iter()
-            .zip(ends)
-            .map(|(&start, &end)| &bytes[start as usize..end as usize]);
-        found.extend(words.map(|word| String::from_utf8_lossy(word).into_owned()));
-    };
+/// The normalised text by any rules: without markup and folded where they say so.
+pub fn prepared(text: &str, rules: &TextRules) -> String {
+    let mut out = Vec::new();
     // SAFETY: portable.
-    unsafe {
-        words::cut(
-            &bytes,
-            len,
-            tokens == Tokens::Auto,
-            Isa::Plain,
-            &mut Spans::new(),
-            &mut take,
-        )
-    };
-    found
+    unsafe { Preparer::default().prepare(text, rules, Isa::Plain, &mut out) };
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The tokens of a text as strings, in order, by the default rules: for showing and comparing, where speed does not matter.
+pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
+    tokens_by(Document::Text(text), tokens, &TextRules::default())
+        .iter()
+        .map(|token| String::from_utf8_lossy(token).into_owned())
+        .collect()
+}
+
+/// The tokens of a document in order, stop words included, as bytes: of texts UTF-8.
+pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> Vec<Vec<u8>> {
+    match (tokens, document) {
+        (Tokens::User, Document::Tokens(own)) => {
+            own.iter().map(|(token, _)| token.to_vec()).collect()
+        }
+        (Tokens::Bytes, document) => document.bytes().iter().map(|&byte| vec![byte]).collect(),
+        (Tokens::Chunks, document) => {
+            let mut found = Vec::new();
+            rules
+                .chunks
+                .cut(document.bytes(), |chunk| found.push(chunk.to_vec()));
+            found
+        }
+        (tokens, Document::Text(text)) => {
+            let mut cutter = Cutter::default();
+            // SAFETY: portable.
+            unsafe { cutter.cut(text, tokens, rules, Isa::Plain, &mut Spans::new()) };
+            let places = cutter.starts.iter().zip(&cutter.ends);
+            places
+                .map(|(&start, &end)| cutter.text[start as usize..end as usize].to_vec())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What takes batches of words: the text that the starts and the ends are places in, with a block of zeros behind it.

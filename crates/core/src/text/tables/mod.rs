@@ -11,6 +11,8 @@ pub(crate) mod lowercase;
 mod mappings;
 #[rustfmt::skip]
 pub(crate) mod properties;
+#[rustfmt::skip]
+pub(crate) mod punctuation;
 
 use compositions::{COMPOSITES, COMPOSITIONS, ORDER_BITS, ORDER_BLOCKS, ORDER_VALUES};
 use mappings::{

@@ -1,0 +1,280 @@
+//! What are the tokens of a text by rules other than the default ones?
+//!
+//! Slower than [`super::words`], but any rule: markup, folding, a dictionary, whole lines and sentences.
+
+use std::sync::Arc;
+
+use super::chinese::{CHINESE_LIBRARY, Dictionary};
+use super::chunks::{CHUNK_LIBRARY, Chunks};
+use super::fold::Fold;
+use super::markup::{MARKUP_LIBRARY, strip_html};
+use super::normalize::{self, Spaces};
+use super::simplified::SIMPLIFIED_LIBRARY;
+use super::stop_words::StopWords;
+use super::{Spans, Tokens, pad, tables, units, words};
+use crate::isa::Isa;
+
+/// What is done to a text beside the default rules.
+#[derive(Debug, Clone, Default)]
+pub struct TextRules {
+    /// Whether texts are HTML, of which only the visible text counts.
+    pub is_html: bool,
+    /// What is folded.
+    pub fold: Fold,
+    /// Words of tokens `chinese`; the standard ones where `None`.
+    pub dictionary: Option<Arc<Dictionary>>,
+    /// Words that do not count.
+    pub stop_words: Option<Arc<StopWords>>,
+    /// How bytes are cut.
+    pub chunks: Chunks,
+}
+
+impl TextRules {
+    /// Whether the normalised text is the one of the default rules.
+    pub(crate) fn keep_text(&self) -> bool {
+        !self.is_html && self.fold.is_empty()
+    }
+
+    /// The libraries that have a say in the tokens, with their versions: with others there are other features.
+    pub fn libraries(&self, tokens: Tokens) -> Vec<&'static str> {
+        let by_content = matches!(self.chunks, Chunks::Content(_));
+        [
+            (self.is_html, MARKUP_LIBRARY),
+            (self.fold.simplifies(), SIMPLIFIED_LIBRARY),
+            (tokens == Tokens::Chinese, CHINESE_LIBRARY),
+            (tokens == Tokens::Chunks && by_content, CHUNK_LIBRARY),
+        ]
+        .into_iter()
+        .filter(|(acts, _)| *acts)
+        .map(|(_, library)| library)
+        .collect()
+    }
+}
+
+/// Brings texts into their normalised form by any rules; scratch space.
+#[derive(Debug, Default)]
+pub(crate) struct Preparer {
+    visible: String,
+    folded: Vec<u8>,
+}
+
+impl Preparer {
+    /// Writes the normalised text to `out`: without markup, normalised, folded, and normalised once more where that
+    /// changed something.
+    ///
+    /// # Safety
+    /// The processor has `isa`.
+    pub(crate) unsafe fn prepare(
+        &mut self,
+        text: &str,
+        rules: &TextRules,
+        isa: Isa,
+        out: &mut Vec<u8>,
+    ) {
+        let Preparer { visible, folded } = self;
+        let text = visible_text(text, rules, visible);
+        // SAFETY: the caller's duty.
+        unsafe { normalize_folded(text, rules.fold, isa, folded, out) };
+    }
+
+    /// Gives the scratch space back.
+    pub(crate) fn release(&mut self) {
+        *self = Preparer::default();
+    }
+}
+
+fn visible_text<'a>(text: &'a str, rules: &TextRules, scratch: &'a mut String) -> &'a str {
+    if !rules.is_html {
+        return text;
+    }
+    strip_html(text, scratch);
+    scratch
+}
+
+/// # Safety
+/// The processor has `isa`.
+unsafe fn normalize_folded(
+    text: &str,
+    fold: Fold,
+    isa: Isa,
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    // SAFETY: the caller's duty.
+    unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };
+    if fold.is_empty() || !fold.apply(out, scratch) {
+        return;
+    }
+    let folded = String::from_utf8_lossy(scratch);
+    // SAFETY: the caller's duty.
+    unsafe { normalize::normalize(&folded, Spaces::Collapse, isa, out) };
+}
+
+/// Cuts texts by any rules; holds the scratch space.
+#[derive(Debug, Default)]
+pub(crate) struct Cutter {
+    preparer: Preparer,
+    /// One normalised line, sentence or paragraph; or what stands between Chinese words, with padding.
+    piece: Vec<u8>,
+    /// What the tokens are places in, with a block of zeros behind it.
+    pub(crate) text: Vec<u8>,
+    pub(crate) starts: Vec<u32>,
+    pub(crate) ends: Vec<u32>,
+}
+
+impl Cutter {
+    /// Finds the tokens of a text: `text[starts[i]..ends[i]]`, in order. Of kinds that are no texts there are none.
+    ///
+    /// # Safety
+    /// The processor has `isa`.
+    pub(crate) unsafe fn cut(
+        &mut self,
+        text: &str,
+        tokens: Tokens,
+        rules: &TextRules,
+        isa: Isa,
+        spans: &mut Spans,
+    ) {
+        self.text.clear();
+        self.starts.clear();
+        self.ends.clear();
+        match tokens {
+            Tokens::Sentence | Tokens::Line | Tokens::Paragraph => {
+                // SAFETY: the caller's duty.
+                unsafe { self.cut_units(text, tokens, rules, isa) };
+                pad(&mut self.text);
+            }
+            Tokens::Bytes | Tokens::Chunks | Tokens::User => {}
+            _ => {
+                // SAFETY: the caller's duty.
+                unsafe { self.preparer.prepare(text, rules, isa, &mut self.text) };
+                let len = pad(&mut self.text);
+                match tokens {
+                    Tokens::Char => self.cut_scalars(len),
+                    // SAFETY: the caller's duty.
+                    Tokens::Chinese => unsafe { self.cut_chinese(len, rules, isa, spans) },
+                    // SAFETY: the caller's duty.
+                    _ => unsafe { self.cut_words(len, tokens == Tokens::Auto, isa, spans) },
+                }
+            }
+        }
+    }
+
+    /// Gives the scratch space back.
+    pub(crate) fn release(&mut self) {
+        *self = Cutter::default();
+    }
+
+    fn push(&mut self, start: usize, end: usize) {
+        self.starts.push(start as u32);
+        self.ends.push(end as u32);
+    }
+
+    /// # Safety
+    /// The processor has `isa`.
+    unsafe fn cut_units(&mut self, text: &str, tokens: Tokens, rules: &TextRules, isa: Isa) {
+        let Cutter {
+            preparer: Preparer { visible, folded },
+            piece,
+            text: all,
+            starts,
+            ends,
+        } = self;
+        let text = visible_text(text, rules, visible);
+        let take = |unit: &str| {
+            // SAFETY: the caller's duty.
+            unsafe { normalize_folded(unit, rules.fold, isa, folded, piece) };
+            if !piece.is_empty() {
+                starts.push(all.len() as u32);
+                all.extend_from_slice(piece);
+                ends.push(all.len() as u32);
+            }
+        };
+        match tokens {
+            Tokens::Sentence => units::sentences(text, take),
+            Tokens::Paragraph => units::paragraphs(text, take),
+            _ => units::lines(text, take),
+        }
+    }
+
+    fn cut_scalars(&mut self, len: usize) {
+        let is_start = |byte: u8| byte & 0xC0 != 0x80;
+        let starts = (0..len)
+            .filter(|&i| is_start(self.text[i]))
+            .map(|i| i as u32);
+        self.starts.extend(starts);
+        self.ends.extend(self.starts.iter().skip(1));
+        self.ends.extend((len > 0).then_some(len as u32));
+    }
+
+    /// # Safety
+    /// The processor has `isa`.
+    unsafe fn cut_words(&mut self, len: usize, part_katakana: bool, isa: Isa, spans: &mut Spans) {
+        let Cutter {
+            text, starts, ends, ..
+        } = self;
+        let mut take = |from: &[u32], to: &[u32]| {
+            starts.extend_from_slice(from);
+            ends.extend_from_slice(to);
+        };
+        // SAFETY: the caller's duty.
+        unsafe { words::cut(text, len, part_katakana, isa, spans, &mut take) };
+    }
+
+    /// # Safety
+    /// The processor has `isa`.
+    unsafe fn cut_chinese(&mut self, len: usize, rules: &TextRules, isa: Isa, spans: &mut Spans) {
+        let standard;
+        let dictionary = match &rules.dictionary {
+            Some(dictionary) => dictionary,
+            None => {
+                standard = Dictionary::standard();
+                &standard
+            }
+        };
+        let text = std::mem::take(&mut self.text);
+        let prepared = String::from_utf8_lossy(&text[..len]);
+        let mut state = (self, spans);
+        dictionary.cut(
+            &prepared,
+            &mut state,
+            |(cutter, _), start, end| cutter.push(start, end),
+            |(cutter, spans), start, end| {
+                let between = &text[start..end];
+                if !has_alphanumeric(between) {
+                    return;
+                }
+                let Cutter {
+                    piece,
+                    starts,
+                    ends,
+                    ..
+                } = &mut **cutter;
+                piece.clear();
+                piece.extend_from_slice(between);
+                let len = pad(piece);
+                let mut take = |from: &[u32], to: &[u32]| {
+                    starts.extend(from.iter().map(|&at| start as u32 + at));
+                    ends.extend(to.iter().map(|&at| start as u32 + at));
+                };
+                // SAFETY: the caller's duty.
+                unsafe { words::cut(piece, len, true, isa, spans, &mut take) };
+            },
+        );
+        let (cutter, _) = state;
+        cutter.text = text;
+    }
+}
+
+/// Whether there may be a word: a letter, a digit, or anything beyond punctuation.
+fn has_alphanumeric(text: &[u8]) -> bool {
+    let mut at = 0;
+    while at < text.len() {
+        let (c, num_bytes) = super::utf8::decode(text, at);
+        if tables::property(c) & tables::ALPHANUMERIC != 0 {
+            return true;
+        }
+        at += num_bytes;
+    }
+    false
+}

@@ -1,0 +1,218 @@
+//! Which differences between characters shall not count?
+
+use super::simplified;
+use super::tables::punctuation::PUNCTUATION;
+use super::tables::{self, ALPHANUMERIC, WORD_BREAK, properties};
+use super::utf8;
+
+/// A set of foldings, done on normalised text in the order of [`Fold::NAMES`], which is then normalised again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Fold(u8);
+
+const TRADITIONAL: u8 = 1;
+const WIDTH: u8 = 2;
+const ACCENTS: u8 = 4;
+const PUNCTUATION_MARKS: u8 = 8;
+const DIGITS: u8 = 16;
+
+impl Fold {
+    /// The foldings, in the order in which they are done.
+    pub const NAMES: [&str; 5] = ["traditional", "width", "accents", "punctuation", "digits"];
+
+    /// The set of these names, or `None` if there is another.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Fold> {
+        names.into_iter().try_fold(Fold(0), |fold, name| {
+            let place = Fold::NAMES.iter().position(|&known| known == name)?;
+            Some(Fold(fold.0 | 1 << place))
+        })
+    }
+
+    /// Whether nothing is folded.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether characters are simplified, which a library's table decides.
+    pub fn simplifies(self) -> bool {
+        self.has(TRADITIONAL)
+    }
+
+    fn has(self, folding: u8) -> bool {
+        self.0 & folding != 0
+    }
+
+    /// Writes the folded form of a normalised text to `out`, which is cleared first; false if nothing changed.
+    ///
+    /// What comes out may have to be normalised again: two spaces may meet, and so may marks. Cost: linear.
+    pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        out.clear();
+        out.reserve(text.len() + 8);
+        let mut after_digit = false;
+        let mut at = 0;
+        while at < text.len() {
+            let (c, num_bytes) = utf8::decode(text, at);
+            at += num_bytes;
+            self.push(c, &mut after_digit, out);
+        }
+        out != text
+    }
+
+    fn push(self, mut c: u32, after_digit: &mut bool, out: &mut Vec<u8>) {
+        if self.has(TRADITIONAL) && c >= simplified::FIRST {
+            c = simplified::simplified(c);
+        }
+        if self.has(WIDTH) && c >= 0x80 {
+            c = narrow(c);
+        }
+        if self.has(ACCENTS) && c >= 0x80 {
+            if is_accent(c) {
+                return;
+            }
+            if c < NO_ACCENTS_FROM
+                && has_accent(c)
+                && let Some((first, second)) = tables::decompose(c)
+            {
+                let rest = Fold(self.0 & !(TRADITIONAL | WIDTH));
+                rest.push(first, after_digit, out);
+                rest.push(second, after_digit, out);
+                return;
+            }
+        }
+        if self.has(PUNCTUATION_MARKS) && is_punctuation(c) {
+            return;
+        }
+        if self.has(DIGITS) {
+            let is_digit = is_digit(c);
+            if is_digit && *after_digit {
+                return;
+            }
+            *after_digit = is_digit;
+            if is_digit {
+                c = u32::from(b'0');
+            }
+        }
+        utf8::push(c, out);
+    }
+}
+
+/// No canonical decomposition of a scalar of normalised text from here on holds an accent.
+const NO_ACCENTS_FROM: u32 = 0x2300;
+
+/// Combining marks of European scripts and symbols; those of other scripts are parts of their letters.
+fn is_accent(c: u32) -> bool {
+    matches!(c, 0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
+}
+
+fn has_accent(c: u32) -> bool {
+    is_accent(c)
+        || tables::decompose(c)
+            .is_some_and(|(first, second)| has_accent(first) || has_accent(second))
+}
+
+/// General category `P*`.
+fn is_punctuation(c: u32) -> bool {
+    match char::from_u32(c) {
+        Some(ascii) if ascii.is_ascii() => {
+            ascii.is_ascii_punctuation()
+                && !matches!(ascii, '$' | '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~')
+        }
+        _ => {
+            let after = PUNCTUATION.partition_point(|&(first, _)| first <= c);
+            after > 0 && c <= PUNCTUATION[after - 1].1
+        }
+    }
+}
+
+/// General category `Nd`: what is of `Word_Break=Numeric` beside is no number.
+fn is_digit(c: u32) -> bool {
+    let property = tables::property(c);
+    property & WORD_BREAK == properties::NUMERIC && property & ALPHANUMERIC != 0
+}
+
+/// The narrow mark for a wide one that normalisation leaves as it is.
+fn narrow(c: u32) -> u32 {
+    let mark = match c {
+        0x3001 => b',',
+        0x3002 => b'.',
+        0x3008 | 0x300A => b'<',
+        0x3009 | 0x300B => b'>',
+        0x300C..=0x300F | 0x301D..=0x301F | 0x201C..=0x201F => b'"',
+        0x2018..=0x201B => b'\'',
+        0x3010 | 0x3014 | 0x3016 | 0x3018 | 0x301A => b'[',
+        0x3011 | 0x3015 | 0x3017 | 0x3019 | 0x301B => b']',
+        0x301C => b'~',
+        _ => return c,
+    };
+    u32::from(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{self, TextRules};
+
+    fn folded(names: &[&str], text: &str) -> String {
+        let fold = Fold::from_names(names.iter().copied()).unwrap_or_default();
+        assert_eq!(fold.is_empty(), names.is_empty());
+        text::prepared(
+            text,
+            &TextRules {
+                fold,
+                ..TextRules::default()
+            },
+        )
+    }
+
+    #[test]
+    fn each_folding() {
+        assert_eq!(
+            folded(&["traditional"], "\u{6F22}\u{8A9E} \u{982D}\u{9AEE} abc"),
+            "\u{6C49}\u{8BED} \u{5934}\u{53D1} abc"
+        );
+        assert_eq!(
+            folded(
+                &["width"],
+                "\u{300C}\u{4F60}\u{3001}\u{FF0C}\u{201C}\u{3002}"
+            ),
+            "\"\u{4F60},,\"."
+        );
+        assert_eq!(
+            folded(
+                &["accents"],
+                "\u{C9}t\u{E9} a\u{323}\u{302} \u{1EA5} \u{3AC} \u{439} \u{304C} \u{CE}\u{5B0}"
+            ),
+            "ete a a \u{3B1} \u{438} \u{304C} i\u{5B0}"
+        );
+        assert_eq!(
+            folded(&["punctuation"], "Don't; stop\u{3002} a_b - c $1+1\u{2026}"),
+            "dont stop ab c $1+1"
+        );
+        assert_eq!(
+            folded(&["digits"], "v12.5 \u{661}\u{662} 1 2 \u{BD} x"),
+            "v0.0 0 0 0 0\u{2044}0 x"
+        );
+        assert_eq!(folded(&[], "v12."), "v12.");
+        assert_eq!(folded(&["digits", "punctuation"], "1,234.5"), "0");
+        assert_eq!(Fold::from_names(["digits", "case"]), None);
+    }
+
+    #[test]
+    fn every_folding_of_every_character_is_idempotent() {
+        let mut everything = String::new();
+        for c in (0..0x11_0000).filter_map(char::from_u32) {
+            everything.push('a');
+            everything.push(c);
+            everything.push_str("1 ");
+        }
+        let all: Vec<Vec<&str>> = Fold::NAMES
+            .iter()
+            .map(|&name| vec![name])
+            .chain([Fold::NAMES.to_vec()])
+            .collect();
+        for names in all {
+            let once = folded(&names, &everything);
+            assert!(once != folded(&[], &everything), "{names:?}");
+            assert!(folded(&names, &once) == once, "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How do tokens that the user cut travel?
+//!
+//! As one piece of bytes a document, so that they go wherever texts go: the length of the text in scalars (32 bits), then for each
+//! token its weight (8 bits), its length in bytes (32 bits, all little-endian) and its UTF-8.
+
+/// Tokens of one document, encoded.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnTokens<'a> {
+    encoded: &'a [u8],
+}
+
+const HEADER: usize = 4;
+const PER_TOKEN: usize = 5;
+
+/// Begins a document in `out` whose text has so many scalars.
+pub fn begin_own_tokens(text_length: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(&text_length.to_le_bytes());
+}
+
+/// Adds a token to the document that `out` ends with; false if it is too long.
+pub fn push_own_token(token: &[u8], weight: u8, out: &mut Vec<u8>) -> bool {
+    let Ok(len) = u32::try_from(token.len()) else {
+        return false;
+    };
+    out.push(weight);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(token);
+    true
+}
+
+impl<'a> OwnTokens<'a> {
+    /// Tokens of what [`begin_own_tokens`] and [`push_own_token`] wrote. Of anything else, those that stand whole in it.
+    pub fn new(encoded: &'a [u8]) -> Self {
+        OwnTokens { encoded }
+    }
+
+    pub(super) fn encoded(self) -> &'a [u8] {
+        self.encoded
+    }
+
+    /// Scalars of the text that they were cut from.
+    pub fn text_length(self) -> u32 {
+        self.encoded
+            .first_chunk()
+            .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    /// The tokens in order, with their weights.
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], u8)> {
+        let mut rest = self.encoded.get(HEADER..).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (head, behind) = rest.split_at_checked(PER_TOKEN)?;
+            let len = u32::from_le_bytes(*head.last_chunk()?) as usize;
+            let (token, behind) = behind.split_at_checked(len)?;
+            rest = behind;
+            Some((token, head[0]))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut bytes = Vec::new();
+        begin_own_tokens(9, &mut bytes);
+        for (token, weight) in [("a", 3), ("", 0), ("\u{732b}\0", 15)] {
+            assert!(push_own_token(token.as_bytes(), weight, &mut bytes));
+        }
+        let tokens = OwnTokens::new(&bytes);
+        let found: Vec<_> = tokens.iter().collect();
+        assert_eq!(tokens.text_length(), 9);
+        assert_eq!(
+            found,
+            [(&b"a"[..], 3), (&b""[..], 0), ("\u{732b}\0".as_bytes(), 15)]
+        );
+        for cut in 0..bytes.len() {
+            assert!(OwnTokens::new(&bytes[..cut]).iter().count() < 3);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What is done to texts beside the default rules, and the word lists that this takes.
+
+use std::sync::Arc;
+
+use likewise_core::text::{
+    self, CONTENT_BYTES, Chunks, Dictionary as CoreDictionary, Fold, StopWords as CoreStopWords,
+    TextRules as CoreTextRules, Tokens,
+};
+use pyo3::prelude::*;
+
+use crate::door::run;
+use crate::errors::Failure;
+
+/// Words of Chinese text.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct Dictionary {
+    dictionary: Arc<CoreDictionary>,
+}
+
+#[pymethods]
+impl Dictionary {
+    /// The standard words and these, normalised, with how often they occur; `None`: just often enough to be found.
+    #[new]
+    fn new(py: Python<'_>, words: Vec<(String, Option<u32>)>) -> Result<Self, Failure> {
+        // Always long enough to be worth leaving the interpreter: the standard words take 0.2 s.
+        let dictionary = run(py, usize::MAX, |_| {
+            let words = words.iter().map(|(word, count)| (word.as_str(), *count));
+            Ok(CoreDictionary::with_words(words))
+        })?;
+        Ok(Dictionary {
+            dictionary: Arc::new(dictionary),
+        })
+    }
+}
+
+/// Words that do not count, normalised and folded as the texts will be.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct StopWords {
+    words: Arc<CoreStopWords>,
+}
+
+#[pymethods]
+impl StopWords {
+    #[new]
+    fn new(words: Vec<String>) -> Self {
+        StopWords {
+            words: Arc::new(CoreStopWords::new(words)),
+        }
+    }
+}
+
+/// What is done to a text beside the default rules.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct TextRules {
+    pub rules: CoreTextRules,
+}
+
+#[pymethods]
+impl TextRules {
+    #[new]
+    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None))]
+    fn new(
+        markup: Option<&str>,
+        fold: Vec<String>,
+        dictionary: Option<&Bound<'_, Dictionary>>,
+        stop_words: Option<&Bound<'_, StopWords>>,
+        chunking: Option<&str>,
+        chunk_bytes: Option<u32>,
+    ) -> Result<Self, Failure> {
+        let is_html = match markup {
+            None => false,
+            Some("html") => true,
+            Some(other) => {
+                return Err(Failure::parameter(
+                    "markup",
+                    format!("{other:?} is not html"),
+                ));
+            }
+        };
+        let fold = Fold::from_names(fold.iter().map(String::as_str)).ok_or_else(|| {
+            let names = Fold::NAMES.join(", ");
+            Failure::parameter(
+                "fold",
+                format!("{fold:?} has a name that is none of {names}"),
+            )
+        })?;
+        Ok(TextRules {
+            rules: CoreTextRules {
+                is_html,
+                fold,
+                dictionary: dictionary.map(|found| found.get().dictionary.clone()),
+                stop_words: stop_words.map(|found| found.get().words.clone()),
+                chunks: parse_chunks(chunking, chunk_bytes)?,
+            },
+        })
+    }
+
+    /// The libraries that have a say in tokens of this kind, with their versions.
+    fn libraries(&self, tokens: &str) -> Result<Vec<&'static str>, Failure> {
+        Ok(self.rules.libraries(parse_tokens(tokens)?))
+    }
+}
+
+fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks, Failure> {
+    let size = match (size, Chunks::default()) {
+        (Some(size), _) | (None, Chunks::Content(size) | Chunks::Fixed(size)) => size,
+    };
+    match chunking {
+        None | Some("content") if CONTENT_BYTES.contains(&size) && size.is_power_of_two() => {
+            Ok(Chunks::Content(size))
+        }
+        Some("fixed") if size > 0 => Ok(Chunks::Fixed(size)),
+        None | Some("content" | "fixed") => Err(Failure::parameter(
+            "chunk_bytes",
+            format!(
+                "{size} is no power of two in {}..{} (fixed: 1 or more)",
+                CONTENT_BYTES.start(),
+                CONTENT_BYTES.end()
+            ),
+        )),
+        Some(other) => Err(Failure::parameter(
+            "chunking",
+            format!("{other:?} is not one of content, fixed"),
+        )),
+    }
+}
+
+/// The kind of token of that name.
+pub fn parse_tokens(name: &str) -> Result<Tokens, Failure> {
+    text::Tokens::from_name(name).ok_or_else(|| {
+        let names = Tokens::ALL.map(Tokens::name).join(", ");
+        Failure::parameter("tokens", format!("{name:?} is not one of {names}"))
+    })
+}
