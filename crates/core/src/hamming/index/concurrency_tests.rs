@@ -108,7 +108,10 @@ fn check(set: &HammingSet, round: u64, num: u64, inserted: usize, gone: &[u32]) 
             assert!(rows.contains(&(row as u32)), "row {row} is missed");
         }
         for (&row, &between) in rows.iter().zip(&found.distances[bounds]) {
-            assert_eq!(distance(&[code_of(row as usize)], &[query]), u32::from(between));
+            assert_eq!(
+                distance(&[code_of(row as usize)], &[query]),
+                u32::from(between)
+            );
             assert!(gone.binary_search(&row).is_err(), "row {row} was removed");
         }
     }
