@@ -98,7 +98,11 @@ def __getattr__(name: str) -> object:
 
         value: object = version("likewise")
     elif name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        try:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+        except AttributeError as error:
+            # As an AttributeError of the package it would say that there is no such name, and hide its cause.
+            raise ImportError(f"likewise.{name} could not be loaded: {error}") from error
     else:
         raise AttributeError(f"module 'likewise' has no attribute {name!r}")
     globals()[name] = value

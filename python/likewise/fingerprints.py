@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.fingerprint_lists import as_words
-from likewise.io.flat import FlatFile, flat_from_parquet, read_recipe_beside
+from likewise.io.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
+from likewise.io.refusals import check_regular
 from likewise.recipe import Recipe
 from likewise.sketch import Sketches
 from likewise.text import is_table
@@ -114,6 +115,7 @@ def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 
     """
     if isinstance(given, str | Path):
         path = Path(given)
+        check_regular(path)
         if path.suffix == ".parquet":
             return flat_from_parquet(path, folder / f"{name}.flat")
         if path.suffix == ".npy":
@@ -135,13 +137,19 @@ def _read(path: Path) -> Fingerprints:
 
 def _npy_file(path: Path) -> FlatFile:
     """Return where an array lies in its file; a recipe beside it tells its width and its empty texts."""
+    check_regular(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise InvalidInput(f"this is no array of fingerprints: {error}", str(path)) from error
     file = _mapped(array)
     if file is None:
-        raise InvalidInput(f"this is no array of fingerprints: {array.dtype} of shape {array.shape}", str(path))
+        how = how_to_store(array.dtype, fortran_order=not array.flags.c_contiguous)
+        raise InvalidInput(
+            f"{'this is no array of fingerprints: ' if how is None else ''}{array.dtype} of shape {array.shape}"
+            f"{'' if how is None else f': {how}'}",
+            str(path),
+        )
     beside = read_recipe_beside(path, file.num_rows)
     return (
         file if beside is None else replace(file, bits=beside.bits, recipe=beside.recipe, empty_rows=beside.empty_rows)

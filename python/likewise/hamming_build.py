@@ -1,8 +1,8 @@
 """An index file built of more fingerprints than memory holds."""
 
 import errno
+import os
 import shutil
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from likewise.fingerprints import take_file
 from likewise.hamming_file import ids_beside, text_beside, write_hamming_file
 from likewise.hamming_matches import keys_of
 from likewise.io.flat import FlatFile
+from likewise.io.refusals import check_regular
+from likewise.io.scratch import locked_directory
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe_check import check_integer
 from likewise.row_ids import RowIds
@@ -61,7 +63,7 @@ class BuiltOutOfCore(ABC):
             :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most
             4294967294.
         path : str or Path
-            The file to write; one that is there is replaced. It is what ``save`` would write of an index in memory,
+            The file to write; one that is there is replaced, and of a symbolic link the file it names. It is what ``save`` would write of an index in memory,
             byte for byte.
         within : int
             Greatest radius of a query.
@@ -92,7 +94,7 @@ class BuiltOutOfCore(ABC):
             If a parameter is out of range, the file holds too many fingerprints, no plan fits `table_memory`, or
             `memory` is too small since so many fingerprints are alike.
         InvalidInput
-            If the file holds no fingerprints, or changes meanwhile.
+            If the file holds no fingerprints or changes meanwhile, or source or target is no regular file.
         OSError
             If the disk has no room, which is checked first, or the system refuses.
 
@@ -118,8 +120,11 @@ class BuiltOutOfCore(ABC):
         bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
-        with tempfile.TemporaryDirectory(prefix=".likewise-build-", dir=path.parent) as folder:
-            file = _file_of(source, bits, Path(folder))
+        # A link stays, and there is room where it leads to.
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
+        with locked_directory(path.parent, ".likewise-build-") as folder:
+            status = _status(source)
+            file = _file_of(source, bits, folder)
             bits = _width(file, bits)
             within = check_integer("within", within, 0, bits)
             with_rows = ids is not False
@@ -127,6 +132,12 @@ class BuiltOutOfCore(ABC):
                 raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
             row_ids = RowIds(None if ids is False else ids, file.num_rows, _all_held)
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
+
+            def check(num_bytes: int, beside: int) -> None:
+                if status != _status(source):
+                    raise InvalidInput("the file changed while it was read", str(source))
+                _check_room(path, num_bytes + beside)
+
             if keys:
                 _write_tables(
                     file,
@@ -137,10 +148,12 @@ class BuiltOutOfCore(ABC):
                     with_rows=with_rows,
                     ids=row_ids.column(),
                     memory_bytes=memory_bytes - _BYTES_BESIDE,
+                    check=check,
                     threads=num_threads(threads),
                     progress=progress,
                 )
             else:
+                check(8 * -(-bits // 64) * file.num_rows, 0)
                 _write_scanned(file, bits, path, within, row_ids.column(), memory_bytes, with_rows=with_rows)
         progress(StageFinished("building", time.perf_counter() - started))
         return cls.open(path, threads=threads)
@@ -156,6 +169,7 @@ def _write_tables(
     with_rows: bool,
     ids: Any,  # noqa: ANN401 - an Arrow array or None
     memory_bytes: int,
+    check: Callable[[int, int], None],
     threads: int,
     progress: Progress,
 ) -> None:
@@ -170,7 +184,7 @@ def _write_tables(
             keys=keys,
             with_rows=with_rows,
             memory_bytes=memory_bytes,
-            check=lambda num_bytes, beside: _check_room(path, num_bytes + beside),
+            check=check,
             progress=_telling(progress),
             threads=threads,
         )
@@ -249,6 +263,7 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: 
     if not isinstance(source, str | Path):
         return take_file("source", source, folder)
     path = Path(source)
+    check_regular(path)
     if path.suffix == ".parquet":
         _check_room(folder, 8 * _num_parquet_words(path))
     if path.suffix in (".parquet", ".npy"):
@@ -257,6 +272,14 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: 
     if num_bytes % row_bytes:
         raise InvalidInput(f"{num_bytes} bytes are no whole number of fingerprints of {row_bytes} bytes", str(path))
     return FlatFile(path, 0, num_bytes // row_bytes, bits or 64, np.zeros(0, np.uint32), None)
+
+
+def _status(source: object) -> tuple[int, ...] | None:
+    """Return what tells whether a file is the same; None of what is no file."""
+    if not isinstance(source, str | Path):
+        return None
+    status = Path(source).stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _num_parquet_words(path: Path) -> int:

@@ -21,6 +21,8 @@ pub enum Error {
         /// What is wrong there now.
         reason: String,
     },
+    /// Something else than a regular file has the name.
+    NotRegular,
     /// A packed file cannot be unpacked to its end.
     Damaged {
         /// What is wrong and how far it could be read.
@@ -73,6 +75,7 @@ impl fmt::Display for Error {
                     "the file changed while it was in use: at byte {offset}: {reason}"
                 )
             }
+            Error::NotRegular => f.write_str("this is no regular file; name another"),
             Error::Damaged { reason } => f.write_str(reason),
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
             Error::Cancelled => f.write_str("cancelled"),

@@ -52,15 +52,15 @@ impl WeightFile {
 /// # Errors
 /// [`Error::Io`]; nothing is left then.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
-    let write_new = |temporary: &Path| {
-        let mut out = BufWriter::with_capacity(1 << 20, File::create(temporary)?);
+    let write_new = |file: &File| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
         write_to(&mut out, content)?;
         out.into_inner()
             .map_err(std::io::IntoInnerError::into_error)?
             .sync_all()
     };
-    write_whole(path, |temporary| {
-        write_new(temporary).map_err(|source| Error::io("write", source))
+    write_whole(path, |file, _| {
+        write_new(file).map_err(|source| Error::io("write", source))
     })
 }
 

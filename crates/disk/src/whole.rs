@@ -1,22 +1,45 @@
 //! How does a file have its name only when it is complete?
+//!
+//! It is made under a name of its own, `.NAME.PID-NUMBER.unfinished`, and locked while its writer lives. So writers of one target never share a
+//! file, whether they are processes or threads, and what a killed one left is known by the lock that nobody holds.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 
-/// Lets `write` make and sync a file under a temporary name beside `path`, then renames it and syncs the directory.
+/// Most bytes of a target's name that stand in those of its temporaries: names have 255 at most, and spools add theirs.
+const MAX_STEM_BYTES: usize = 150;
+const SUFFIX: &str = ".unfinished";
+/// Links from one to the next that are followed.
+const MAX_LINKS: usize = 40;
+/// Names that are tried.
+const MAX_NAMES: usize = 100;
+
+/// Lets `write` fill a new file under a temporary name beside `path` and sync it, then renames it and syncs the directory.
+///
+/// Of a symbolic link the file it names is written, which need not be there. What dead writers of the same target left is deleted first.
 ///
 /// # Errors
-/// Those of `write`, and [`Error::Io`]; nothing is left then.
+/// Those of `write`, and [`Error::Io`]; nothing is left then. [`Error::NotRegular`] where something else than a regular file has the name.
 pub(crate) fn write_whole(
     path: &Path,
-    write: impl FnOnce(&Path) -> Result<(), Error>,
+    write: impl FnOnce(&File, &Path) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let temporary = temporary_name(path);
-    let result = write(&temporary)
-        .and_then(|()| fs::rename(&temporary, path).map_err(|e| Error::io("rename", e)))
-        .and_then(|()| sync_directory(path));
+    let target = target_of(path)?;
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
+        return Err(Error::NotRegular);
+    }
+    delete_left(&target);
+    let (file, temporary) = create(&target).map_err(|e| Error::io("create", e))?;
+    let result = write(&file, &temporary)
+        .and_then(|()| fs::rename(&temporary, &target).map_err(|e| Error::io("rename", e)))
+        .and_then(|()| sync_directory(&target));
     if result.is_err() {
         // The first error says more than one of clearing up.
         let _ = fs::remove_file(&temporary);
@@ -24,18 +47,118 @@ pub(crate) fn write_whole(
     result
 }
 
-fn temporary_name(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.unfinished", std::process::id()))
+/// The path itself, or what the link there names.
+fn target_of(path: &Path) -> Result<PathBuf, Error> {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&target) {
+            Ok(named) => target = target.parent().unwrap_or(Path::new("")).join(named),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(Error::NotRegular)
+}
+
+/// A new file that this call holds the lock of.
+fn create(target: &Path) -> io::Result<(File, PathBuf)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut refused = io::ErrorKind::AlreadyExists.into();
+    for _ in 0..MAX_NAMES {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Processes of different machines or containers may have one number.
+        let time = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.subsec_nanos());
+        let process = std::process::id();
+        let name = format!("{}{process}-{number:x}{time:08x}{SUFFIX}", prefix(target));
+        let temporary = target.with_file_name(name);
+        let made = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&temporary);
+        let file = match made {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                refused = error;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        // Where there are no locks nothing is ever deleted as left.
+        let _ = file.lock();
+        // Else another writer took it for left before it was locked.
+        if is_there(&file, &temporary) {
+            return Ok((file, temporary));
+        }
+    }
+    Err(refused)
+}
+
+/// What the names of a target's temporaries begin with.
+fn prefix(target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    if name.len() <= MAX_STEM_BYTES {
+        return format!(".{name}.");
+    }
+    let end = name.floor_char_boundary(MAX_STEM_BYTES - 17);
+    format!(".{}~{:016x}.", &name[..end], xxh3_64(name.as_bytes()))
+}
+
+/// Deletes temporaries of the target whose writers are dead; what cannot be told or deleted stays.
+fn delete_left(target: &Path) {
+    let prefix = prefix(target);
+    let is_temporary = |name: &str| {
+        let number = name.strip_prefix(&prefix)?.strip_suffix(SUFFIX)?;
+        let (process, number) = number.split_once('-')?;
+        let is_ours = !process.is_empty()
+            && process.bytes().all(|byte| byte.is_ascii_digit())
+            && number.len() > 8
+            && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_ours.then_some(())
+    };
+    let Ok(entries) = fs::read_dir(directory_of(target)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || is_temporary(&entry.file_name().to_string_lossy()).is_none() {
+            continue;
+        }
+        if let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether an open file still has its name.
+#[cfg(unix)]
+fn is_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let number = |found: fs::Metadata| (found.dev(), found.ino());
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(named)) => number(open) == number(named),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_there(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> Result<(), Error> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(parent)
+    File::open(directory_of(path))
         .and_then(|directory| directory.sync_all())
         .map_err(|e| Error::io("sync the directory", e))
 }
@@ -43,4 +166,103 @@ fn sync_directory(path: &Path) -> Result<(), Error> {
 #[cfg(not(unix))]
 fn sync_directory(_: &Path) -> Result<(), Error> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let name = format!("likewise-whole-{}-{name}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        write_whole(path, |mut file, _| {
+            file.write_all(bytes).map_err(|e| Error::io("write", e))
+        })
+    }
+
+    #[test]
+    fn writers_of_one_target_have_files_of_their_own() {
+        let folder = folder("two");
+        let target = folder.join("target");
+        write_whole(&target, |mut first, one| {
+            put(&target, b"second")?;
+            write_whole(&target, |_, other| {
+                assert_ne!(one, other);
+                Ok(())
+            })?;
+            first.write_all(b"first").map_err(|e| Error::io("write", e))
+        })
+        .unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"first");
+        assert_eq!(names(&folder), ["target"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_writer_left_is_deleted_and_nothing_else() {
+        let folder = folder("left");
+        let others = [
+            ".target.unfinished",
+            ".target.1-0.unfinished",
+            ".target.two.7-012345678.unfinished",
+        ];
+        for name in others.iter().chain(&[".target.7-012345678.unfinished"]) {
+            fs::write(folder.join(name), b"left").unwrap();
+        }
+        put(&folder.join("target"), b"whole").unwrap();
+        let mut expected = others.map(str::to_owned).to_vec();
+        expected.push("target".to_owned());
+        expected.sort();
+        assert_eq!(names(&folder), expected);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn long_names_fit() {
+        let folder = folder("long");
+        let target = folder.join("é".repeat(122) + "n");
+        let mut longest = 0;
+        write_whole(&target, |_, temporary| {
+            longest = temporary.file_name().unwrap().len();
+            Ok(())
+        })
+        .unwrap();
+        assert!(longest + ".group-rows".len() <= 255, "{longest}");
+        assert_eq!(names(&folder).len(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_no_other_file_is_replaced() {
+        let folder = folder("kinds");
+        std::os::unix::fs::symlink("real", folder.join("link")).unwrap();
+        put(&folder.join("link"), b"whole").unwrap();
+        assert_eq!(fs::read(folder.join("real")).unwrap(), b"whole");
+        assert!(folder.join("link").is_symlink());
+        std::os::unix::fs::symlink("loop", folder.join("loop")).unwrap();
+        let socket = folder.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for path in [&folder, &socket, &folder.join("loop")] {
+            assert!(matches!(put(path, b""), Err(Error::NotRegular)));
+        }
+        assert_eq!(names(&folder), ["link", "loop", "real", "socket"]);
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -69,7 +69,7 @@ impl Failure {
         use likewise_disk::Error;
         match error {
             Error::Io { source, .. } => Failure::system(source, file),
-            Error::Changed { .. } | Error::Damaged { .. } => Failure::Input {
+            Error::Changed { .. } | Error::Damaged { .. } | Error::NotRegular => Failure::Input {
                 message: error.to_string(),
                 file: Some(file.display().to_string()),
                 row: None,

@@ -23,6 +23,7 @@ fn open_source(
     let empty_rows = Input::<u32>::take("empty_rows", empty_rows)?;
     let file = File::open(path).map_err(|error| Failure::system(error, path))?;
     IndexSource::new(file, *offset, *len, bits, empty_rows.values().to_vec())
+        .map(|source| source.named(path.clone()))
         .map_err(|error| Failure::disk(error, path))
 }
 

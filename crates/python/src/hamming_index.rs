@@ -218,13 +218,21 @@ impl HammingSet {
             ));
         }
         let words = words.values();
-        run_short(py, |cancel| {
-            let query = Fingerprints { words, bits };
+        let query = Fingerprints { words, bits };
+        let within = run_short(py, |cancel| {
             self.set
-                .nearest(query, num, isa, 1, cancel)
+                .nearest_within(query, num, isa, 1, cancel)
                 .map_err(|error| self.failure(error))
-        })
-        .map(found)
+        })?;
+        match within {
+            Some(nearest) => Ok(found(nearest)),
+            None => run(py, LONG_BYTES, |cancel| {
+                self.set
+                    .nearest_of_all(query, num, cancel)
+                    .map_err(|error| self.failure(error))
+            })
+            .map(found),
+        }
     }
 
     /// Writes to one file, complete under its name or not at all.

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from likewise.cli.terminal import has_colour
 
 if TYPE_CHECKING:
-    from likewise.plan import Costs, HammingPlan, TextbookSearch
+    from likewise.plan import Costs, HammingPlan, PlannedSearch, TextbookSearch
 
 # Fingerprints of a sample that are looked at.
 _SAMPLE = 100_000
@@ -46,7 +47,8 @@ def run(options: Mapping[str, Any]) -> None:
             _explain(searches, options["n"], bits, within, options["memory"])
         return
     frequencies, dependence = (None, 0.0) if options["sample"] is None else _read_sample(options["sample"], bits)
-    plan = plan_hamming(
+    plan_of = partial(
+        plan_hamming,
         options["n"],
         bits=bits,
         within=within,
@@ -55,12 +57,20 @@ def run(options: Mapping[str, Any]) -> None:
         division="interleaved" if options["interleaved"] else "contiguous",
         bit_frequencies=frequencies,
         bit_dependence=dependence,
-        with_ids=not options["without_ids"],
     )
+    with_ids = not options["without_ids"]
+    plan = plan_of(with_ids=with_ids)
+    least_with_ids = None
+    if with_ids and plan.chosen is None:
+        # More than one index holds have no rows there; fewer may do without them.
+        least_with_ids, plan, with_ids = _smallest(plan), plan_of(with_ids=False), False
     if options["as_json"]:
-        click.echo(json.dumps(plan.to_dict()))
+        click.echo(json.dumps(plan.to_dict() | {"with_ids": with_ids}))
     else:
-        _draw(plan, with_ids=not options["without_ids"])
+        _draw(plan, with_ids=with_ids, least_with_ids=least_with_ids)
+    if plan.chosen is None:
+        click.echo(f"error: {_nothing_fits(plan)}", err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | None":
@@ -90,7 +100,19 @@ def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
     return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
 
 
-def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
+def _smallest(plan: "HammingPlan") -> "PlannedSearch":
+    return min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
+
+
+def _nothing_fits(plan: "HammingPlan") -> str:
+    least = _smallest(plan)
+    return (
+        f"nothing fits {_bytes(plan.memory_bytes or 0)}, not even without rows: the smallest is {_bytes(least.num_bytes)} "
+        f"({least.name}). Give more memory, or read the fingerprints in order from a file against the queries."
+    )
+
+
+def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch | None") -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -117,12 +139,12 @@ def _draw(plan: "HammingPlan", *, with_ids: bool) -> None:
     console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
     for sentence in plan.excess:
         console.print(sentence)
-    if plan.chosen is None:
-        least = min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
-        advice = ", or leave out the ids (--without-ids)" if with_ids else ""
+    if least_with_ids is not None and plan.chosen is not None:
         console.print(
-            f"nothing fits {_bytes(plan.memory_bytes or 0)}: the smallest is {_bytes(least.num_bytes)} ({least.name}). "
-            f"Give more memory{advice}, or read the fingerprints in order from a file against the queries."
+            f"Planned without rows (--without-ids; the index: ids=False): with them nothing fits "
+            f"{_bytes(plan.memory_bytes or 0)}, the smallest is {_bytes(least_with_ids.num_bytes)} "
+            f"({least_with_ids.name}). Without, {plan.chosen.name} takes {_bytes(plan.chosen.num_bytes)}, "
+            f"{_number(plan.chosen.num_bytes / plan.num_fingerprints)} bytes a fingerprint."
         )
 
 

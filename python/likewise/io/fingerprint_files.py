@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
-from likewise.io.flat import RecipeBeside, read_recipe_beside
+from likewise.io.flat import RecipeBeside, how_to_store, read_recipe_beside
+from likewise.io.refusals import check_regular
+from likewise.io.sketch_columns import check_no_nulls
 from likewise.recipe import Recipe
 
 # What a file is known by: its size, when it was written, and the bytes of so many blocks spread over it.
@@ -160,9 +162,9 @@ class ParquetFile:
         if self._held is None or self._held[0] != start:
             self._held = None
             table = self._file.read_row_group(group, columns=self._columns, use_threads=False)
+            for name in self._columns:
+                check_no_nulls(table.column(name), name, self.path, start)
             column = table.column("sketch").combine_chunks()
-            if column.null_count:
-                raise InvalidInput("a sketch is null", str(self.path), start)
             flat: Any = column.flatten() if self.num_words > 1 else column
             words = np.ascontiguousarray(flat.to_numpy(zero_copy_only=False)).view(np.uint64)
             words.flags.writeable = False
@@ -181,6 +183,7 @@ def open_fingerprints(path: Path, num_words: int) -> FlatFile | ParquetFile:
     InvalidInput
         If it holds something else.
     """
+    check_regular(path)
     if path.suffix == ".parquet":
         return ParquetFile(path, num_words)
     if path.suffix == ".npy":
@@ -201,6 +204,9 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
             raise InvalidInput(f"this is no .npy file: {error}", str(path)) from error
         offset = file.tell()
     width = shape[1] if len(shape) == 2 else 1
+    how = how_to_store(kind, fortran_order=fortran_order and width > 1)
+    if how is not None and width == num_words:
+        raise InvalidInput(f"it holds {kind} of shape {shape}; {how}", str(path))
     if kind != np.dtype("<u8") or len(shape) not in (1, 2) or (fortran_order and width > 1) or width != num_words:
         raise InvalidInput(
             f"it holds {kind} of shape {shape}; the queries are fingerprints of {num_words} words of type uint64",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.sketch_columns import check_columns, check_no_nulls
 from likewise.recipe import Recipe
 
 _RECIPE_KEY = b"likewise.recipe"
@@ -54,7 +55,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
     Raises
     ------
     InvalidInput
-        If the file holds no fingerprints with their recipe.
+        If the file holds no fingerprints with their recipe, or one of them is null.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -70,9 +71,12 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
         recipe = Recipe.from_json(json.dumps(json.loads(metadata[_RECIPE_KEY])))
         if recipe.bits is None:
             raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+        check_columns(file.schema_arrow, ["is_empty"], path)
         num_rows, empty_rows = 0, []
         with target.open("wb") as out:
             for batch in file.iter_batches(_BATCH_ROWS, columns=["sketch", "is_empty"]):
+                for name in ("sketch", "is_empty"):
+                    check_no_nulls(batch.column(name), name, path, num_rows)
                 _words(batch.column("sketch")).tofile(out)
                 is_empty = batch.column("is_empty").to_numpy(zero_copy_only=False)
                 empty_rows.append(np.flatnonzero(is_empty).astype(np.uint32) + np.uint32(num_rows))
@@ -85,6 +89,17 @@ def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no t
     flat = column.flatten() if hasattr(column, "flatten") else column
     words: NDArray[np.int64] = flat.to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(words)
+
+
+def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN401 - a dtype of NumPy
+    """Return what to do about an array of 64-bit words in another order than fingerprints have; None where it is theirs."""
+    if kind.kind not in "iu" or kind.itemsize != 8:
+        return None
+    if kind.newbyteorder("<") != kind:
+        return "its bytes are big-endian: store it again as numpy.save(path, array.astype('<u8'))"
+    if fortran_order:
+        return "its columns lie one after another: store it again as numpy.save(path, numpy.ascontiguousarray(array))"
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,20 @@ def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
         if number is None or not (is_inside or (file is None and number in FULL)):
             raise
         raise OSError(number, os.strerror(number), name) from error
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a source that is no regular file, before it is opened: one of these may wait for ever, or never end.
+
+    Raises
+    ------
+    InvalidInput
+        If it is a directory, a device, a socket or a named pipe.
+    OSError
+        If there is nothing, or the system refuses.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise InvalidInput("this is no regular file; write what it gives to one", str(path))
 
 
 class WholeFile:

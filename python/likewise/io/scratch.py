@@ -31,13 +31,26 @@ def scratch_directory() -> Iterator[Path]:
         Naming the place that is full rather than a file that nobody asked for.
     """
     root = Path(tempfile.gettempdir())
-    _delete_left(root)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
+    with locked_directory(root, PREFIX) as place:
+        with place_named(f"{root}, where temporary files go (TMPDIR names another place)", place):
+            yield place
+
+
+@contextlib.contextmanager
+def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
+    """Give a new directory in `root`, as a context; those of the same prefix that killed runs left are deleted first.
+
+    Yields
+    ------
+    Path
+        An empty directory.
+    """
+    _delete_left(root, prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         # Not in the directory itself: the lock is no file of the run.
         place = Path(name) / "run"
         place.mkdir()
-        with place_named(f"{root}, where temporary files go (TMPDIR names another place)", place):
-            yield place
+        yield place
 
 
 @contextlib.contextmanager
@@ -55,14 +68,14 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def _delete_left(root: Path) -> None:
+def _delete_left(root: Path, prefix: str) -> None:
     """Delete directories of this user whose run is dead."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):
         for entry in os.scandir(root):
             with contextlib.suppress(OSError):
-                is_ours = entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False)
+                is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
                 if is_ours and entry.stat(follow_symlinks=False).st_uid == os.geteuid() and _is_dead(Path(entry.path)):
                     shutil.rmtree(entry.path, ignore_errors=True)
 

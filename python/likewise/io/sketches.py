@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column, text_column
-from likewise.io.refusals import WholeFile
+from likewise.io.refusals import WholeFile, check_regular
+from likewise.io.sketch_columns import check_columns, check_no_nulls
 
 _RECIPE_KEY = b"likewise.recipe"
 _ID_KEY = b"likewise.sketch_id"
@@ -76,6 +77,7 @@ def read_sketch_file(path: Path) -> SketchFile:
     InvalidInput
         If the file holds no sketches of Likewise, or the recipe beside it is missing.
     """
+    check_regular(path)
     if path.suffix == ".npy":
         return _read_npy(path)
     return _read_parquet(path)
@@ -157,6 +159,9 @@ def _read_parquet(path: Path) -> SketchFile:
     metadata = table.schema.metadata or {}
     if _RECIPE_KEY not in metadata or "sketch" not in table.column_names:
         raise InvalidInput("the file holds no sketches with their recipe", str(path))
+    check_columns(table.schema, ["is_empty", "num_features"], path)
+    for name in ("sketch", "is_empty", "num_features"):
+        check_no_nulls(table.column(name), name, path)
     recipe = metadata[_RECIPE_KEY].decode()
     column = table.column("sketch").combine_chunks()
     if isinstance(column, pa.ChunkedArray):

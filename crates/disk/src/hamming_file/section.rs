@@ -80,10 +80,11 @@ impl<'a> SectionWriter<'a> {
     }
 }
 
-/// A temporary file for words that come while another section is being written; it is deleted when dropped.
+/// A temporary file for words that come while another section is being written; nothing is left of it when it is dropped.
 pub(super) struct Spool {
     file: File,
-    path: PathBuf,
+    /// Where the system keeps the name of a file that is open.
+    path: Option<PathBuf>,
     at: u64,
     waiting: Vec<u64>,
 }
@@ -99,13 +100,14 @@ impl Spool {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .open(&path)
             .map_err(|e| Error::io("create a temporary file", e))?;
+        // Without a name nothing is left of it, however the process ends.
+        let is_nameless = cfg!(unix) && std::fs::remove_file(&path).is_ok();
         Ok(Spool {
             file,
-            path,
+            path: (!is_nameless).then_some(path),
             at: 0,
             waiting: Vec::new(),
         })
@@ -155,7 +157,9 @@ impl Spool {
 
 impl Drop for Spool {
     fn drop(&mut self) {
-        // Nothing more can be done about a file that cannot be deleted.
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            // Nothing more can be done about a file that cannot be deleted.
+            let _ = std::fs::remove_file(path);
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Of what is an index file built?
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::index::{plan_for_sample, sample_step};
 use likewise_core::hamming::plan::SearchPlan;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
 
 use crate::error::Error;
@@ -16,6 +19,8 @@ use crate::position::read_exact_at;
 pub const MAX_ROWS: u64 = u32::MAX as u64 - 1;
 /// Bytes read at a time.
 const READ_BYTES: usize = 4 << 20;
+/// Most rows read at a time; it is fewer by a power of two where they are wider.
+pub(super) const MAX_READ_ROWS: usize = READ_BYTES / 8;
 
 /// Fingerprints in a flat file: `bits.div_ceil(64)` little-endian words each, from a byte of the file on.
 #[derive(Debug)]
@@ -26,6 +31,12 @@ pub struct IndexSource {
     bits: u32,
     /// Rows of empty texts, ascending; their words are not looked at.
     empty_rows: Vec<u32>,
+    /// Of the file as it was opened.
+    metadata: Metadata,
+    /// Its name, where it is known.
+    path: Option<PathBuf>,
+    /// Of all bytes of the fingerprints, as the first pass read them.
+    checksum: OnceLock<u64>,
 }
 
 impl IndexSource {
@@ -33,7 +44,7 @@ impl IndexSource {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where there are more than an index holds, the width is not a multiple of 32 from 32 to 256, or rows of
-    /// empty texts do not rise below `len`; [`Error::Changed`] if the file is too short; [`Error::Io`].
+    /// empty texts do not rise below `len`; [`Error::NotRegular`]; [`Error::Changed`] if the file is too short; [`Error::Io`].
     pub fn new(
         file: File,
         offset: u64,
@@ -60,10 +71,11 @@ impl IndexSource {
                 format!("must rise and lie below {len}"),
             ));
         }
-        let size = file
-            .metadata()
-            .map_err(|e| Error::io("read the size", e))?
-            .len();
+        let metadata = file.metadata().map_err(|e| Error::io("read the size", e))?;
+        if !metadata.is_file() {
+            return Err(Error::NotRegular);
+        }
+        let size = metadata.len();
         let end = offset + len * 8 * u64::from(bits.div_ceil(64));
         if size < end {
             return Err(Error::Changed {
@@ -77,7 +89,44 @@ impl IndexSource {
             len: len as usize,
             bits,
             empty_rows,
+            metadata,
+            path: None,
+            checksum: OnceLock::new(),
         })
+    }
+
+    /// The same, of the file of that name, which must have it still when all has been read.
+    #[must_use]
+    pub fn named(self, path: PathBuf) -> Self {
+        IndexSource {
+            path: Some(path),
+            ..self
+        }
+    }
+
+    /// Refuses a file that has another size, time or inode than when it was opened.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        let now = match &self.path {
+            Some(path) => std::fs::metadata(path),
+            None => self.file.metadata(),
+        };
+        let is_same = now.is_ok_and(|now| {
+            now.len() == self.metadata.len()
+                && now.modified().ok() == self.metadata.modified().ok()
+                && is_same_file(&now, &self.metadata)
+        });
+        match is_same {
+            true => Ok(()),
+            false => Err(changed()),
+        }
+    }
+
+    /// Refuses the checksum of a pass over all rows that is not that of the first.
+    pub(super) fn check_pass(&self, checksum: u64) -> Result<(), Error> {
+        match *self.checksum.get_or_init(|| checksum) == checksum {
+            true => Ok(()),
+            false => Err(changed()),
+        }
     }
 
     /// Rows, those of empty texts included.
@@ -180,6 +229,9 @@ impl IndexSource {
 
     /// Gives the fingerprints of rows of a range to `take`, stretch by stretch, with the first row of each; empty texts are left out.
     ///
+    /// Returns the wrapping sum of the checksums of what was read at a time, each with its first row: of ranges that begin at multiples of
+    /// [`MAX_READ_ROWS`] the sums add up to the same, however all rows are divided.
+    ///
     /// # Errors
     /// [`Error::Io`], [`Error::Changed`]; [`Error::InvalidParameter`] where a bit beyond the width is set; [`Error::Cancelled`].
     pub(super) fn each(
@@ -188,9 +240,10 @@ impl IndexSource {
         words: &mut Vec<u64>,
         cancel: &AtomicBool,
         mut take: impl FnMut(u32, &[u64]),
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let num_words = self.num_words();
-        let step = READ_BYTES / 8 / num_words;
+        let step = MAX_READ_ROWS / num_words.next_power_of_two();
+        let mut checksum = 0_u64;
         for start in range.clone().step_by(step) {
             if cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -200,6 +253,7 @@ impl IndexSource {
             let offset = self.byte_of(start);
             read_exact_at(&self.file, words.as_mut_bytes(), offset)
                 .map_err(|e| Error::read(e, offset))?;
+            checksum = checksum.wrapping_add(xxh3_64_with_seed(words.as_bytes(), start as u64));
             let from = self
                 .empty_rows
                 .partition_point(|&row| (row as usize) < start);
@@ -221,7 +275,7 @@ impl IndexSource {
                 take(at as u32, &words[(at - start) * num_words..]);
             }
         }
-        Ok(())
+        Ok(checksum)
     }
 
     /// Refuses fingerprints with a bit beyond the width.
@@ -242,4 +296,22 @@ impl IndexSource {
             )),
         }
     }
+}
+
+pub(super) fn changed() -> Error {
+    Error::Changed {
+        offset: 0,
+        reason: "its fingerprints are not those that were read first".to_owned(),
+    }
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
+    true
 }

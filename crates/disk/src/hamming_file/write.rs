@@ -25,19 +25,17 @@ pub fn write_hamming_set(
     extra: &str,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    write_whole(path, |temporary| {
-        write_all(set, temporary, ids, extra, cancel)
-    })
+    write_whole(path, |file, _| write_all(set, file, ids, extra, cancel))
 }
 
 fn write_all(
     set: &HammingSet,
-    path: &Path,
+    file: &File,
     ids: Option<&[u8]>,
     extra: &str,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let file = File::create(path).map_err(|e| Error::io("create", e))?;
+    let file = file.try_clone().map_err(|e| Error::io("write", e))?;
     let mut writer = Writer {
         file: BufWriter::with_capacity(1 << 20, file),
         at: 0,
@@ -80,11 +78,12 @@ pub(super) struct Ending<'a> {
 
 /// Writes what stands behind the tables, from byte `at` on, and the header.
 pub(super) fn write_ending(
-    mut file: File,
+    file: &File,
     at: u64,
     ending: Ending<'_>,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
+    let mut file = file.try_clone().map_err(|e| Error::io("write", e))?;
     file.seek(SeekFrom::Start(at))
         .map_err(|e| Error::io("write", e))?;
     let writer = Writer {

@@ -6,6 +6,8 @@
 //! neighbours that flip a low bit of the prefix lie in the same line. A line whose entries do not fit says where their ends stand as
 //! plain numbers. Where buckets are large the directory is the plain list of their starts.
 
+use std::ops::ControlFlow;
+
 use super::words::Words;
 
 /// Words of a line.
@@ -112,17 +114,19 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Calls `visit(prefix, start, len)` for every bucket in order.
-    pub(super) fn for_each_bucket(&self, mut visit: impl FnMut(u64, usize, usize)) {
+    /// Calls `visit(prefix, start, len)` for every bucket in order, until it says that it is enough.
+    pub(super) fn for_each_bucket(
+        &self,
+        mut visit: impl FnMut(u64, usize, usize) -> ControlFlow<()>,
+    ) {
         let shape = self.shape;
         if !shape.is_unary {
             let starts = &self.lines.as_u32()[..(1 << shape.prefix_bits) + 1];
             for (prefix, bounds) in (0..).zip(starts.windows(2)) {
-                visit(
-                    prefix,
-                    bounds[0] as usize,
-                    bounds[1].saturating_sub(bounds[0]) as usize,
-                );
+                let len = bounds[1].saturating_sub(bounds[0]);
+                if visit(prefix, bounds[0] as usize, len as usize).is_break() {
+                    return;
+                }
             }
             return;
         }
@@ -134,7 +138,9 @@ impl Directory {
             if line[LINE_WORDS - 1] & ESCAPED != 0 {
                 for bucket in 0..num_buckets {
                     let (start, len) = self.escaped_bucket(line, bucket);
-                    visit(prefix, start as usize, len as usize);
+                    if visit(prefix, start as usize, len as usize).is_break() {
+                        return;
+                    }
                     prefix += 1;
                 }
                 continue;
@@ -151,7 +157,9 @@ impl Directory {
                 let one = 64 * word + bits.trailing_zeros() as usize;
                 bits &= bits.wrapping_sub(1);
                 let len = one.saturating_sub(last_one + 1);
-                visit(prefix, start, len);
+                if visit(prefix, start, len).is_break() {
+                    return;
+                }
                 start += len;
                 last_one = one;
                 prefix += 1;

@@ -90,12 +90,8 @@ impl Rows {
             .are_good(start / 2..end_of(group).div_ceil(2))
     }
 
-    /// Whether all of it is what was written.
-    pub(super) fn all_good(&self) -> bool {
-        self.parts().into_iter().all(Words::all_good)
-    }
-
-    fn parts(&self) -> [&Words; 3] {
+    /// All that they consist of.
+    pub(super) fn parts(&self) -> [&Words; 3] {
         [&self.numbers, &self.group_ends, &self.group_rows]
     }
 

@@ -1,14 +1,19 @@
 //! What is an immutable set of fingerprints that can be searched?
 
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::distance::Fingerprints;
 use super::super::plan::SearchPlan;
 use super::build::{Means, Source, build_table};
 use super::rows::{Postings, Rows};
 use super::table::Table;
+use super::words::Words;
 use crate::error::Error;
 use crate::isa::Isa;
+
+/// Words that are checked before the flag is looked at again.
+const CHECKED_WORDS: usize = 1 << 20;
 
 /// Tables of the distinct fingerprints of a set, and the rows that hold each.
 #[derive(Debug)]
@@ -120,57 +125,73 @@ impl Segment {
 
     /// Appends every fingerprint, row-major, and its row.
     pub(super) fn copy_rows(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+        self.for_each_code(&AtomicBool::new(false), |code, row| {
+            codes.extend_from_slice(code);
+            rows.extend(row);
+        })
+    }
+
+    /// Gives every fingerprint to `visit`, in the order of the first table, with each of its rows where they are kept.
+    pub(super) fn for_each_code(
+        &self,
+        cancel: &AtomicBool,
+        visit: impl FnMut(&[u64], Option<u32>),
+    ) -> Result<(), Error> {
         match self.plan.bits().div_ceil(64) {
-            1 => self.copy::<1>(codes, rows),
-            2 => self.copy::<2>(codes, rows),
-            3 => self.copy::<3>(codes, rows),
-            _ => self.copy::<4>(codes, rows),
+            1 => self.for_each::<1>(cancel, visit),
+            2 => self.for_each::<2>(cancel, visit),
+            3 => self.for_each::<3>(cancel, visit),
+            _ => self.for_each::<4>(cancel, visit),
         }
     }
 
-    fn copy<const W: usize>(&self, codes: &mut Vec<u64>, rows: &mut Vec<u32>) -> Result<(), Error> {
+    fn for_each<const W: usize>(
+        &self,
+        cancel: &AtomicBool,
+        mut visit: impl FnMut(&[u64], Option<u32>),
+    ) -> Result<(), Error> {
         let Some(table) = self.tables.first() else {
             return Ok(());
         };
-        if !table.all_good() || !self.rows.as_ref().is_none_or(Rows::all_good) {
-            return Err(Error::Damaged);
+        let row_parts = self.rows.iter().flat_map(Rows::parts);
+        for words in table.parts().into_iter().chain(row_parts) {
+            check_good(words, cancel)?;
         }
-        let mut is_whole = true;
+        let mut result = Ok(());
         table.directory.for_each_bucket(|prefix, start, len| {
+            if cancel.load(Ordering::Relaxed) {
+                result = Err(Error::Cancelled);
+                return ControlFlow::Break(());
+            }
             if start + len > table.num_entries {
-                is_whole = false;
-                return;
+                result = Err(Error::Damaged);
+                return ControlFlow::Break(());
             }
             for rank in start..start + len {
                 let code: [u64; W] = table.permutation.invert(&table.entry(prefix, rank));
                 match self.rows.as_ref().map(|rows| rows.of_rank(rank)) {
-                    None => codes.extend_from_slice(&code),
-                    Some(Postings::One(row)) => {
-                        codes.extend_from_slice(&code);
-                        rows.push(row);
-                    }
+                    None => visit(&code, None),
+                    Some(Postings::One(row)) => visit(&code, Some(row)),
                     Some(Postings::Many(all)) => {
                         for &row in all {
-                            codes.extend_from_slice(&code);
-                            rows.push(row);
+                            visit(&code, Some(row));
                         }
                     }
                 }
             }
+            ControlFlow::Continue(())
         });
-        match is_whole {
-            true => Ok(()),
-            false => Err(Error::Damaged),
-        }
+        result
     }
 
     /// Entries of the largest bucket of any table.
     pub fn largest_bucket(&self) -> usize {
         let mut largest = 0;
         for table in &self.tables {
-            table
-                .directory
-                .for_each_bucket(|_, _, len| largest = largest.max(len));
+            table.directory.for_each_bucket(|_, _, len| {
+                largest = largest.max(len);
+                ControlFlow::Continue(())
+            });
         }
         largest
     }
@@ -200,6 +221,20 @@ fn check(
     }
     if rows.is_some_and(|rows| rows.len() != fingerprints.len()) {
         return Err(Error::invalid("rows", "must be one a fingerprint"));
+    }
+    Ok(())
+}
+
+/// Refuses words that are not what was written.
+fn check_good(words: &Words, cancel: &AtomicBool) -> Result<(), Error> {
+    let len = words.as_slice().len();
+    for start in (0..len).step_by(CHECKED_WORDS) {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        if !words.are_good(start..(start + CHECKED_WORDS).min(len)) {
+            return Err(Error::Damaged);
+        }
     }
     Ok(())
 }

@@ -99,8 +99,8 @@ impl Table {
                 .are_good(start * (num_words - 1)..(start + len) * (num_words - 1))
     }
 
-    /// Whether the whole table is what was written.
-    pub(super) fn all_good(&self) -> bool {
+    /// All that the table consists of.
+    pub(super) fn parts(&self) -> [&Words; 4] {
         let directory = &self.directory;
         [
             &directory.lines,
@@ -108,8 +108,6 @@ impl Table {
             &self.residuals,
             &self.rest,
         ]
-        .into_iter()
-        .all(Words::all_good)
     }
 
     /// The permuted code of an entry in the bucket of `prefix`.

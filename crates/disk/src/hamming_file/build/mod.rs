@@ -9,7 +9,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +20,7 @@ use likewise_core::isa::Isa;
 use super::HEADER_BYTES;
 use super::layout::{RowsEntry, SegmentEntry, TableEntry};
 use super::section::section_bytes;
-use super::source::IndexSource;
+use super::source::{IndexSource, changed};
 use super::write::{Ending, write_ending};
 use crate::error::Error;
 use crate::whole::write_whole;
@@ -86,17 +86,12 @@ impl HammingBuild<'_> {
                 "must have a key, and the width of the fingerprints",
             ));
         }
-        write_whole(path, |temporary| self.write_all(temporary, progress))
+        write_whole(path, |file, temporary| {
+            self.write_all(file, temporary, progress)
+        })
     }
 
-    fn write_all(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-            .map_err(|e| Error::io("create", e))?;
+    fn write_all(&self, file: &File, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
         let mut at = HEADER_BYTES as u64;
         let mut tables: Vec<TableEntry> = Vec::new();
         let mut rows = None;
@@ -117,7 +112,7 @@ impl HammingBuild<'_> {
                 progress(done, total);
             };
             let written;
-            (written, at) = write_table(self, &builder, &schedule, (&file, path, at), &mut step)?;
+            (written, at) = write_table(self, &builder, &schedule, (file, path, at), &mut step)?;
             if tables
                 .first()
                 .is_some_and(|first| first.num_entries != written.entry.num_entries)
@@ -131,9 +126,9 @@ impl HammingBuild<'_> {
             None => None,
             Some(rows) => {
                 let (numbers, group_ends, group_rows);
-                (numbers, at) = rows.numbers.copy_to(&file, at, self.cancel)?;
-                (group_ends, at) = rows.group_ends.copy_to(&file, at, self.cancel)?;
-                (group_rows, at) = rows.group_rows.copy_to(&file, at, self.cancel)?;
+                (numbers, at) = rows.numbers.copy_to(file, at, self.cancel)?;
+                (group_ends, at) = rows.group_ends.copy_to(file, at, self.cancel)?;
+                (group_rows, at) = rows.group_rows.copy_to(file, at, self.cancel)?;
                 Some(RowsEntry {
                     width: rows.width,
                     num_rows: rows.num_rows,
@@ -143,6 +138,7 @@ impl HammingBuild<'_> {
                 })
             }
         };
+        self.source.check_unchanged()?;
         let ending = Ending {
             plan: &self.plan,
             next_row: self.source.last_row().map_or(0, |row| u64::from(row) + 1),
@@ -155,12 +151,5 @@ impl HammingBuild<'_> {
             extra: self.extra,
         };
         write_ending(file, at, ending, self.cancel)
-    }
-}
-
-fn changed() -> Error {
-    Error::Changed {
-        offset: 0,
-        reason: "its fingerprints are not those that were counted".to_owned(),
     }
 }

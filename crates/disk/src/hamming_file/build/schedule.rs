@@ -1,6 +1,7 @@
 //! Which cells of a table are brought together at once?
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::hamming::index::TableBuilder;
@@ -10,13 +11,15 @@ use likewise_core::parallel::map_ranges;
 use super::HammingBuild;
 use super::table::{MIN_PACKED, PIECES_A_THREAD};
 use crate::error::Error;
+use crate::hamming_file::source::MAX_READ_ROWS;
 
 /// Cells by which fingerprints are counted, at first and at most: more where one would be too large.
 const CELL_BITS: [u32; 3] = [14, 18, 22];
 /// Memory of a thread's reading, and of writing.
 const BUFFER_BYTES: usize = 8 << 20;
-/// Rows counted by a thread at once.
+/// Rows counted by a thread at once: whole readings, so that their checksums are those of every pass.
 const COUNT_ROWS: usize = 1 << 22;
+const _: () = assert!(COUNT_ROWS.is_multiple_of(MAX_READ_ROWS));
 
 /// Neighbouring cells and their entries.
 pub(super) struct Slice {
@@ -83,6 +86,7 @@ impl Schedule {
 fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, Error> {
     let source = build.source;
     let total = Mutex::new(vec![0_u32; builder.num_cells()]);
+    let checksum = AtomicU64::new(0);
     let parts = map_ranges(
         source.len(),
         COUNT_ROWS,
@@ -91,12 +95,13 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, E
         || (Vec::new(), vec![0_u32; builder.num_cells()]),
         |(words, counts), range| {
             let mut is_wide = Ok(());
-            source.each(range, words, build.cancel, |_, codes| {
+            let part = source.each(range, words, build.cancel, |_, codes| {
                 builder.count(codes, counts, build.isa);
                 if is_wide.is_ok() {
                     is_wide = source.check_width(codes);
                 }
             })?;
+            checksum.fetch_add(part, Ordering::Relaxed);
             let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
             for (total, count) in total.iter_mut().zip(counts) {
                 *total += std::mem::take(count);
@@ -105,6 +110,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, E
         },
     )?;
     parts.into_iter().collect::<Result<(), Error>>()?;
+    source.check_pass(checksum.into_inner())?;
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 

@@ -10,11 +10,12 @@ use likewise_core::hamming::index::{
 };
 use likewise_core::parallel::map_ranges;
 
+use super::HammingBuild;
 use super::schedule::{Schedule, Slice};
-use super::{HammingBuild, changed};
 use crate::error::Error;
 use crate::hamming_file::layout::TableEntry;
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
+use crate::hamming_file::source::changed;
 
 /// Entries packed at once, unless a cell has more.
 pub(super) const MIN_PACKED: usize = 1 << 16;
@@ -206,7 +207,7 @@ fn fill(
         is_over: false,
     };
     let rows = 0..build.source.len();
-    build
+    let checksum = build
         .source
         .each(rows, &mut Vec::new(), build.cancel, |first_row, codes| {
             builder.spread(codes, first_row, &mut places, build.isa);
@@ -219,7 +220,7 @@ fn fill(
     });
     match is_over || !is_whole {
         true => Err(changed()),
-        false => Ok(()),
+        false => build.source.check_pass(checksum),
     }
 }
 

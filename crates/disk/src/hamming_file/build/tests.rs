@@ -1,6 +1,6 @@
 //! A file that is built in little memory is the file that a set in memory is saved as.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
 use likewise_core::hamming::Fingerprints;
@@ -254,5 +254,85 @@ fn what_cannot_be_built_is_refused() {
     );
     assert!(wide.unwrap_err().to_string().contains("beyond the 32"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Changed behind the back of size and time too: what was counted by bits that stay the same is told by the checksum alone.
+#[test]
+fn a_source_that_changes_between_passes_is_refused() {
+    use std::os::unix::fs::FileExt;
+    let folder = folder("changed");
+    let flat = folder.join("flat");
+    let words = codes(30_000, 1, false);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let case = Case {
+        bits: 64,
+        keys: vec![key(0, 30, 0), key(30, 64, 0)],
+        words,
+        empty_rows: Vec::new(),
+        with_rows: true,
+    };
+    for change_at in 1..=5 {
+        for is_dated in [false, true] {
+            std::fs::write(&flat, &bytes).unwrap();
+            let file = OpenOptions::new().write(true).open(&flat).unwrap();
+            let written = file.metadata().unwrap().modified().unwrap();
+            let opened = File::open(&flat).unwrap();
+            let source = IndexSource::new(opened, 0, 30_000, 64, Vec::new()).unwrap();
+            let build = HammingBuild {
+                source: &source,
+                plan: case.plan(),
+                with_rows: true,
+                ids: None,
+                extra: "",
+                memory_bytes: 1 << 30,
+                threads: 2,
+                isa: Isa::Plain,
+                cancel: &STOP,
+            };
+            let mut num_steps = 0;
+            let built = build.write(&folder.join("built"), &mut |_, _| {
+                num_steps += 1;
+                if num_steps == change_at {
+                    // The row whose words are changed keeps its first bits under either key.
+                    file.write_all_at(&[bytes[8003] ^ 4], 8003).unwrap();
+                    let time = if is_dated {
+                        written + std::time::Duration::from_secs(9)
+                    } else {
+                        written
+                    };
+                    file.set_modified(time).unwrap();
+                }
+            });
+            match (num_steps < change_at, is_dated || change_at < 4) {
+                // Nothing was changed, or only after the last pass and without a trace.
+                (true, _) | (false, false) => built.unwrap(),
+                (false, true) => assert!(
+                    matches!(built, Err(Error::Changed { .. })),
+                    "{change_at} {is_dated}"
+                ),
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_source_that_was_replaced_is_refused() {
+    let folder = folder("replaced");
+    let flat = folder.join("flat");
+    std::fs::write(&flat, vec![1; 800]).unwrap();
+    let source = IndexSource::new(File::open(&flat).unwrap(), 0, 100, 64, Vec::new()).unwrap();
+    let source = source.named(flat.clone());
+    let written = std::fs::metadata(&flat).unwrap().modified().unwrap();
+    let other = File::create(folder.join("other")).unwrap();
+    other.set_len(800).unwrap();
+    other.set_modified(written).unwrap();
+    source.check_unchanged().unwrap();
+    std::fs::rename(folder.join("other"), &flat).unwrap();
+    assert!(matches!(
+        source.check_unchanged(),
+        Err(Error::Changed { .. })
+    ));
     std::fs::remove_dir_all(folder).unwrap();
 }

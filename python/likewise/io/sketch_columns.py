@@ -1,0 +1,56 @@
+"""Columns of sketches in Parquet files, checked before they are taken for numbers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.errors import InvalidInput
+
+
+def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noqa: ANN401 - PyArrow has no types
+    """Refuse a file without one of the columns.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the first that is missing.
+    """
+    for name in names:
+        if name not in schema.names:
+            raise InvalidInput(f"the file has no column named {name}; Sketches.write makes one", str(path))
+
+
+def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> None:  # noqa: ANN401
+    """Refuse a column with a null, or lists of which a word is null: as numbers they would be others.
+
+    Parameters
+    ----------
+    column : Array or ChunkedArray
+        A part of the column, or all of it.
+    name : str
+        The column, for errors.
+    path : Path
+        The file, for errors.
+    first_row : int
+        Row of the file that the part begins with.
+
+    Raises
+    ------
+    InvalidInput
+        Naming column and row.
+    """
+    import pyarrow as pa
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InvalidInput(f"column {name} is null there", str(path), first_row + row)
+    if not pa.types.is_fixed_size_list(column.type):
+        return
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        words = chunk.flatten()
+        if words.null_count:
+            row = int(np.flatnonzero(words.is_null().to_numpy(zero_copy_only=False))[0]) // column.type.list_size
+            raise InvalidInput(f"column {name} has a word there that is null", str(path), first_row + row)
+        first_row += len(chunk)
