@@ -63,8 +63,8 @@ class BuiltOutOfCore(ABC):
             :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most
             4294967294.
         path : str or Path
-            The file to write; one that is there is replaced, and of a symbolic link the file it names. It is what ``save`` would write of an index in memory,
-            byte for byte.
+            The file to write; one that is there is replaced, and of a symbolic link the file it names. It is what
+            ``save`` would write of an index in memory, byte for byte.
         within : int
             Greatest radius of a query.
         ids : sequence of str or int, or Arrow data, or False, optional

@@ -84,10 +84,28 @@ def test_the_frontier_on_the_command_line():
     text = likewise_command("plan", "--n", "1e9", "--within", "3", "--memory", "20GB").out.decode()
     assert f"> {chosen[0]['name']}" in text
     assert "nothing fits" not in text
-    text = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "20GB").out.decode()
-    assert "nothing fits 20 GB" in text
-    assert "\n> taken" in text
-    assert "\n> 2" not in text
+
+
+def test_where_rows_do_not_fit_plans_are_made_without_them():
+    ran = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "128GB")
+    text = ran.out.decode()
+    assert (ran.status, ran.err) == (0, "")
+    assert "without ids" in text
+    assert "with them nothing fits 128 GB, the smallest is" in text
+    marked = [line for line in text.splitlines() if line.startswith("> ") and not line.startswith("> taken")]
+    assert len(marked) == 1
+    assert f"Without, {marked[0][2:].split('  ')[0]} takes" in text
+    found = json.loads(likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "128GB", "--json").out)
+    assert found["with_ids"] is False
+    assert [search["num_bytes"] <= 128e9 for search in found["searches"] if search["is_chosen"]] == [True]
+
+
+@pytest.mark.parametrize("options", [[], ["--without-ids"], ["--json"]])
+def test_where_nothing_fits_the_smallest_is_named_and_the_status_tells(options):
+    ran = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "20GB", *options)
+    assert ran.status == 1
+    assert "nothing fits 20 GB, not even without rows: the smallest is" in ran.err
+    assert "\n> 2" not in ran.out.decode()
 
 
 def test_skew_costs_and_balanced_blocks_help(tmp_path):

@@ -107,8 +107,9 @@ def _smallest(plan: "HammingPlan") -> "PlannedSearch":
 def _nothing_fits(plan: "HammingPlan") -> str:
     least = _smallest(plan)
     return (
-        f"nothing fits {_bytes(plan.memory_bytes or 0)}, not even without rows: the smallest is {_bytes(least.num_bytes)} "
-        f"({least.name}). Give more memory, or read the fingerprints in order from a file against the queries."
+        f"nothing fits {_bytes(plan.memory_bytes or 0)}, not even without rows: "
+        f"the smallest is {_bytes(least.num_bytes)} ({least.name}). "
+        "Give more memory, or read the fingerprints in order from a file against the queries."
     )
 
 

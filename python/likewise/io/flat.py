@@ -92,7 +92,7 @@ def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no t
 
 
 def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN401 - a dtype of NumPy
-    """Return what to do about an array of 64-bit words in another order than fingerprints have; None where it is theirs."""
+    """Return what to do about 64-bit words in another order than fingerprints have; None where it is theirs."""
     if kind.kind not in "iu" or kind.itemsize != 8:
         return None
     if kind.newbyteorder("<") != kind:

@@ -31,9 +31,11 @@ def scratch_directory() -> Iterator[Path]:
         Naming the place that is full rather than a file that nobody asked for.
     """
     root = Path(tempfile.gettempdir())
-    with locked_directory(root, PREFIX) as place:
-        with place_named(f"{root}, where temporary files go (TMPDIR names another place)", place):
-            yield place
+    with (
+        locked_directory(root, PREFIX) as place,
+        place_named(f"{root}, where temporary files go (TMPDIR names another place)", place),
+    ):
+        yield place
 
 
 @contextlib.contextmanager
