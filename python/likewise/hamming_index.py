@@ -217,9 +217,8 @@ class HammingIndex(BuiltOutOfCore):
 
         Notes
         -----
-        The radius grows until enough are found: that takes microseconds. Where there are too few within the radius of
-        the index, everything is compared, on one core: some nanoseconds a fingerprint, and 48 bytes of memory for each
-        of `num`, whatever the index holds; Ctrl-C ends it. Empty texts are not near anything.
+        The radius grows until enough are found; beyond that of the index everything is compared: some nanoseconds a
+        fingerprint, and 48 bytes of memory for each of `num`. Ctrl-C ends it. Empty texts are not near anything.
         """
         num = check_integer("num", num, 1, MAX_ROWS)
         _, rows, codes, distances = self._native.nearest(take_one(fingerprint, self._bits, self._recipe), num)
@@ -336,10 +335,8 @@ class HammingIndex(BuiltOutOfCore):
 
         Raises
         ------
-        InvalidInput
-            If something that is no regular file has the name.
-        OSError
-            If the system refuses.
+        InvalidInput, OSError
+            If something that is no regular file has the name, or the system refuses.
         """
         with self._ids.changing():
             write_hamming_file(
