@@ -1,6 +1,7 @@
 """What is done for a row by one tool in one process: each function returns the figures of each radius."""
 
 import ctypes
+import hashlib
 import json
 import statistics
 import sys
@@ -39,7 +40,10 @@ def anonymous_bytes() -> int:
 
 def truth(codes: Codes, stored: np.ndarray, queries: np.ndarray, within: int, name: str) -> list[np.ndarray]:
     """Brute force, kept in the work folder for the next tool of the row."""
-    path = codes.work / f"truth-{codes.kind}-{codes.bits}-{len(stored)}-{within}-{name}-{len(queries)}.npz"
+    # What was asked of what is in the name: a truth of other queries would make every tool look wrong.
+    asked = hashlib.blake2b(np.ascontiguousarray(queries).tobytes(), digest_size=8)
+    asked.update(np.ascontiguousarray(stored[:: max(1, len(stored) // 1000)]).tobytes())
+    path = codes.work / f"truth-{codes.kind}-{codes.bits}-{len(stored)}-{within}-{name}-{asked.hexdigest()}.npz"
     if not path.exists():
         found = hamming_truth.neighbours(stored, queries, within)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])

@@ -88,7 +88,7 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
             )
         assert recipe.bits is not None
         return 1.0 - fingerprint_distance(a, b, recipe) / recipe.bits
-    return float(verify_pairs([a, b], np.array([[1, 0]]), recipe, measure=measure, threads=1)[0])
+    return float(verify_pairs([a, b], np.array([[0, 1]]), recipe, measure=measure, threads=1)[0])
 
 
 def _of_sequences(a: Sequence[Hashable], b: Sequence[Hashable], measure: str) -> float:
