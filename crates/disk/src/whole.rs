@@ -87,8 +87,8 @@ fn create(target: &Path) -> io::Result<(File, PathBuf)> {
         };
         // Where there are no locks nothing is ever deleted as left.
         let _ = file.lock();
-        // Else another writer took it for left before it was locked.
-        if is_there(&file, &temporary) {
+        // Else another writer took it for left before it was locked. Nobody makes a second of that name.
+        if temporary.exists() {
             return Ok((file, temporary));
         }
     }
@@ -138,22 +138,6 @@ fn directory_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
-}
-
-/// Whether an open file still has its name.
-#[cfg(unix)]
-fn is_there(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let number = |found: fs::Metadata| (found.dev(), found.ino());
-    match (file.metadata(), fs::symlink_metadata(path)) {
-        (Ok(open), Ok(named)) => number(open) == number(named),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn is_there(_: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 #[cfg(unix)]
