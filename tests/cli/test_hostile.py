@@ -86,15 +86,19 @@ def test_a_full_output_directory_and_a_full_tmpdir_are_named(tmp_path, articles)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", ["pairs", "dedup", "dedup --json", "plan"])
-def test_a_full_standard_output_is_named(tmp_path, articles, command):
+def test_a_full_standard_output_is_named(tmp_path, articles, command, unbuffered):
     name, *json_option = command.split()
     arguments = ["plan", "--threshold", "0.8"]
     if name != "plan":
         arguments = [name, articles, "-o", tmp_path / "out" if json_option else "-", *json_option]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "likewise", *map(str, arguments)], stdout=full, stderr=subprocess.PIPE
+            [sys.executable, "-m", "likewise", *map(str, arguments)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 1
     assert b"error: standard output: no space left on device\nhint: make room" in done.stderr

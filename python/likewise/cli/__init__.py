@@ -96,11 +96,21 @@ def _status(arguments: Sequence[str] | None) -> int:
         click.echo("interrupted: nothing was written under a final name", err=True)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away; Python must not try to flush to it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output went away.
+        _drop_output()
         return 1
     except Exception as error:
         from likewise.cli.terminal import explain
 
-        return explain(error)
+        status = explain(error)
+        _drop_output()
+        return status
     return status if isinstance(status, int) else 0
+
+
+def _drop_output() -> None:
+    """Leave nothing that Python would fail to write at its end, which would change the status."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
