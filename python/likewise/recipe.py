@@ -8,10 +8,11 @@ from typing import Any, Self, Unpack
 
 from likewise.errors import InvalidParameter
 from likewise.recipe_check import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
-from likewise.recipe_defaults import default_bits, default_tokens, features_of, package_defaults
+from likewise.recipe_defaults import default_bits, default_tokens, package_defaults
+from likewise.recipe_features import feature_fields
 from likewise.recipe_fields import RecipeFields
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
-from likewise.recipe_tokens import TextOptions, checked_fold, text_options
+from likewise.recipe_tokens import TextOptions, checked_fold
 from likewise.recipe_weights import weighing_of
 from likewise.weight_table import Weights
 
@@ -155,17 +156,9 @@ class Recipe(RecipeFields):
         seed = package.get("seed") if seed is None else seed
         weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or "auto"
-        features = features_of("minhash", tokens, weighing.shingle, weighing.weights)
+        features, fields = feature_fields("minhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
         return cls(
-            method="minhash",
-            tokens=tokens,
-            shingle=features.shingle,
-            weights=features.weights,
-            weights_id=weights_id,
-            table=weighing.table,
-            seed=weighing.seed,
-            hash=hash,
-            **text_options(text, weighing.rules),
+            **fields,
             num_slots=num_slots,
             slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
             scheme=package.get("scheme", "bucket") if scheme is None else scheme,
@@ -238,20 +231,12 @@ class Recipe(RecipeFields):
         bits = package.get("bits") if bits is None else bits
         weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
-        features = features_of("simhash", tokens, weighing.shingle, weighing.weights)
+        features, fields = feature_fields("simhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":
             threshold = features.threshold(measure)
         return cls(
-            method="simhash",
-            tokens=tokens,
-            shingle=features.shingle,
-            weights=features.weights,
-            weights_id=weights_id,
-            table=weighing.table,
-            seed=weighing.seed,
-            hash=hash,
-            **text_options(text, weighing.rules),
+            **fields,
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
@@ -287,17 +272,9 @@ class Recipe(RecipeFields):
         """
         weighing = weighing_of("shingles", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or "auto"
-        features = features_of("shingles", tokens, weighing.shingle, weighing.weights)
+        features, fields = feature_fields("shingles", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
         return cls(
-            method="shingles",
-            tokens=tokens,
-            shingle=features.shingle,
-            weights=features.weights,
-            weights_id=weights_id,
-            table=weighing.table,
-            seed=weighing.seed,
-            hash=hash,
-            **text_options(text, weighing.rules),
+            **fields,
             threshold=features.threshold(measure) if threshold is None else threshold,
             measure=measure,
             keep=default_keep(measure) if keep is None else keep,
@@ -332,17 +309,9 @@ class Recipe(RecipeFields):
         """
         weighing = weighing_of("bloom", weights, table, tokens, shingle, seed)
         tokens = weighing.tokens or "auto"
-        features = features_of("bloom", tokens, weighing.shingle, weighing.weights)
+        features, fields = feature_fields("bloom", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
         return cls(
-            method="bloom",
-            tokens=tokens,
-            shingle=features.shingle,
-            weights=features.weights,
-            weights_id=weights_id,
-            table=weighing.table,
-            seed=weighing.seed,
-            hash=hash,
-            **text_options(text, weighing.rules),
+            **fields,
             filter_bits=filter_bits,
             num_hashes=num_hashes,
             threshold=features.threshold(measure) if threshold is None else threshold,
