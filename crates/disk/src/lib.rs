@@ -16,6 +16,7 @@ pub mod lines;
 pub mod packed;
 pub mod parquet;
 pub mod position;
+pub mod segments;
 pub mod store;
 pub mod weights;
 mod whole;
