@@ -23,6 +23,8 @@ pub enum Error {
     ReadOnly,
     /// The index was closed.
     Closed,
+    /// A derived table contradicts itself; it is built again.
+    Damaged,
 }
 
 impl Error {
@@ -51,6 +53,7 @@ impl fmt::Display for Error {
             ),
             Error::ReadOnly => f.write_str("the index was opened for reading only"),
             Error::Closed => f.write_str("the index is closed"),
+            Error::Damaged => f.write_str("a search table is damaged"),
         }
     }
 }
@@ -65,6 +68,9 @@ impl From<likewise_disk::Error> for Error {
 
 impl From<likewise_core::error::Error> for Error {
     fn from(error: likewise_core::error::Error) -> Self {
-        Error::Disk(error.into())
+        match error {
+            likewise_core::error::Error::Damaged => Error::Damaged,
+            other => Error::Disk(other.into()),
+        }
     }
 }
