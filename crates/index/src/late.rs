@@ -18,8 +18,10 @@ use crate::rules::{Method, Rules};
 /// Documents that came to stand late.
 #[derive(Debug, Default)]
 pub struct Late {
-    /// Their rows, in the order of their promotion.
+    /// Their rows, in the order of their promotion, without empty ones.
     rows: Vec<u32>,
+    /// Empty ones.
+    blank: Vec<u32>,
     by_class: RowsByHash,
     /// Fingerprints by place in `rows`.
     hamming: Option<HammingSet>,
@@ -29,12 +31,25 @@ pub struct Late {
 impl Late {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.is_empty() && self.blank.is_empty()
     }
 
-    /// Their rows.
+    /// Empty ones.
+    pub fn blank(&self) -> &[u32] {
+        &self.blank
+    }
+
+    /// Their rows, without empty ones.
     pub fn rows(&self) -> &[u32] {
         &self.rows
+    }
+
+    /// Adds an empty document: it is found by its class alone.
+    pub fn insert_blank(&mut self, row: u32, class: Option<u64>) {
+        self.blank.push(row);
+        if let Some(class) = class {
+            self.by_class.insert(class, row);
+        }
     }
 
     /// Adds a document that is not empty. `num_members` says how many members the bucket of a band, level and key has beside those here: the

@@ -257,14 +257,15 @@ impl<'a> Looker<'a> {
         Ok(of_id)
     }
 
-    fn extractor(&mut self) -> &mut Extractor {
+    /// What cuts features.
+    pub fn extractor(&mut self) -> &mut Extractor {
         let sketching = self.sketching;
         self.extractor
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
     /// The digest of the feature set of a row that is short, or whose pairs are verified.
-    fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
+    pub fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
         if let Some(tail) = self.state.tail_of(row) {
             return Ok(tail.row(row).digest);
         }
@@ -273,6 +274,11 @@ impl<'a> Looker<'a> {
         {
             return Ok(digest);
         }
+        self.stored_digest(row)
+    }
+
+    /// The digest of the feature set of a row by what the store keeps of it.
+    pub fn stored_digest(&mut self, row: u32) -> Result<u128, Error> {
         Ok(match self.store.content(row)? {
             Content::Features(features, weights) => wide(digest(&features, &weights)),
             Content::Text(text) => {

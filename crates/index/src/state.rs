@@ -55,6 +55,15 @@ impl State {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
 
+    /// Rows of the segments, one behind the other from row 0 as far as they go.
+    pub fn segment_rows(&self) -> Vec<Range<u32>> {
+        let rows = self.layers.iter().map_while(|layer| match layer {
+            Layer::Segment(segment) => Some(segment.rows()),
+            Layer::Tail(_) => None,
+        });
+        rows.collect()
+    }
+
     /// Documents that are not gone.
     pub fn num_documents(&self) -> usize {
         let gone_above = self.gone.len() - self.gone.num_below(self.expired_below);
@@ -75,6 +84,15 @@ impl State {
     /// The rows in memory, where this one is among them.
     pub fn tail_of(&self, row: u32) -> Option<&Tail> {
         match self.layer_of(row) {
+            Layer::Tail(tail) => Some(tail),
+            Layer::Segment(_) => None,
+        }
+    }
+
+    /// The same, to change.
+    pub fn tail_of_mut(&mut self, row: u32) -> Option<&mut Tail> {
+        let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
+        match &mut self.layers[layer] {
             Layer::Tail(tail) => Some(tail),
             Layer::Segment(_) => None,
         }
