@@ -96,7 +96,7 @@ impl Index {
             let seen = look_up(
                 shared,
                 &state,
-                Some(&lease),
+                Some(&*lease),
                 documents,
                 None,
                 range,
@@ -239,9 +239,8 @@ impl Index {
         };
         store.append(&rows, &[])?;
 
-        let mut levels = staged.levels.iter().peekable();
         let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); staged.places.len()];
-        while let Some(level) = levels.next() {
+        for level in &staged.levels {
             exceptions[level.position as usize].push((level.band, level.level));
         }
         let documents = staged.places.iter().zip(&exceptions).enumerate().map(

@@ -25,6 +25,9 @@ impl Index {
     /// Begins to build in the background if so many rows are in memory; `is_quiet` is what callers who wait for nothing pass.
     pub(crate) fn build_when_due(&self) {
         let shared = &self.shared;
+        if !crate::shared::HAS_SEGMENTS {
+            return;
+        }
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
@@ -180,7 +183,7 @@ impl Shared {
         loop {
             let next = rest.next();
             let start = next.as_ref().map_or(num_rows, |segment| segment.rows().start);
-            if start - end >= MANY_ROWS {
+            if crate::shared::HAS_SEGMENTS && start - end >= MANY_ROWS {
                 let live = self.build_files(store, end..start, 1, cancel)?;
                 let dir = self.segment_dir();
                 let segment = open_segment(self, store, &dir, &live, cancel)?;
@@ -200,6 +203,9 @@ impl Shared {
     /// # Errors
     /// Those of the store and of the build.
     pub fn build_last(&self, cancel: &AtomicBool) -> Result<(), Error> {
+        if !crate::shared::HAS_SEGMENTS {
+            return Ok(());
+        }
         let (live, end) = {
             let mut state = self.state_mut();
             let end = self.freeze(&mut state)?;

@@ -92,7 +92,7 @@ impl State {
     /// The same, to change.
     pub fn tail_of_mut(&mut self, row: u32) -> Option<&mut Tail> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
-        match &mut self.layers[layer] {
+        match self.layers.get_mut(layer)? {
             Layer::Tail(tail) => Some(tail),
             Layer::Segment(_) => None,
         }

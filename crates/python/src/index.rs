@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use likewise_core::isa::Isa;
 use likewise_core::sketch::Scheme;
 use likewise_core::verify::Measure;
 use likewise_disk::store::{Description, Durability, Evidence, Keeps, Store};
@@ -127,7 +128,7 @@ impl OnlineIndex {
         let rules_of_recipe = recipe.rules()?;
         let sketching = Sketching {
             rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),
+            make_extractor: Arc::new(move |isa: Isa| rules.get().extractor(isa)),
             text_kind: match recipe.takes_tokens {
                 true => TextKind::Tokens,
                 false => TextKind::Text,
