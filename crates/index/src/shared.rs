@@ -18,7 +18,7 @@ use crate::sets::RecentSets;
 use crate::state::State;
 
 /// Whether segments are built.
-pub const HAS_SEGMENTS: bool = false;
+pub const HAS_SEGMENTS: bool = true;
 /// Name of the directory of segments inside that of the index.
 pub const SEGMENTS: &str = "segments";
 

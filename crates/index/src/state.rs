@@ -55,9 +55,9 @@ impl State {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
 
-    /// Rows of the segments, one behind the other from row 0 as far as they go.
+    /// Rows of the segments, ascending.
     pub fn segment_rows(&self) -> Vec<Range<u32>> {
-        let rows = self.layers.iter().map_while(|layer| match layer {
+        let rows = self.layers.iter().filter_map(|layer| match layer {
             Layer::Segment(segment) => Some(segment.rows()),
             Layer::Tail(_) => None,
         });
