@@ -278,7 +278,7 @@ impl Index {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
             let mut looker = self.shared.looker(&state, &lease);
-            let Some(row) = looker.row_of_id(id)? else {
+            let Some(row) = looker.row_of_id(id, None)? else {
                 return Ok(None);
             };
             let stored = lease.row(row)?;
@@ -300,7 +300,7 @@ impl Index {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
             let mut looker = self.shared.looker(&state, &lease);
-            let row = looker.row_of_id(id)?;
+            let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
             let verdict = looker.row(row)?.verdict();
             let leader = verdict.map_or(row, |evidence| evidence.kept_row);
@@ -360,7 +360,7 @@ impl Index {
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let state = shared.state();
             let mut looker = shared.looker(&state, store);
-            let row = looker.row_of_id(id)?;
+            let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
             let removal = looker.removal(row, shared)?;
             let promoted = removal.promoted.iter().map(|&row| looker.id(row));
