@@ -22,7 +22,7 @@ const BUILD_BYTES: usize = 256 << 20;
 const MANY_ROWS: u32 = 1 << 18;
 
 impl Index {
-    /// Begins to build in the background if so many rows are in memory; `is_quiet` is what callers who wait for nothing pass.
+    /// Begins to build in the background if so many rows are in memory.
     pub(crate) fn build_when_due(&self) {
         let shared = &self.shared;
         if !crate::shared::HAS_SEGMENTS {
@@ -31,15 +31,16 @@ impl Index {
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let is_due = {
-            let mut state = shared.state_mut();
-            let in_memory = match state.newest() {
-                Some(tail) => tail.rows().len() as u32,
-                None => 0,
-            };
-            in_memory >= shared.flush_rows && shared.freeze(&mut state).is_ok()
+        let in_memory = match shared.state().layers.last() {
+            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+            _ => 0,
         };
-        if !is_due || shared.is_building.swap(true, Ordering::AcqRel) {
+        if in_memory < shared.flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = shared.freeze(&mut shared.state_mut()) {
+            *lock(&shared.build_error) = Some(error.to_string());
+            shared.is_building.store(false, Ordering::Release);
             return;
         }
         let shared = shared.clone();
