@@ -388,4 +388,3 @@ def _all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
             raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
         names[row] = str(name.__index__())
     return _native.Texts.from_list(names)
-
