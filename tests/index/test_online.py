@@ -92,7 +92,7 @@ def test_checks_change_nothing_and_say_what_an_addition_says(tmp_path, layers):
         in_batch = list(index.check_batch(texts[400:]))
         assert [v[1:6] for v in checked] == [v[1:6] for v in in_batch]
         assert len(index) == 400
-        for text, verdict in zip(texts[400:420], checked[:20], strict=True):
+        for text in texts[400:420]:
             with likewise.Index(tmp_path / "index", read_only=True) as reader:
                 assert reader.check(text)[1:6] == index.check(text)[1:6]
         first = index.check_and_add("next", texts[400])
