@@ -103,13 +103,9 @@ impl Index {
                 threads,
                 cancel,
             )?;
-            let mut looker = shared.looker(&state, &lease);
             for seen in seen {
-                let evidence = seen.evidence();
-                if let Some(evidence) = evidence {
-                    verdicts.kept_ids.push(looker.id(evidence.kept_row)?);
-                }
-                verdicts.evidence.push(evidence);
+                verdicts.evidence.push(seen.evidence());
+                verdicts.kept_ids.extend(seen.kept_id);
             }
         }
         verdicts.added = vec![false; documents.len()];
@@ -171,12 +167,15 @@ impl Index {
         for &row in &staged.rows {
             let evidence = match row >= first_row {
                 true => staged.verdict(row),
-                false => looker.row(row)?.verdict(),
+                false => staged.known_evidence.get(&row).copied(),
             };
             if let Some(evidence) = evidence {
                 let id = match evidence.kept_row.checked_sub(first_row) {
                     Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
-                    None => looker.id(evidence.kept_row)?,
+                    None => match staged.kept_ids.get(&evidence.kept_row) {
+                        Some(id) => id.clone(),
+                        None => looker.id(evidence.kept_row)?,
+                    },
                 };
                 verdicts.kept_ids.push(id);
             }

@@ -271,12 +271,13 @@ impl Index {
             true => shared.build_last(&AtomicBool::new(false)),
             false => Ok(()),
         };
+        // The writer goes last: then it brings the log into the database and takes it away.
+        *lock(&shared.follower) = None;
+        lock(&shared.readers).clear();
         let synced = match lock(&shared.writer).take() {
             Some(mut store) => store.sync().map_err(Error::from),
             None => Ok(()),
         };
-        *lock(&shared.follower) = None;
-        lock(&shared.readers).clear();
         *shared.state_mut() = crate::state::State::default();
         synced.and(built)
     }
