@@ -54,7 +54,11 @@ impl Index {
             shared.is_building.store(false, Ordering::Release);
         };
         lock(&self.threads).retain(|thread| !thread.is_finished());
-        self.keep(std::thread::Builder::new().name("likewise-build".into()).spawn(work));
+        self.keep(
+            std::thread::Builder::new()
+                .name("likewise-build".into())
+                .spawn(work),
+        );
     }
 }
 
@@ -190,7 +194,9 @@ impl Shared {
         let mut rest = segments.into_iter();
         loop {
             let next = rest.next();
-            let start = next.as_ref().map_or(num_rows, |segment| segment.rows().start);
+            let start = next
+                .as_ref()
+                .map_or(num_rows, |segment| segment.rows().start);
             if crate::shared::HAS_SEGMENTS && start - end >= MANY_ROWS {
                 let live = self.build_files(store, end..start, 1, cancel)?;
                 let dir = self.segment_dir();

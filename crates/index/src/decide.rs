@@ -91,7 +91,9 @@ impl Looker<'_> {
 pub fn other_text(position: usize, id: &str) -> Error {
     Error::input(
         position,
-        format!("the id {id:?} is there already with another text; remove it first, or give this one another id"),
+        format!(
+            "the id {id:?} is there already with another text; remove it first, or give this one another id"
+        ),
     )
 }
 

@@ -274,7 +274,8 @@ impl<'d> Staged<'d> {
                         continue;
                     }
                     let set = self.set(rules, place);
-                    own.get(rules).similarity_from(&set, measure, threshold, isa)
+                    own.get(rules)
+                        .similarity_from(&set, measure, threshold, isa)
                 }
                 (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
             };

@@ -225,7 +225,9 @@ impl Index {
         if bad.is_empty() {
             return Ok(false);
         }
-        shared.num_rebuilt.fetch_add(bad.len() as u64, Ordering::Relaxed);
+        shared
+            .num_rebuilt
+            .fetch_add(bad.len() as u64, Ordering::Relaxed);
         let mut writer = lock(&shared.writer);
         let mut follower = lock(&shared.follower);
         if let Some(store) = writer.as_mut() {
