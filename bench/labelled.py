@@ -47,6 +47,11 @@ class LabelledSet:
     # Options that every recipe of this set needs beside its own.
     rules: dict[str, object] = field(default_factory=dict)
 
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether the documents are files, not texts."""
+        return isinstance(self.texts[0], bytes)
+
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
         """Every pair of rows, left < right: shape (n (n - 1) / 2, 2)."""

@@ -15,6 +15,8 @@ BITS = (64, 128, 256)
 LEAST_THRESHOLD = 0.3
 LEAST_THRESHOLD_OF_SMALL = 0.05
 SMALL = 500
+# Windows of bytes: files of a hundred thousand features each have next to none in common by chance.
+LEAST_THRESHOLD_OF_WINDOWS = 0.1
 # Widest radius of a sweep, as a share of the bits: unrelated texts differ in half of them.
 WIDEST = 0.40
 # Methods whose pairs are measured, whatever finds them: method and measure.
@@ -102,6 +104,8 @@ def recipe_of(entry: LabelledSet, method: str, features: Features, bits: int | N
 def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
     """The curves of every method on these features."""
     least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
+    if features.tokens == "bytes":
+        least = LEAST_THRESHOLD_OF_WINDOWS
     thresholds = np.round(np.arange(least, 0.96, 0.01), 2)
     fingerprints = {bits: _fingerprints(entry, features, bits) for bits in BITS}
 
