@@ -5,7 +5,7 @@
 Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
 untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
 docs/benchmarks/quality.md. Sets that are absent are named with the reason.
-`--no-sweep` takes the sweeps from the results file and runs only the recipes.
+`--no-sweep` takes the sweeps from the results file, makes those of methods that it lacks, and runs the recipes.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import quality_page
 from labelled import BINARIES, GATING, LICENCES, MARKUP, NEGATIVE, OTHERS, LabelledSet, folder_of, is_there, load, naive
 from likewise import _native
 from likewise.text import tokens as tokens_of
-from quality_sweep import Curve, Features, recipe_of, sweep
+from quality_sweep import METHODS, Curve, Features, recipe_of, sweep
 
 HERE = Path(__file__).parent
 TOKENS = ("auto", "word", "char")
@@ -166,27 +166,26 @@ def best_of_each(curves: list[Curve]) -> list[Curve]:
     return list(best.values())
 
 
-def measure(entry: LabelledSet, former: dict[str, object] | None) -> dict[str, object]:
+def measure(entry: LabelledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
     """Everything about one set. `former` holds its sweeps, where they are not to be made again."""
     found: dict[str, object] = {
         "num_documents": len(entry.ids),
         "num_positives": entry.num_positives,
         "naive": {"jaccard": naive(entry, "jaccard"), "simhash": naive(entry, "simhash64")},
     }
-    if former is None:
-        curves: list[Curve] = []
-        for features in grid(entry):
-            started = time.perf_counter()
-            curves += sweep(entry, features)
-            print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-        found["sweeps"] = [curve.to_dict() for curve in curves]
-        best = []
-        for curve in best_of_each(curves):
-            recipe = recipe_of(entry, curve.method, curve.features, curve.bits, curve.settings[curve.best])
-            best.append({"method": curve.method, "bits": curve.bits, **run(entry, recipe)})
-        found["best"] = best
-    else:
-        found["sweeps"], found["best"] = former["sweeps"], former["best"]
+    former = former or {"sweeps": [], "best": []}
+    known = frozenset(row["method"] for row in former["sweeps"])
+    curves: list[Curve] = []
+    for features in grid(entry) if set(METHODS) - known else ():
+        started = time.perf_counter()
+        curves += sweep(entry, features, known)
+        print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+    found["sweeps"] = [curve.to_dict() for curve in curves] + former["sweeps"]
+    best = []
+    for curve in best_of_each(curves):
+        recipe = recipe_of(entry, curve.method, curve.features, curve.bits, curve.settings[curve.best])
+        best.append({"method": curve.method, "bits": curve.bits, **run(entry, recipe)})
+    found["best"] = best + former["best"]
     recipes = RECIPES_OF_BYTES if entry.is_of_bytes else RECIPES
     found["recipes"] = {name: run(entry, recipe.replace(**entry.rules)) for name, recipe in recipes.items()}
     return found
@@ -215,7 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Quality of every method on the labelled development sets.")
     names = (*GATING, *OTHERS, MARKUP, LICENCES, BINARIES)
     parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
-    parser.add_argument("--no-sweep", action="store_true", help="keep the sweeps of the results file")
+    parser.add_argument("--no-sweep", action="store_true", help="sweep only methods that the results file lacks")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "quality.json")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "quality.md")
     options = parser.parse_args()

@@ -217,13 +217,13 @@ def _best(rows: list[Row], methods: tuple[str, ...], figure: str) -> str:
     if not found:
         return ""
     row = max(found, key=lambda row: row[figure])
+    # Of licences, whose answer is the nearest reference, there is no setting.
     recipe = row.get("recipe", row)
-    setting = "" if "recipe" not in row else f" @{recipe['threshold']:g}"
-    if row["bits"]:
-        setting = f", {row['bits']} bits" + (setting if row["method"] != "simhash-distance" else "")
-        if row["method"] == "simhash-distance" and "recipe" in row:
-            setting += f" within {recipe['within']}"
-    return f"{row[figure]:.3f}: {features_of(recipe)}{setting}"
+    width = f", {row['bits']} bits" if row["bits"] else ""
+    is_distance_only = row["method"] == "simhash-distance"
+    setting = recipe.get("within" if is_distance_only else "threshold")
+    told = "" if setting is None else f" within {setting}" if is_distance_only else f" @{setting:g}"
+    return f"{row[figure]:.3f}: {features_of(recipe)}{width}{told}"
 
 
 def _licences(entry: Row) -> str:

@@ -26,6 +26,7 @@ MEASURED = {
     "bloom": ("bloom", "jaccard"),
     "minhash": ("minhash", "jaccard"),
 }
+METHODS = (*MEASURED, "simhash-jaccard", "simhash-cosine", "simhash-distance")
 # Distance-only runs measure pairs with fewer features than this.
 FEW_FEATURES = 64
 
@@ -101,18 +102,22 @@ def recipe_of(entry: LabelledSet, method: str, features: Features, bits: int | N
     return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
 
 
-def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
-    """The curves of every method on these features."""
+def sweep(entry: LabelledSet, features: Features, known: frozenset[str] = frozenset()) -> Iterator[Curve]:
+    """The curves of every method on these features, but for those whose curves are known."""
     least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
     if features.tokens == "bytes":
         least = LEAST_THRESHOLD_OF_WINDOWS
     thresholds = np.round(np.arange(least, 0.96, 0.01), 2)
     fingerprints = {bits: _fingerprints(entry, features, bits) for bits in BITS}
 
-    measured = {name: _measured(entry, recipe_of(entry, name, features, None, least)) for name in MEASURED}
+    measured = {
+        name: _measured(entry, recipe_of(entry, name, features, None, least)) for name in MEASURED if name not in known
+    }
     for method, (pairs, similarity) in measured.items():
         labels = entry.label_of(pairs)
         yield _curve(entry, method, features, None, thresholds, [labels[similarity >= t] for t in thresholds])
+    if "simhash-jaccard" in known:
+        return
     # Every pair with this similarity, so that only the radius can lose some.
     pairs, similarity = measured["shingles"]
     labels = entry.label_of(pairs)
