@@ -4,6 +4,7 @@ What commands load is loaded once, in a process that forks itself for each comma
 tests was importing it again. What is loaded when, and how the command is found, is tested by processes that start anew.
 """
 
+import atexit
 import json
 import os
 import socket
@@ -44,6 +45,7 @@ class Commands:
         source = Path(__file__).with_name("command_server.py")
         with theirs:
             self.server = subprocess.Popen([sys.executable, source, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+        atexit.register(self.end)
 
     @classmethod
     def of_this_process(cls):
@@ -73,13 +75,20 @@ class Commands:
         except BrokenPipeError:
             pass  # It ended without reading all, as `subprocess` allows too.
         try:
-            status = int.from_bytes(self.socket.recv(4), "little", signed=True)
+            status = self.socket.recv(4, socket.MSG_WAITALL)
         except TimeoutError:
             self.server.kill()
             raise
         for reader in readers:
             reader.join()
-        return Ran(status, read[1], read[2].decode())
+        assert len(status) == 4, f"the process that runs commands ended with {self.server.wait()}"
+        return Ran(int.from_bytes(status, "little", signed=True), read[1], read[2].decode())
+
+    def end(self):
+        """End the process; in forks of the one that began it this does nothing."""
+        if os.getpid() == self.pid:
+            self.socket.close()
+            self.server.wait()
 
 
 def _read(descriptor, read, i):
