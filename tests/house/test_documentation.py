@@ -30,7 +30,7 @@ TEXTS = [
 GIVEN = {
     "docs/concepts/families.md": lambda: {"vectors": np.eye(64), "queries": np.eye(64)[:2] + 0.01},
     "docs/concepts/plans.md": lambda: {
-        "fingerprints": np.arange(500, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15),
+        "fingerprints": np.arange(50, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15),
         "fingerprint": 0x9E3779B97F4A7C15,
     },
 }
