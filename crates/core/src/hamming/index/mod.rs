@@ -24,6 +24,7 @@ mod permutation;
 mod piece;
 mod planes;
 mod refine;
+mod regions;
 mod removed;
 mod resolve;
 mod rows;
