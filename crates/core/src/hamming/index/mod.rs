@@ -32,6 +32,7 @@ mod search;
 mod segment;
 mod segment_search;
 mod set;
+mod set_build;
 mod set_search;
 mod set_state;
 mod sort;
@@ -41,6 +42,7 @@ mod table_stream;
 mod tests;
 mod words;
 
+pub use build::Codes;
 pub use builder::{Places, TableBuilder, TablePiece};
 pub use choice::{plan_for, plan_for_sample, sample_step};
 pub use guard::{CheckBlock, Guard};

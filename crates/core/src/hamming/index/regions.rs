@@ -148,3 +148,56 @@ impl Regions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Fingerprints;
+    use super::super::super::plan::{Key, SearchPlan};
+    use super::super::{Building, Segment};
+    use super::*;
+    use crate::hash::mix64;
+    use crate::isa::Isa;
+
+    #[test]
+    fn each_probe_is_dealt_to_the_region_of_its_line() {
+        let cancel = AtomicBool::new(false);
+        let building = Building {
+            isa: Isa::best(),
+            threads: 1,
+            memory_bytes: 1 << 24,
+            with_rows: true,
+            cancel: &cancel,
+        };
+        let words: Vec<u64> = (0..150_000).map(mix64).collect();
+        let keys = vec![Key::of_bits(0..32, 2), Key::of_bits(32..64, 0)];
+        let plan = SearchPlan::new(64, 3, keys).unwrap();
+        let fingerprints = Fingerprints {
+            words: &words,
+            bits: 64,
+        };
+        let segment = Segment::build(fingerprints, None, plan, building).unwrap();
+        let table = &segment.tables[0];
+        let queries: Vec<[u64; 1]> = (0..50).map(|i| [mix64(i + 7)]).collect();
+        let mut regions = Regions::default();
+        regions.deal(table, &queries, 10..50, 2);
+        let flips = table.line_flips.within(2);
+        assert!(regions.ends.len() > 1 && flips.len() > 1);
+        assert_eq!(regions.probes.len(), 40 * flips.len());
+        let shape = table.directory.shape;
+        let lines_a_region = 1 << (shape.prefix_bits - shape.line_shift);
+        let lines_a_region = lines_a_region / regions.ends.len() as u64;
+        let mut from = 0;
+        for (region, &end) in (0..).zip(&regions.ends) {
+            for probe in &regions.probes[from..end as usize] {
+                let prefix = queries[(probe >> 32) as usize][0] >> table.prefix_shift();
+                let line = (prefix ^ flips[*probe as u32 as usize].mask) >> shape.line_shift;
+                assert_eq!(line / lines_a_region, region);
+            }
+            from = end as usize;
+        }
+        regions.probes.sort_unstable();
+        regions.probes.dedup();
+        assert_eq!(regions.probes.len(), 40 * flips.len());
+        assert!(is_worth_dealing(table, 50, 2) && !is_worth_dealing(table, 50, 0));
+    }
+}
