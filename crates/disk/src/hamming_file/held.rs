@@ -84,8 +84,7 @@ mod tests {
     #[test]
     fn a_set_of_a_file_is_that_of_the_same_in_memory_unless_the_file_changes() {
         let words: Vec<u64> = (0..300_000).map(|i| mix64(i / 2)).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("flat");
+        let path = std::env::temp_dir().join(format!("likewise-held-{}", std::process::id()));
         fs::write(&path, [&[0; 16], words.as_bytes()].concat()).unwrap();
         let keys = vec![Key::of_bits(0..32, 1), Key::of_bits(32..64, 1)];
         let plan = SearchPlan::new(64, 3, keys).unwrap();
@@ -126,5 +125,6 @@ mod tests {
         fs::write(&path, [&[1; 16], words.as_bytes(), &[0]].concat()).unwrap();
         let grown = source.build_set(plan, building);
         assert!(matches!(grown, Err(Error::Changed { .. })), "{grown:?}");
+        fs::remove_file(&path).unwrap();
     }
 }
