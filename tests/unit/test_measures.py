@@ -245,3 +245,15 @@ def test_compare_shows_all_of_them(tmp_path):
     assert found["lcs"] == 2 * common / (len(A) + len(B))
     assert (found["unit"], found["is_alignment_exact"], found["num_units"]) == ("character", True, [len(A), len(B)])
     assert found["dice"] == measures.similarity(A, B, "dice")
+
+
+def test_sets_of_any_weight_and_nothing_else():
+    huge = 10**400
+    assert measures.set_similarity({"a": huge}, {"a": huge, "b": huge}, "cosine") == pytest.approx(0.5**0.5)
+    for a, b, measure in [(set(), set(), "edit"), (set(), {1}, "nonsense")]:
+        with pytest.raises(InvalidParameter, match="measure"):
+            measures.set_similarity(a, b, measure)
+    with pytest.raises(InvalidParameter, match="hashable"):
+        measures.similarity([[1]], [[1]], "lcs")
+    with pytest.raises(InvalidParameter, match="table"):
+        measures.similarity("one fine day", "one fine night", "jaccard", recipe=likewise.Recipe.minhash(weights="idf"))
