@@ -1,9 +1,8 @@
 """The worst that edit distance and longest common subsequence take, at the size where each unit ends.
 
-    alignment.py [--results FILE] [--page FILE]
+    alignment.py [--results FILE]
 
-Random texts, of which no beginning and no end can be taken off. Writes results/alignment.json and the table of
-docs/concepts/measures.md.
+Random texts, of which no beginning and no end can be taken off. Writes results/alignment.json and prints a table.
 """
 
 import argparse
@@ -19,22 +18,17 @@ from likewise.measures import Alignment
 HERE = Path(__file__).parent
 CHARACTER_BYTES, TOKEN_BYTES = 65_536, 200_000
 MAX_CELLS = 10**10
-BEGIN = "<!-- alignment: begin (written by bench/alignment.py) -->"
-END = "<!-- alignment: end -->"
 
 
 def main() -> None:
-    """Measure, write the results and the table."""
+    """Measure, write the results, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "alignment.json")
-    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "concepts" / "measures.md")
     options = parser.parse_args()
     rows = [measure(name, a, b) for name, a, b in texts()]
     results = {"machine": machine.facts(), "rows": rows}
     options.results.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page = options.page.read_text(encoding="utf-8")
-    before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
-    options.page.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
+    print(table(rows))
 
 
 def texts() -> Iterator[tuple[str, str, str]]:
@@ -89,7 +83,7 @@ def measure(name: str, a: str, b: str) -> dict[str, object]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows for the page."""
+    """The rows as a table."""
     lines = ["| each text: random | bytes | unit | units | exact | seconds |", "|---|---|---|---|---|---|"]
     for row in rows:
         lines.append(

@@ -1,9 +1,9 @@
 """Pages of one template, the worst of an exact join: how long does it take, beside MinHash?
 
-    templated.py [--pages N] [--results FILE] [--page FILE]
+    templated.py [--pages N] [--results FILE]
 
-Pages of 200 words of which a share is the same in all, the rest their own. Writes results/templated.json and the table
-of docs/concepts/shingle-sets.md.
+Pages of 200 words of which a share is the same in all, the rest their own. Writes results/templated.json and prints a
+table.
 """
 
 import argparse
@@ -21,23 +21,18 @@ NUM_WORDS = 200
 SHARES = (0.5, 0.71, 0.75)
 THRESHOLD = 0.55
 REPEATS = 3
-BEGIN = "<!-- templated: begin (written by bench/templated.py) -->"
-END = "<!-- templated: end -->"
 
 
 def main() -> None:
-    """Measure, write the results and the table."""
+    """Measure, write the results, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "templated.json")
-    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "concepts" / "shingle-sets.md")
     options = parser.parse_args()
     rows = [measure(pages(options.pages, share), share) for share in SHARES]
     results = {"machine": machine.facts(), "threshold": THRESHOLD, "rows": rows}
     options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    page = options.page.read_text(encoding="utf-8")
-    before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
-    options.page.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
+    print(table(rows))
 
 
 def pages(num_pages: int, share: float) -> list[str]:
@@ -65,7 +60,7 @@ def measure(texts: list[str], share: float) -> dict[str, object]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows for the page."""
+    """The rows as a table."""
     lines = ["| pages | Jaccard of any two | kept | `shingles`, s | `minhash`, s |", "|---|---|---|---|---|"]
     for row in rows:
         lines.append(
