@@ -62,8 +62,8 @@ class Alignment:
 
         Notes
         -----
-        0.3 s of one core for the worst texts of 65,536 bytes, 1.4 s for those of 200,000, 4 s beyond, and what is linear
-        in them; the interpreter lock is released meanwhile.
+        At the most 0.6 s for two texts of 65,536 bytes, 3.5 s for two of 200,000, 6 s beyond, and what is linear in
+        them; the interpreter lock is released meanwhile.
 
         Examples
         --------
