@@ -15,7 +15,7 @@ from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.errors import InvalidParameter
 from likewise.features import features
 from likewise.recipe_check import MEASURES
-from likewise.verify import SET_MEASURES
+from likewise.verify import SET_MEASURES, verify_pairs
 from tests.command import likewise_command
 from tests.oracle import measures as oracle
 
@@ -23,6 +23,14 @@ A = "one fine day in may we went to the river and came back late"
 B = "one fine day in june we went to the lake and came back late"
 
 weighted = st.dictionaries(st.integers(0, 9), st.integers(0, 5))
+
+
+def test_pairs_of_documents_that_are_no_texts():
+    rows = np.array([[0, 1]])
+    recipe = likewise.Recipe.shingles(tokens="bytes", shingle=1)
+    assert verify_pairs([b"\x00\xffab", b"\xffabc"], rows, recipe).tolist() == [3 / 5]
+    recipe = likewise.Recipe.shingles(tokens="user", tokenizer="my words", shingle=1)
+    assert verify_pairs([["one", "two"], ["two"]], rows, recipe).tolist() == [1 / 2]
 
 
 def test_the_table_names_every_measure():

@@ -3,6 +3,7 @@
 import pytest
 
 import likewise
+from likewise.recipe_check import TOKENS
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 SPELLED = {
@@ -41,6 +42,21 @@ def test_the_defaults_spelled_out_are_the_same_recipe(name):
     assert untouched == spelled
     assert untouched.recipe_id == spelled.recipe_id
     assert likewise.Recipe.from_json(untouched.to_json()) == untouched
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("method", ["minhash", "shingles", "bloom", "simhash"])
+def test_every_method_has_defaults_for_every_kind_of_token_and_runs(method, tokens):
+    options = {"tokenizer": "words"} if tokens == "user" else {}
+    recipe = likewise.Recipe.from_options(method, tokens=tokens, **options)
+    texts = ["你好世界 a b c d e f g h", "你好世界 a b c d e f g h", "another text altogether"]
+    documents = [text.encode() for text in texts] if tokens in ("bytes", "chunks") else texts
+    tokenizer = str.split if tokens == "user" else None
+    kept = likewise.dedup(documents, recipe, tokenizer=tokenizer).kept.tolist()
+    assert kept == [True, False, True]
+    if method != "simhash":
+        plain = likewise.Recipe.from_options("minhash", tokens=tokens, **options)
+        assert (recipe.shingle, recipe.weights, recipe.threshold) == (plain.shingle, plain.weights, plain.threshold)
 
 
 def test_other_features_get_the_strict_threshold_and_radius():
