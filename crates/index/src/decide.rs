@@ -1,0 +1,283 @@
+//! Is a document new, or a duplicate of which?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+use likewise_disk::store::{Evidence, Store};
+
+use crate::ahead::Ahead;
+use crate::buckets::BandEnd;
+use crate::documents::Documents;
+use crate::error::Error;
+use crate::look::{Asked, Looker, Near};
+use crate::measure::OwnSet;
+use crate::near::near_rows;
+use crate::shared::Shared;
+use crate::staged::Staged;
+use crate::state::State;
+
+/// Documents that are looked at together.
+pub const BLOCK: usize = 2048;
+/// Documents that are worth a thread.
+const GRAIN: usize = 128;
+
+/// What the tables say of one document.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The row of its id, where there is one, and whether that is the same document.
+    pub known: Option<(u32, bool)>,
+    /// Evidence of one of its class.
+    pub collapse: Option<Evidence>,
+    /// The best evidence else.
+    pub best: Option<Evidence>,
+    /// Where its buckets end.
+    pub ends: Vec<BandEnd>,
+    /// Id of the kept document of the evidence, or of that of the known row.
+    pub kept_id: Option<String>,
+    /// Evidence against the known row.
+    pub known_evidence: Option<Evidence>,
+}
+
+impl Seen {
+    /// The evidence against the document, were there no others with it.
+    pub fn evidence(&self) -> Option<Evidence> {
+        self.collapse.or(self.best)
+    }
+}
+
+impl Looker<'_> {
+    /// Looks one document up.
+    pub fn look(&mut self, asked: &Asked<'_>) -> Result<Seen, Error> {
+        if let Some(evidence) = self.collapse(asked)? {
+            return Ok(Seen {
+                collapse: Some(evidence),
+                ..Seen::default()
+            });
+        }
+        let (rows, ends) = self.seen(asked, None)?;
+        let best = self.best(asked, &mut OwnSet::new(*asked), &rows)?;
+        Ok(Seen {
+            best,
+            ends,
+            ..Seen::default()
+        })
+    }
+
+    /// The row of an id, and whether it is this document.
+    fn known(
+        &mut self,
+        documents: &Documents,
+        i: usize,
+        id: &str,
+        place: Option<u32>,
+    ) -> Result<Option<(u32, bool)>, Error> {
+        let Some(row) = self.row_of_id(id, place)? else {
+            return Ok(None);
+        };
+        let known = self.row(row)?;
+        let is_same = match (documents.text_digests.get(i), known.text_digest()) {
+            (Some(digest), Some(of_row)) => *digest == of_row,
+            _ => {
+                known.sketch() == documents.sketch(i)
+                    && known.num_features() == documents.num_features[i]
+                    && known.is_blank() == documents.is_blank(i)
+            }
+        };
+        Ok(Some((row, is_same)))
+    }
+}
+
+/// The id stands for another text.
+pub fn other_text(position: usize, id: &str) -> Error {
+    Error::input(
+        position,
+        format!(
+            "the id {id:?} is there already with another text; remove it first, or give this one another id"
+        ),
+    )
+}
+
+/// Looks up documents of a range by what is committed, in their order. With `ids` those that are there already are told.
+///
+/// # Errors
+/// Those of the store.
+pub fn look_up(
+    shared: &Shared,
+    state: &State,
+    own_store: Option<&Store>,
+    documents: &Documents,
+    ids: Option<&[&str]>,
+    range: Range<usize>,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Vec<Seen>, Error> {
+    let rules = shared.rules();
+    let bytes = rules.sketch_bytes();
+    // Looks up the documents of a part of the range.
+    let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+        let is_single = part.len() == 1;
+        if !is_single {
+            let keys = &mut looker.keys;
+            let ahead = Ahead::new(state, rules, keys, documents, ids, part.clone())?;
+            looker.ahead = Some(ahead);
+        }
+        let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
+        let near = near_rows(state, rules, sketches, shared.isa(), 1, cancel)?;
+        let mut all = Vec::with_capacity(part.len());
+        for (at, i) in part.enumerate() {
+            let place = (!is_single).then_some(at as u32);
+            let known = match ids {
+                Some(ids) => looker.known(documents, i, ids[i], place)?,
+                None => None,
+            };
+            let mut seen = match known {
+                Some((row, _)) => Seen {
+                    known,
+                    known_evidence: looker.row(row)?.verdict(),
+                    ..Seen::default()
+                },
+                None => looker.look(&Asked {
+                    place,
+                    ..Asked::of(documents, i, near.of(at))
+                })?,
+            };
+            if let Some(evidence) = seen.evidence().or(seen.known_evidence) {
+                seen.kept_id = Some(looker.id(evidence.kept_row)?);
+            }
+            all.push(seen);
+        }
+        looker.ahead = None;
+        Ok(all)
+    };
+    let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
+    if let Some(store) = own_store
+        && (threads == 1 || range.len() <= GRAIN)
+    {
+        return look(&mut shared.looker(state, store), range.clone());
+    }
+    let parts = map_ranges(
+        range.len(),
+        grain,
+        threads,
+        cancel,
+        || shared.lease(state),
+        |lease, part| -> Result<Vec<Seen>, Error> {
+            let store = match lease {
+                Ok(store) => store,
+                // The first part of the thread takes the error; that it is there ends the call.
+                Err(error) => return Err(std::mem::replace(error, Error::Closed)),
+            };
+            let part = range.start + part.start..range.start + part.end;
+            look(&mut shared.looker(state, store), part)
+        },
+    )?;
+    let mut all = Vec::with_capacity(range.len());
+    for part in parts {
+        all.extend(part?);
+    }
+    Ok(all)
+}
+
+/// Decides documents in their order, each by what is committed and by those before it.
+///
+/// # Errors
+/// [`Error::Input`] about the first document whose id stands for another text; those of the store.
+pub fn decide<'d>(
+    shared: &Shared,
+    state: &State,
+    store: &Store,
+    documents: &'d Documents,
+    ids: &[&'d str],
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Staged<'d>, Error> {
+    let rules = shared.rules();
+    let first_row = state.num_rows();
+    let mut staged = Staged::new(documents, rules, shared.plan.as_ref(), first_row)?;
+    let mut looker = shared.looker(state, store);
+    let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
+    for start in (0..documents.len()).step_by(BLOCK) {
+        let range = start..documents.len().min(start + BLOCK);
+        let seen = look_up(
+            shared,
+            state,
+            Some(store),
+            documents,
+            Some(ids),
+            range.clone(),
+            threads,
+            cancel,
+        )?;
+        let matches = staged.near(rules, range.clone(), shared.isa(), threads, cancel)?;
+        for (i, seen) in range.clone().zip(seen) {
+            let id = ids[i];
+            if let Some((row, is_same)) = seen.known {
+                if !is_same {
+                    return Err(other_text(i, id));
+                }
+                if let (Some(evidence), Some(kept_id)) = (seen.known_evidence, seen.kept_id) {
+                    staged.known_evidence.insert(row, evidence);
+                    staged.kept_ids.insert(evidence.kept_row, kept_id);
+                }
+                staged.push_known(row);
+                continue;
+            }
+            if let Some(place) = staged.place_of_id(id) {
+                let place = place as usize;
+                let is_same = match documents.text_digests.is_empty() {
+                    true => documents.sketch(place) == documents.sketch(i),
+                    false => documents.text_digests[place] == documents.text_digests[i],
+                };
+                if !is_same {
+                    return Err(other_text(i, id));
+                }
+                staged.push_known(staged.rows[place]);
+                continue;
+            }
+            if let (Some(evidence), Some(kept_id)) = (seen.evidence(), seen.kept_id) {
+                staged.kept_ids.insert(evidence.kept_row, kept_id);
+            }
+            let asked = Asked::of(documents, i, &[]);
+            near.clear();
+            if let Some(matches) = &matches {
+                staged.near_rows(matches, i - range.start, i as u32, &mut near);
+            }
+            let collapse = seen
+                .collapse
+                .or_else(|| staged.collapse(rules, &looker.keys, &asked, &near));
+            if let Some(evidence) = collapse {
+                staged.push(rules, &mut looker.keys, id, &asked, Some(evidence), None);
+                continue;
+            }
+            let mut own = OwnSet::new(asked);
+            of_batch.clear();
+            committed.clear();
+            let levels = staged.buckets(
+                &mut looker,
+                &asked,
+                &seen.ends,
+                &mut of_batch,
+                &mut committed,
+            )?;
+            near.extend(of_batch.iter().map(|&row| Near { row, distance: 0 }));
+            let mut best = seen.best;
+            if !committed.is_empty() {
+                committed.sort_unstable();
+                committed.dedup();
+                let more = looker.best(&asked, &mut own, &committed)?;
+                best = match (best, more) {
+                    (Some(a), Some(b)) if crate::measure::is_better(&b, &a) => Some(b),
+                    (None, more) => more,
+                    (best, _) => best,
+                };
+            }
+            let best = match asked.is_blank() {
+                true => None,
+                false => staged.best(&looker, &asked, &mut own, &near, best),
+            };
+            staged.push(rules, &mut looker.keys, id, &asked, best, Some(levels));
+        }
+    }
+    Ok(staged)
+}

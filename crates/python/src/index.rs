@@ -1,0 +1,391 @@
+//! The online index: checks, additions, removals.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use likewise_core::isa::Isa;
+use likewise_disk::store::{Description, Durability, Keeps, Store};
+use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::door::{LONG_BYTES, parse_isa, run};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::index_recipe::{RecipeParts, sketched_documents};
+use crate::index_shown::{shown_facts, shown_verdicts};
+use crate::texts::{Texts, text_of};
+
+/// Documents from which a call is long enough to look for Ctrl-C.
+const LONG_DOCUMENTS: usize = 4096;
+
+/// A directory of documents that knows which are duplicates of which.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct OnlineIndex {
+    index: Index,
+    dir: PathBuf,
+    measure: &'static str,
+    has_distance: bool,
+}
+
+#[pymethods]
+impl OnlineIndex {
+    /// Opens the index of a directory; `mode` is create, write or read. `recipe` holds what decides a verdict.
+    #[new]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, isa=None))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        mode: &str,
+        recipe: RecipeParts,
+        rules: Py<FeatureRules>,
+        sync_seconds: Option<f64>,
+        ttl_seconds: Option<u64>,
+        flush_rows: Option<u32>,
+        isa: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let isa = parse_isa(isa)?;
+        let rules_of_recipe = recipe.rules()?;
+        let sketching = Sketching {
+            rules: rules_of_recipe,
+            make_extractor: Arc::new(move |isa: Isa| rules.get().extractor(isa)),
+            text_kind: match recipe.takes_tokens {
+                true => TextKind::Tokens,
+                false => TextKind::Text,
+            },
+            isa,
+        };
+        let opening = Opening {
+            sketching,
+            durability: match sync_seconds {
+                None => Durability::Commit,
+                Some(seconds) => Durability::Interval(Duration::from_secs_f64(seconds)),
+            },
+            ttl_s: ttl_seconds,
+            flush_rows,
+        };
+        let description = Description {
+            recipe_json: recipe.recipe_json,
+            recipe_id: recipe.recipe_id,
+            sketch_id: recipe.sketch_id,
+            sketch_bytes: rules_of_recipe.sketch_bytes() as u32,
+            keeps: rules_of_recipe.keeps,
+        };
+        let index = run(py, LONG_BYTES, |cancel| {
+            let opened = match mode {
+                "create" => Index::create(&path, &description, opening),
+                "write" => Index::open(&path, opening, cancel),
+                _ => Index::open_reader(&path, opening, cancel),
+            };
+            opened.map_err(|error| Failure::index(error, &path))
+        })?;
+        Ok(OnlineIndex {
+            index,
+            dir: path,
+            measure: match rules_of_recipe.matching {
+                Matching::Verified { measure, .. } => measure.name(),
+                Matching::Distance { .. } => "hamming",
+            },
+            has_distance: rules_of_recipe.zero_distance().is_some(),
+        })
+    }
+
+    /// What an index was made with: recipe as JSON, its id, what is kept; None where there is no index.
+    #[staticmethod]
+    fn describe(
+        py: Python<'_>,
+        path: PathBuf,
+    ) -> Result<(String, String, String, &'static str), Failure> {
+        run(py, 0, |_| {
+            let store =
+                Store::open_reader(&path).map_err(|error| Failure::index(error.into(), &path))?;
+            let description = store.description().clone();
+            let keeps = match description.keeps {
+                Keeps::Sketch => "sketch",
+                Keeps::Shingles => "shingles",
+                Keeps::Text => "text",
+            };
+            Ok((
+                description.recipe_json,
+                description.recipe_id,
+                description.sketch_id,
+                keeps,
+            ))
+        })
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
+        run(py, 0, |_| self.asked(self.index.num_documents()))
+    }
+
+    /// Verdicts on texts, each by itself.
+    #[pyo3(signature = (texts, *, threads=1))]
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<Bound<'py, PyDict>, Failure> {
+        let verdicts = run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            self.asked(self.index.check(&documents, threads, cancel))
+        })?;
+        shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// Verdicts on sketches, each by itself.
+    #[pyo3(signature = (sketches, is_empty, num_features, *, threads=1))]
+    fn check_sketches<'py>(
+        &self,
+        py: Python<'py>,
+        sketches: &Bound<'py, PyAny>,
+        is_empty: &Bound<'py, PyAny>,
+        num_features: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> Result<Bound<'py, PyDict>, Failure> {
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
+        let verdicts = run(py, long_if(documents.len()), |cancel| {
+            self.asked(self.index.check(&documents, threads, cancel))
+        })?;
+        shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// Adds texts in one transaction; gives their verdicts.
+    #[pyo3(signature = (ids, texts, now_seconds, *, threads=1))]
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Texts,
+        texts: &Texts,
+        now_seconds: u64,
+        threads: usize,
+    ) -> Result<Bound<'py, PyDict>, Failure> {
+        check_num_ids(ids, texts.column.len())?;
+        let verdicts = run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            let text_of = |i: usize| texts.column.bytes(i);
+            let ids = list_of(ids);
+            self.asked(self.index.add(
+                &ids,
+                &documents,
+                Some(&text_of),
+                now_seconds,
+                threads,
+                cancel,
+            ))
+        })?;
+        shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// Adds sketches in one transaction; gives their verdicts.
+    #[pyo3(signature = (ids, sketches, is_empty, num_features, now_seconds, *, threads=1))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    fn add_sketches<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Texts,
+        sketches: &Bound<'py, PyAny>,
+        is_empty: &Bound<'py, PyAny>,
+        num_features: &Bound<'py, PyAny>,
+        now_seconds: u64,
+        threads: usize,
+    ) -> Result<Bound<'py, PyDict>, Failure> {
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
+        check_num_ids(ids, documents.len())?;
+        let verdicts = run(py, long_if(documents.len()), |cancel| {
+            let ids = list_of(ids);
+            let index = &self.index;
+            self.asked(index.add(&ids, &documents, None, now_seconds, threads, cancel))
+        })?;
+        shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// The document of an id as (row, kept id, similarity, distance, arrival in seconds), or None.
+    #[allow(clippy::type_complexity)]
+    fn get(
+        &self,
+        py: Python<'_>,
+        doc_id: &Bound<'_, PyString>,
+    ) -> Result<Option<(u32, Option<String>, f64, Option<u16>, u64)>, Failure> {
+        let doc_id = text_of(doc_id)?;
+        let found = run(py, 0, |_| self.asked(self.index.get(&doc_id)))?;
+        Ok(found.map(|(row, stored, kept_id)| {
+            let evidence = stored.verdict;
+            (
+                row,
+                kept_id,
+                evidence.map_or(f64::NAN, |evidence| evidence.similarity),
+                evidence.and_then(|evidence| evidence.distance),
+                stored.arrival_s,
+            )
+        }))
+    }
+
+    /// Id of the kept document of a group, whether it is gone, ids of the members.
+    fn group(
+        &self,
+        py: Python<'_>,
+        doc_id: &Bound<'_, PyString>,
+    ) -> Result<(String, bool, Vec<String>), Failure> {
+        let doc_id = text_of(doc_id)?;
+        let group = run(py, 0, |_| self.asked(self.index.group(&doc_id)))?;
+        Ok((group.leader_id, group.is_leader_gone, group.member_ids))
+    }
+
+    /// Kept documents that match one text, best first: (id, similarity, distance).
+    fn neighbours(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        limit: usize,
+    ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
+        let found = run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, 1, cancel)?;
+            self.asked(self.index.neighbours(&documents, limit, cancel))
+        })?;
+        Ok(found.into_iter().map(listed).collect())
+    }
+
+    /// Kept documents near one sketch, nearest first: (id, similarity, distance).
+    fn neighbours_of_sketch(
+        &self,
+        py: Python<'_>,
+        sketches: &Bound<'_, PyAny>,
+        is_empty: &Bound<'_, PyAny>,
+        num_features: &Bound<'_, PyAny>,
+        limit: usize,
+    ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
+        let found = run(py, 0, |cancel| {
+            self.asked(self.index.neighbours(&documents, limit, cancel))
+        })?;
+        Ok(found.into_iter().map(listed).collect())
+    }
+
+    /// Removes a document: (whether it was kept, ids promoted, pairs of ids moved and of their kept document).
+    #[allow(clippy::type_complexity)]
+    fn remove(
+        &self,
+        py: Python<'_>,
+        doc_id: &Bound<'_, PyString>,
+    ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
+        let doc_id = text_of(doc_id)?;
+        let removed = run(py, 0, |_| self.asked(self.index.remove(&doc_id)))?;
+        Ok((
+            removed.removal.was_kept,
+            removed.promoted_ids,
+            removed.moved_ids,
+        ))
+    }
+
+    /// Sizes and counts.
+    fn facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+        let facts = run(py, 0, |_| self.asked(self.index.facts()))?;
+        shown_facts(py, facts)
+    }
+
+    /// What is wrong, in words.
+    #[pyo3(signature = (full=false))]
+    fn verify(&self, py: Python<'_>, full: bool) -> Result<Vec<String>, Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.verify(full, cancel))
+        })
+    }
+
+    /// Makes one segment of all rows and joins small chunks; gives how many chunks there are less.
+    #[pyo3(signature = (*, threads=1))]
+    fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64, Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.compact(threads, cancel))
+        })
+    }
+
+    /// Throws segments away and builds them again.
+    #[pyo3(signature = (*, threads=1))]
+    fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.rebuild(threads, cancel))
+        })
+    }
+
+    /// Copies the truth to a new directory.
+    fn snapshot(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.snapshot(&path, cancel))
+        })
+    }
+
+    /// Calls `write` with lines of JSON, one for each document that is not gone, in order of arrival.
+    fn export(&self, py: Python<'_>, write: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        let write = write.clone().unbind();
+        run(py, LONG_BYTES, |cancel| {
+            let mut lines = String::new();
+            let result = self.index.scan(|chunk, store| {
+                if cancel.load(std::sync::atomic::Ordering::Relaxed) {
+                    return Err(likewise_disk::Error::Cancelled);
+                }
+                crate::index_export::export_chunk(chunk, store, self.measure, &mut lines)?;
+                let written = Python::attach(|py| write.call1(py, (lines.as_str(),)).map(|_| ()));
+                lines.clear();
+                written.map_err(|error| {
+                    likewise_disk::Error::io("write", std::io::Error::other(error.to_string()))
+                })
+            });
+            self.asked(result)
+        })
+    }
+
+    /// Closes the index; again, nothing.
+    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
+        run(py, 0, |_| self.asked(self.index.close()))
+    }
+}
+
+impl OnlineIndex {
+    fn asked<T>(&self, result: Result<T, likewise_index::Error>) -> Result<T, Failure> {
+        result.map_err(|error| Failure::index(error, &self.dir))
+    }
+
+    fn rules(&self) -> &Rules {
+        &self.index.sketching().rules
+    }
+
+    fn sketched(
+        &self,
+        texts: &Texts,
+        threads: usize,
+        cancel: &std::sync::atomic::AtomicBool,
+    ) -> Result<Documents, Failure> {
+        self.asked(self.index.guard())?;
+        let column = texts.column.as_ref();
+        let ranges = column.ranges(GRAIN_BYTES);
+        let sketching = self.index.sketching();
+        Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
+    }
+}
+
+fn listed(neighbour: likewise_index::Neighbour) -> (String, f64, Option<u16>) {
+    let evidence = neighbour.evidence;
+    (neighbour.id, evidence.similarity, evidence.distance)
+}
+
+fn list_of(ids: &Texts) -> Vec<&str> {
+    (0..ids.column.len()).map(|i| ids.column.get(i)).collect()
+}
+
+fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
+    match ids.column.len() == num {
+        true => Ok(()),
+        false => Err(Failure::input(format!(
+            "{} ids for {num} documents",
+            ids.column.len()
+        ))),
+    }
+}
+
+/// Bytes that stand for the work on so many sketches.
+fn long_if(num: usize) -> usize {
+    if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
+}
