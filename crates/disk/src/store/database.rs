@@ -252,6 +252,9 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
         .query_row("SELECT randomblob(16)", [], |row| row.get(0))
         .map_err(wrong)?;
     set_meta(connection, "identity", &identity)?;
+    // The number 0 as `put_varint` has it.
+    set_meta(connection, "expired_below", &[0])?;
+    set_meta(connection, "num_changes", &[0])?;
     transaction.commit().map_err(wrong)
 }
 
