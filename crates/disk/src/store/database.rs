@@ -87,6 +87,8 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connec
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = open(dir, flags)?;
+    // A database of something else is not touched.
+    kind_of(&connection)?;
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
     let journal: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
