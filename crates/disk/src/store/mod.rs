@@ -1,16 +1,43 @@
 //! What is known of every document, and is it safe?
 //!
-//! One SQLite database, `documents.sqlite`, is the truth; whatever makes searches fast is derived from it.
+//! One SQLite database, `documents.sqlite`, is the truth; whatever makes searches fast is derived from it and may be lost. Documents stand in
+//! chunks, packed column by column, not in a row each: so a batch costs a few inserts and a document a few bytes beside its own.
+//! Chunks are never changed, only joined; what removals and expiry make of a document stands beside them.
 
+mod bytes;
 mod chunk;
+mod compact;
+mod contents;
+mod copy;
+mod database;
+mod decode;
+mod encode;
+mod events;
+mod features;
+mod live;
+mod place;
+mod read;
+mod scan;
+mod state;
+#[cfg(test)]
+mod tests;
+mod transact;
 mod types;
+mod write;
 
-use std::ops::Range;
-use std::path::Path;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
 
 use crate::error::Error;
+use read::ChunkCache;
+use transact::Writer;
 
 pub use chunk::Chunk;
+pub use compact::Compacted;
 pub use types::{
     BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
     NewRows, Position, Row, Sizes,
@@ -18,143 +45,179 @@ pub use types::{
 
 /// An open store: the one that writes, or one of many that read.
 ///
-/// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]).
-pub struct Store {}
+/// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]). It must not be used in a child of the
+/// process that opened it.
+pub struct Store {
+    connection: Connection,
+    /// Absolute, without links.
+    dir: PathBuf,
+    description: Description,
+    identity: [u8; 16],
+    position: Position,
+    /// What only the one that writes has.
+    writer: Option<Writer>,
+    chunks: RefCell<ChunkCache>,
+    /// What the library said of other connections' commits at the last look.
+    data_version: Cell<i64>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("dir", &self.dir)
+            .field("position", &self.position)
+            .field("is_writer", &self.writer.is_some())
+            .finish_non_exhaustive()
+    }
+}
 
 impl Store {
-    /// Makes a store in the directory, which is made where it is absent and holds none, and opens it for writing.
+    /// Makes a store in a directory and opens it for writing. The directory is made where it is absent.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where it holds a store already, [`Error::Unsupported`] where it holds another database or is on a network
+    /// file system, [`Error::Locked`], and [`Error::Io`].
     pub fn create(
         dir: &Path,
         description: &Description,
         durability: Durability,
     ) -> Result<Self, Error> {
-        todo!()
+        fs::create_dir_all(dir).map_err(|e| Error::io("make the directory", e))?;
+        let dir = place::settle(dir)?;
+        let lock = place::lock(&dir)?;
+        let connection = database::open_to_write(&dir, durability)?;
+        match database::kind_of(&connection)? {
+            database::Kind::Empty => database::make(&connection, description)?,
+            database::Kind::Store => {
+                return Err(Error::invalid(
+                    "path",
+                    format!("{} holds an index already; open it", dir.display()),
+                ));
+            }
+        }
+        place::sync_directory(&dir)?;
+        if let Some(parent) = dir.parent() {
+            place::sync_directory(parent)?;
+        }
+        Store::with(dir, connection, Some((lock, durability)))
     }
-    /// Opens the store of the directory for writing, alone.
+
+    /// Opens the store of a directory for writing: the one that may.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] where there is none, [`Error::Unsupported`] for another
+    /// database, another format or a network file system, [`Error::Damaged`], and [`Error::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
-        todo!()
+        let dir = present(dir)?;
+        let lock = place::lock(&dir)?;
+        let connection = database::open_to_write(&dir, durability)?;
+        Store::with(dir, connection, Some((lock, durability)))
     }
-    /// Opens the store of the directory for reading, beside its writer and other readers.
+
+    /// Opens the store of a directory for reading, beside its writer and other readers.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`] but [`Error::Locked`].
     pub fn open_reader(dir: &Path) -> Result<Self, Error> {
-        todo!()
+        let dir = present(dir)?;
+        let connection = database::open_to_read(&dir)?;
+        Store::with(dir, connection, None)
     }
+
     /// Opens the same store once more for reading: for another thread.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`].
     pub fn reader(&self) -> Result<Self, Error> {
-        todo!()
+        Store::open_reader(&self.dir)
     }
+
+    fn with(
+        dir: PathBuf,
+        connection: Connection,
+        lock: Option<(fs::File, Durability)>,
+    ) -> Result<Self, Error> {
+        if database::kind_of(&connection)? == database::Kind::Empty {
+            return Err(no_index(&dir));
+        }
+        let (description, identity) = database::describe(&connection)?;
+        let writer = match lock {
+            Some((lock, durability)) => Some(Writer::new(&connection, lock, durability)?),
+            None => None,
+        };
+        let mut store = Store {
+            connection,
+            dir,
+            description,
+            identity,
+            position: Position::default(),
+            writer,
+            chunks: RefCell::default(),
+            data_version: Cell::new(0),
+        };
+        store.refresh()?;
+        store.check_ends()?;
+        if store.writer.is_some() {
+            let last_s = match store.position.num_rows {
+                0 => 0,
+                num_rows => store.arrival_s(num_rows - 1)?,
+            };
+            if let Some(writer) = &mut store.writer {
+                writer.last_arrival_s = last_s;
+            }
+        }
+        Ok(store)
+    }
+
     /// What the store is of.
     pub fn description(&self) -> &Description {
-        todo!()
+        &self.description
     }
+
     /// The random identity that the database was given when it was made.
     pub fn identity(&self) -> [u8; 16] {
-        todo!()
+        self.identity
     }
-    /// The directory.
+
+    /// The directory: absolute, without links.
     pub fn dir(&self) -> &Path {
-        todo!()
+        &self.dir
     }
+
     /// The state that this store shows: of a writer after its last append, of a reader at its last [`Store::refresh`].
     pub fn position(&self) -> Position {
-        todo!()
+        self.position
     }
+
     /// Rows appended.
     pub fn num_rows(&self) -> u32 {
-        todo!()
+        self.position.num_rows
     }
+
     /// Number of the last event; 0 before the first.
     pub fn last_event(&self) -> u64 {
-        todo!()
+        self.position.last_event
     }
-    /// Appends rows and events in one transaction; returns the rows. When it returns the batch is acknowledged. Events stand after the rows.
-    pub fn append(&mut self, rows: &NewRows<'_>, events: &[Event]) -> Result<Range<u32>, Error> {
-        todo!()
-    }
-    /// Gives whole chunks in order, those that hold any of the rows, all of one state, which is returned.
-    pub fn scan(
-        &self,
-        rows: Range<u32>,
-        each: impl FnMut(&Chunk) -> Result<(), Error>,
-    ) -> Result<Position, Error> {
-        todo!()
-    }
-    /// One document.
-    pub fn row(&self, row: u32) -> Result<Row, Error> {
-        todo!()
-    }
-    /// The id of a document.
-    pub fn id(&self, row: u32) -> Result<String, Error> {
-        todo!()
-    }
-    /// Feature set or text of a document.
-    pub fn content(&self, row: u32) -> Result<Content, Error> {
-        todo!()
-    }
-    /// Gives the events after number `after`, in order, with their numbers.
-    pub fn events(
-        &self,
-        after: u64,
-        each: impl FnMut(u64, &Event) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        todo!()
-    }
-    /// The first row that came at or after a time; the number of rows where none did.
-    pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
-        todo!()
-    }
-    /// Identity of the batch whose last row is `end - 1`, if a chunk ends there.
-    pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
-        todo!()
-    }
-    /// Whether another connection has committed since the last look: cheap, for readers.
-    pub fn changed(&self) -> Result<bool, Error> {
-        todo!()
-    }
-    /// Takes the state that is committed now; returns it.
-    pub fn refresh(&mut self) -> Result<Position, Error> {
-        todo!()
-    }
-    /// The live segments, by first row.
-    pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
-        todo!()
-    }
-    /// Adds and drops live segments in one transaction.
-    pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
-        todo!()
-    }
-    /// Joins small neighbouring chunks, up to 1,000 rows, and drops the contents of what is gone; returns how many chunks there are less.
-    pub fn compact_chunks(
-        &mut self,
-        progress: impl FnMut() -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        todo!()
-    }
-    /// Copies the database as it is now to a new directory.
-    pub fn snapshot(
-        &self,
-        to: &Path,
-        progress: impl FnMut() -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        todo!()
-    }
-    /// Findings about the database, in words; none where all is well. `full` reads every byte.
-    pub fn check(
-        &self,
-        full: bool,
-        progress: impl FnMut() -> Result<(), Error>,
-    ) -> Result<Vec<String>, Error> {
-        todo!()
-    }
-    /// Makes all that was appended safe from power loss.
-    pub fn sync(&mut self) -> Result<(), Error> {
-        todo!()
-    }
-    /// What it takes of the disk.
-    pub fn sizes(&self) -> Result<Sizes, Error> {
-        todo!()
-    }
+
     /// The version of SQLite that is bundled.
     pub fn sqlite_version() -> &'static str {
         rusqlite::version()
     }
+
+    /// Ends what the library is doing for this store, from another thread: the call fails with [`Error::Io`].
+    pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
+        self.connection.get_interrupt_handle()
+    }
+}
+
+/// The directory of a store that is there.
+fn present(dir: &Path) -> Result<PathBuf, Error> {
+    if !dir.join(database::DATABASE_NAME).exists() {
+        return Err(no_index(dir));
+    }
+    place::settle(dir)
+}
+
+fn no_index(dir: &Path) -> Error {
+    Error::invalid("path", format!("{} holds no index", dir.display()))
 }

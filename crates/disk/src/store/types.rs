@@ -174,7 +174,7 @@ pub struct LiveSegment {
 }
 
 /// A state of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
     /// Rows appended.
     pub num_rows: u32,
