@@ -193,7 +193,7 @@ fn ask_bands(
     plan: &BandPlan,
     num_rows: u32,
 ) -> Result<(), Error> {
-    let num_documents = 20_000;
+    let num_documents = 20_000_u32;
     let shape = Signatures {
         bytes: &[],
         num_slots: 128,
