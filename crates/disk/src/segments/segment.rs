@@ -218,7 +218,7 @@ impl Segment {
         self.find(self.band(band)?, keys, out)
     }
 
-    /// Whether a row was kept when the segment was built.
+    /// Whether a row was kept, and not gone, when the segment was built.
     ///
     /// # Errors
     /// As [`rows_of_id`](Self::rows_of_id).
