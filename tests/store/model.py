@@ -259,5 +259,3 @@ class ModelIndex:
                 if not stood:
                     return False
         return True
-
-
