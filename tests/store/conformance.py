@@ -136,7 +136,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert evidence(verdict) == evidence(self.model.check(text))
         assert verdict.doc_id is None
         assert not verdict.added
-        assert verdict.measure == (None if verdict.is_new else self.recipe.measure)
+        assert verdict.measure == self.recipe.measure
 
     @rule(given=st.lists(texts, max_size=8))
     def check_batch(self, given):
@@ -149,15 +149,15 @@ class IndexMachine(RuleBasedStateMachine):
         found, expected = self.index.get(doc_id), self.model.get(doc_id)
         assert (found is None) == (expected is None)
         if found is not None:
-            assert (found.doc_id, found.seq, evidence(found)) == (doc_id, expected.seq, evidence(expected))
+            assert (found.doc_id, found.seq, found.is_kept) == (doc_id, expected.seq, expected.is_new)
+            assert (found.kept_id, found.similarity, found.distance) == expected[2:5]
 
     @rule(doc_id=ids)
     def group(self, doc_id):
         both = self._both_known(doc_id, lambda: self.index.group(doc_id))
         if both:
             leader, members = self.model.group(doc_id)
-            assert both.leader_id == leader
-            assert tuple(both.member_ids) == members
+            assert (both.kept_id, tuple(both.members)) == (leader, members)
 
     @rule(doc_id=ids)
     def remove(self, doc_id):

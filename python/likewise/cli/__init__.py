@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 
@@ -37,7 +37,7 @@ examples.
 
 
 class _Commands(LazyGroup):
-    listed = {name: (f"likewise.cli.{name}", about) for name, about in _COMMANDS.items()}
+    listed: ClassVar = {name: (f"likewise.cli.{name}", about) for name, about in _COMMANDS.items()}
 
 
 def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's call

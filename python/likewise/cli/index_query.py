@@ -61,8 +61,7 @@ def _known(index: Any, doc_id: str) -> dict[str, Any]:  # noqa: ANN401 - of eith
     document = index.get(doc_id)
     if document is None:
         raise InvalidInput(f"the index holds no document with the id {doc_id!r}")
-    known: dict[str, Any] = {"doc_id": doc_id, "seq": document.seq, "is_new": bool(document.is_new)}
-    if not document.is_new:
-        known |= {"kept_id": document.kept_id, "similarity": document.similarity, "distance": document.distance}
-    group = index.group(doc_id)
-    return known | {"leader_id": group.leader_id, "member_ids": list(group.member_ids)}
+    known: dict[str, Any] = {"doc_id": doc_id, "seq": document.seq, "is_kept": bool(document.is_kept)}
+    if not document.is_kept:
+        known |= {name: getattr(document, name) for name in ("kept_id", "measure", "similarity", "distance")}
+    return known | {"members": list(index.group(doc_id).members)}

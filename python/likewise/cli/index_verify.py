@@ -5,7 +5,7 @@ import click
 from likewise.cli.index_target import open_index, split_target, target_options
 from likewise.cli.terminal import printable
 
-_HELP = """Check what is on disk: the database by its own check and by the checksums of documents, search tables by theirs.
+_HELP = """Check what is on disk: the database by its own check, documents and search tables by their checksums.
 
 Prints a line for each finding. Exit status 1 if there are any, 0 if all is well. A damaged search table is no loss:
 it is built again from the database when the index is next opened by a process that adds.

@@ -21,6 +21,7 @@ class JsonlFile(LineFile):
 
     @cached_property
     def native_rules(self) -> _native.JsonlRules:
+        """What the native reader takes from each row."""
         rules = self.rules
         return _native.JsonlRules(
             list(rules.text_fields),
