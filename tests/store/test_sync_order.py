@@ -22,7 +22,8 @@ with likewise.Index(sys.argv[1], likewise.Recipe.simhash(within=3), durability=s
         if number % 3:
             index.check_and_add(f"doc-{{number}}", f"document {{number}} " + make_text(number, chance))
         else:
-            index.check_and_add_batch([f"doc-{{number}}", f"more-{{number}}"], [f"some {{number}}", f"others {{number}}"])
+            ids = [f"doc-{{number}}", f"more-{{number}}"]
+            index.check_and_add_batch(ids, [f"some {{number}}", f"others {{number}}"])
         os.write(1, b"TOLD\\n")
     index.remove("doc-1")
     os.write(1, b"TOLD\\n")
