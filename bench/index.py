@@ -12,7 +12,6 @@ figures into results/index.json; `page` writes the tables of docs/benchmarks/ind
 
 import argparse
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -21,12 +20,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import hamming_data
-import index_page
-import machine
 import numpy as np
 
+import hamming_data
+import index_page
 import likewise
+import machine
 
 HERE = Path(__file__).parent
 WORK = Path(tempfile.gettempdir()) / "likewise-index"
@@ -243,7 +242,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("TMPDIR", str(given.work))
     steps = {"single": single, "open": opening, "memory": memory, "texts": texts}
     if given.step == "grow":
         grow(given.work, given.kind, int(given.to), given.seconds)

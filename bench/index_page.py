@@ -63,7 +63,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines += ["| threshold | added/s | disk a document |", "|---|---|---|"]
         for name, row in results["steps"]["minhash"].items():
             lines.append(f"| {name} | {row['documents_per_s']:,.0f} | {row['disk_bytes_a_document']:,.0f} B |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def write(results: dict[str, Any]) -> None:
