@@ -7,6 +7,9 @@
     |- InvalidInput     (also a ValueError)
     |- RecipeMismatch
     |- StoreError
+    |  |- IndexLocked
+    |  |- IndexPoisoned
+    |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
 What the system refuses stays `FileNotFoundError`, `PermissionError`, `OSError`.
@@ -17,6 +20,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "ForkedError",
+    "IndexLocked",
+    "IndexPoisoned",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
@@ -120,6 +126,18 @@ class RecipeMismatch(LikewiseError):
 
 class StoreError(LikewiseError):
     """What Likewise keeps on disk cannot be used."""
+
+
+class IndexLocked(StoreError):
+    """Another writer has the index. Any number may read it: open it with ``read_only=True``, or close the other."""
+
+
+class IndexPoisoned(StoreError):
+    """A write failed, on a full disk for instance: nothing is written any more, reads go on, opening it again recovers."""
+
+
+class ForkedError(StoreError):
+    """The index was opened before this process was forked: open it again here."""
 
 
 class MissingExtra(LikewiseError, ImportError):

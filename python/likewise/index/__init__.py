@@ -1,0 +1,6 @@
+"""The online index: has this document been seen before, and of which is it a near-duplicate?"""
+
+from likewise.index.online import Index
+from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+
+__all__ = ["Document", "Group", "Index", "Neighbour", "Removal", "Verdict", "Verdicts"]
