@@ -24,8 +24,8 @@ const GRAIN: usize = 128;
 /// What the tables say of one document.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The row of its id, where there is one.
-    pub known: Option<u32>,
+    /// The row of its id, where there is one, and whether that is the same document.
+    pub known: Option<(u32, bool)>,
     /// Evidence of one of its class.
     pub collapse: Option<Evidence>,
     /// The best evidence else.
@@ -59,14 +59,14 @@ impl Looker<'_> {
         })
     }
 
-    /// The row of an id, where the document is the one that has it.
+    /// The row of an id, and whether it is this document.
     fn known(
         &mut self,
         documents: &Documents,
         i: usize,
         id: &str,
         place: Option<u32>,
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Option<(u32, bool)>, Error> {
         let Some(row) = self.row_of_id(id, place)? else {
             return Ok(None);
         };
@@ -79,10 +79,7 @@ impl Looker<'_> {
                     && known.is_blank() == documents.is_blank(i)
             }
         };
-        match is_same {
-            true => Ok(Some(row)),
-            false => Err(other_text(i, id)),
-        }
+        Ok(Some((row, is_same)))
     }
 }
 
@@ -97,7 +94,7 @@ pub fn other_text(position: usize, id: &str) -> Error {
 /// Looks up documents of a range by what is committed, in their order. With `ids` those that are there already are told.
 ///
 /// # Errors
-/// [`Error::Input`] where an id stands for another text; those of the store.
+/// Those of the store.
 pub fn look_up(
     shared: &Shared,
     state: &State,
@@ -172,7 +169,7 @@ pub fn look_up(
 /// Decides documents in their order, each by what is committed and by those before it.
 ///
 /// # Errors
-/// As [`look_up`].
+/// [`Error::Input`] about the first document whose id stands for another text; those of the store.
 pub fn decide<'d>(
     shared: &Shared,
     state: &State,
@@ -202,7 +199,10 @@ pub fn decide<'d>(
         let matches = staged.near(rules, range.clone(), shared.isa(), threads, cancel)?;
         for (i, seen) in range.clone().zip(seen) {
             let id = ids[i];
-            if let Some(row) = seen.known {
+            if let Some((row, is_same)) = seen.known {
+                if !is_same {
+                    return Err(other_text(i, id));
+                }
                 staged.push_known(row);
                 continue;
             }

@@ -8,7 +8,6 @@ use likewise_disk::segments::{Expected, Segment};
 use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
-use crate::keys::Keys;
 use crate::late::{Late, building};
 use crate::look::{Asked, Looker};
 use crate::shared::Shared;

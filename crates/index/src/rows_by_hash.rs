@@ -70,9 +70,4 @@ impl RowsByHash {
             true => 1 + self.others.get(&hash).map_or(0, Vec::len),
         }
     }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.first.is_empty()
-    }
 }

@@ -138,11 +138,6 @@ impl Tail {
         self.verdicts[place] = verdict;
     }
 
-    /// Whether a row stands in the tables.
-    pub fn stands(&self, row: u32) -> bool {
-        self.shapes[self.place(row)] & COLLAPSED == 0
-    }
-
     /// Appends rows and puts those that stand into the tables.
     ///
     /// # Errors
