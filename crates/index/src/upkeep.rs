@@ -271,12 +271,13 @@ impl Index {
             true => shared.build_last(&AtomicBool::new(false)),
             false => Ok(()),
         };
+        // The last connection to close brings the log into the database, and only the one that writes can.
+        *lock(&shared.follower) = None;
+        lock(&shared.readers).clear();
         let synced = match lock(&shared.writer).take() {
             Some(mut store) => store.sync().map_err(Error::from),
             None => Ok(()),
         };
-        *lock(&shared.follower) = None;
-        lock(&shared.readers).clear();
         *shared.state_mut() = crate::state::State::default();
         synced.and(built)
     }
