@@ -17,8 +17,8 @@ use crate::staged::Staged;
 use crate::state::State;
 
 /// Documents that are looked at together.
-pub const BLOCK: usize = 1024;
-/// Documents that a thread takes at once.
+pub const BLOCK: usize = 2048;
+/// Documents that are worth a thread.
 const GRAIN: usize = 128;
 
 /// What the tables say of one document.
@@ -32,6 +32,10 @@ pub struct Seen {
     pub best: Option<Evidence>,
     /// Where its buckets end.
     pub ends: Vec<BandEnd>,
+    /// Id of the kept document of the evidence, or of that of the known row.
+    pub kept_id: Option<String>,
+    /// Evidence against the known row.
+    pub known_evidence: Option<Evidence>,
 }
 
 impl Seen {
@@ -87,7 +91,9 @@ impl Looker<'_> {
 pub fn other_text(position: usize, id: &str) -> Error {
     Error::input(
         position,
-        format!("the id {id:?} is there already with another text; remove it first, or give this one another id"),
+        format!(
+            "the id {id:?} is there already with another text; remove it first, or give this one another id"
+        ),
     )
 }
 
@@ -106,10 +112,7 @@ pub fn look_up(
     cancel: &AtomicBool,
 ) -> Result<Vec<Seen>, Error> {
     let rules = shared.rules();
-    let isa = shared.isa();
     let bytes = rules.sketch_bytes();
-    let sketches = &documents.sketches[range.start * bytes..range.end * bytes];
-    let near = near_rows(state, rules, sketches, isa, threads, cancel)?;
     // Looks up the documents of a part of the range.
     let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
         let is_single = part.len() == 1;
@@ -118,27 +121,35 @@ pub fn look_up(
             let ahead = Ahead::new(state, rules, keys, documents, ids, part.clone())?;
             looker.ahead = Some(ahead);
         }
-        let mut seen = Vec::with_capacity(part.len());
-        for (place, i) in part.enumerate() {
-            let place = (!is_single).then_some(place as u32);
+        let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
+        let near = near_rows(state, rules, sketches, shared.isa(), 1, cancel)?;
+        let mut all = Vec::with_capacity(part.len());
+        for (at, i) in part.enumerate() {
+            let place = (!is_single).then_some(at as u32);
             let known = match ids {
                 Some(ids) => looker.known(documents, i, ids[i], place)?,
                 None => None,
             };
-            seen.push(match known {
-                Some(_) => Seen {
+            let mut seen = match known {
+                Some((row, _)) => Seen {
                     known,
+                    known_evidence: looker.row(row)?.verdict(),
                     ..Seen::default()
                 },
                 None => looker.look(&Asked {
                     place,
-                    ..Asked::of(documents, i, near.of(i - range.start))
+                    ..Asked::of(documents, i, near.of(at))
                 })?,
-            });
+            };
+            if let Some(evidence) = seen.evidence().or(seen.known_evidence) {
+                seen.kept_id = Some(looker.id(evidence.kept_row)?);
+            }
+            all.push(seen);
         }
         looker.ahead = None;
-        Ok(seen)
+        Ok(all)
     };
+    let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
     if let Some(store) = own_store
         && (threads == 1 || range.len() <= GRAIN)
     {
@@ -146,14 +157,15 @@ pub fn look_up(
     }
     let parts = map_ranges(
         range.len(),
-        GRAIN,
+        grain,
         threads,
         cancel,
         || shared.lease(state),
         |lease, part| -> Result<Vec<Seen>, Error> {
             let store = match lease {
                 Ok(store) => store,
-                Err(_) => return Err(Error::Closed),
+                // The first part of the thread takes the error; that it is there ends the call.
+                Err(error) => return Err(std::mem::replace(error, Error::Closed)),
             };
             let part = range.start + part.start..range.start + part.end;
             look(&mut shared.looker(state, store), part)
@@ -203,6 +215,10 @@ pub fn decide<'d>(
                 if !is_same {
                     return Err(other_text(i, id));
                 }
+                if let (Some(evidence), Some(kept_id)) = (seen.known_evidence, seen.kept_id) {
+                    staged.known_evidence.insert(row, evidence);
+                    staged.kept_ids.insert(evidence.kept_row, kept_id);
+                }
                 staged.push_known(row);
                 continue;
             }
@@ -217,6 +233,9 @@ pub fn decide<'d>(
                 }
                 staged.push_known(staged.rows[place]);
                 continue;
+            }
+            if let (Some(evidence), Some(kept_id)) = (seen.evidence(), seen.kept_id) {
+                staged.kept_ids.insert(evidence.kept_row, kept_id);
             }
             let asked = Asked::of(documents, i, &[]);
             near.clear();

@@ -113,7 +113,11 @@ impl Tail {
     /// The user's id of a row.
     pub fn id(&self, row: u32) -> &str {
         let place = self.place(row);
-        let begin = if place == 0 { 0 } else { self.id_ends[place - 1] };
+        let begin = if place == 0 {
+            0
+        } else {
+            self.id_ends[place - 1]
+        };
         &self.ids[begin..self.id_ends[place]]
     }
 
