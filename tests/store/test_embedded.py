@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.errors import ForkedError, IndexLocked, StoreError
+from likewise.errors import IndexLocked, StoreError
 from tests.golden.texts import made_up
 from tests.recipes import RECIPES
 from tests.store.crash_child import make_text
@@ -91,23 +91,6 @@ def test_a_second_writer_is_refused_and_readers_follow(tmp_path):
             assert reader.stdout.read().strip() == "IndexLocked"
     with likewise.Index(path, read_only=True) as reader, pytest.raises(StoreError):
         reader.add("c", page(3))
-
-
-def test_a_forked_child_is_refused(tmp_path):
-    with likewise.Index(tmp_path / "i", NEAR) as index:
-        index.add("a", page(1))
-        code_of = {0: "answered", 1: "refused"}
-        pid = os.fork()
-        if pid == 0:
-            try:
-                index.check(page(1))
-            except ForkedError:
-                os._exit(1)
-            except BaseException:
-                os._exit(2)
-            os._exit(0)
-        assert code_of.get(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) == "refused"
-        assert index.check(page(1)).kept_id == "a"
 
 
 def test_another_recipe_is_refused_by_name(tmp_path):
@@ -247,24 +230,6 @@ def test_a_damaged_database_is_an_error_and_nothing_is_served(tmp_path):
     # The rest of the file is space between rows, which nothing reads.
     assert num_found >= 4
     assert num_refused >= 4
-
-
-def test_documents_expire(tmp_path, monkeypatch):
-    clock = [1_000_000.0]
-    monkeypatch.setattr(time, "time", lambda: clock[0])
-    with likewise.Index(tmp_path / "i", NEAR, ttl=100) as index:
-        index.add("old", page(1))
-        clock[0] += 60
-        assert index.check_and_add("member", page(1)).kept_id == "old"
-        clock[0] += 60
-        index.add("other", page(2))
-        assert index.get("old") is None
-        assert index.get("member").kept_id == "old"
-        assert len(index) == 2
-        assert index.check_and_add("again", page(1)).is_new
-        clock[0] += 101
-        index.add("last", page(3))
-        assert [index.get(i) is None for i in ("member", "other", "again", "last")] == [True, True, True, False]
 
 
 def test_by_interval_everything_is_there_after_a_close_and_nonsense_is_refused(tmp_path):
