@@ -15,6 +15,7 @@ import pytest
 
 import likewise
 from likewise.errors import IndexLocked, StoreError
+from tests.conftest import ROOT
 from tests.golden.texts import made_up
 from tests.recipes import RECIPES
 from tests.store.crash_child import make_text
@@ -277,3 +278,52 @@ def test_examples_of_the_documentation_run(tmp_path):
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "seen.lw" / "documents.sqlite").exists()
+
+
+FULL_DISK = """
+import os, resource, sys
+import likewise
+from likewise.errors import IndexPoisoned
+from tests.conftest import ROOT
+from tests.golden.texts import made_up
+path = sys.argv[1]
+index = likewise.Index(path, likewise.Recipe.simhash(within=3))
+told = 0
+index.add("first", made_up(60, 0))
+size = os.path.getsize(path + "/documents.sqlite-wal")
+limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, limit[1]))
+errors = []
+for number in range(1, 2000):
+    try:
+        index.add(f"doc-{number}", made_up(60, number))
+        told = number
+    except (likewise.LikewiseError, OSError) as error:
+        errors.append(type(error).__name__)
+        print(error, file=sys.stderr)
+        if len(errors) == 3:
+            break
+assert errors[0] in ("StoreError", "OSError"), errors
+assert errors[1:] == ["IndexPoisoned"] * 2, errors
+assert index.check(made_up(60, told)).kept_id == f"doc-{told}"
+assert index.get(f"doc-{told + 1}") is None
+try:
+    index.close()
+except IndexPoisoned:
+    pass
+resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+with likewise.Index(path) as index:
+    assert len(index) == told + 1, (len(index), told)
+    assert index.verify(full=True) == []
+    assert index.add("after", made_up(60, 5000)).added
+print(told)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of file sizes")
+def test_where_the_disk_is_full_nothing_told_is_lost(tmp_path):
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "i")]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) > 3
+    assert str(tmp_path / "i") in ran.stderr.splitlines()[0]
