@@ -206,7 +206,12 @@ class BesideIndex:
         self._unfinished: Path | None = None
         self._num_seen = 0
         if self._use.create is not None:
+            from likewise.index.opening import check_recipe
+
             _check_absent(self._use.create)
+            # Weights that are still to be counted are a table by the time the index is made.
+            if not recipe.needs_counting:
+                check_recipe(recipe)
         if self._use.against is not None:
             self._index = _open_against(self._use.against, recipe, add=self._use.add, threads=rules.threads)
 
