@@ -1,15 +1,19 @@
 """``likewise index`` and ``dedup`` beside an index, as a user runs them."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from tests.command import jsonl, likewise_command
+from likewise import cli
+from tests.command import Ran, jsonl
 from tests.quality.test_promises import planted
 
 OPTIONS = ["--threshold", "0.6", "--shingle", "2"]
@@ -20,8 +24,22 @@ def rows_of(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def run(*arguments, stdin=b"", status=0, cwd=None):
-    ran = likewise_command("index", *arguments, stdin=stdin, cwd=cwd)
+def command_here(*arguments, stdin=b"", cwd="."):
+    """The command in this process: dozens of new ones would take most of the time."""
+    out, err = io.BytesIO(), io.StringIO()
+    streams = {
+        "stdin": io.TextIOWrapper(io.BytesIO(stdin)),
+        "stdout": io.TextIOWrapper(out, "utf-8", write_through=True),
+        "stderr": err,
+    }
+    with mock.patch.multiple(sys, **streams), contextlib.chdir(cwd):
+        status = cli._status(list(map(str, arguments)))
+        sys.stdout.detach()
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def run(*arguments, stdin=b"", status=0):
+    ran = command_here("index", *arguments, stdin=stdin)
     assert ran.status == status, ran.err
     return ran
 
@@ -122,7 +140,7 @@ def test_mistakes_are_told(tmp_path, index):
 
 
 def dedup(*arguments, status=0, cwd=None):
-    ran = likewise_command("dedup", *arguments, cwd=cwd)
+    ran = command_here("dedup", *arguments, cwd=cwd or ".")
     assert ran.status == status, ran.err
     return ran
 
