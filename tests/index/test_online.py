@@ -84,6 +84,16 @@ def test_verdicts_are_those_of_the_batch_run(tmp_path, layers, name, size):
         assert again.seq.tolist() == list(range(1, len(texts) + 1))
 
 
+def test_an_empty_text_is_near_nothing(tmp_path):
+    # Its fingerprint is 0, which is near others at a wide radius.
+    recipe = likewise.Recipe.simhash(within=8, bits=32, shingle=1, short_threshold=0.0)
+    texts = [" ", "안녕하세요 세계 여러분 한글", "", "another one"]
+    sketches = likewise.sketch(texts, recipe)
+    assert likewise.hamming_distance(sketches.array[0], sketches.array[1]) <= 8
+    with likewise.Index(tmp_path / "index", recipe) as index:
+        assert said(index.add_batch(range(4), texts)) == expected(texts, recipe)
+
+
 def test_checks_change_nothing_and_say_what_an_addition_says(tmp_path, layers):
     texts = corpus(1, 600)
     with likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3)) as index:

@@ -7,9 +7,10 @@ use likewise_core::parallel::map_ranges;
 use likewise_disk::store::{Evidence, Store};
 
 use crate::ahead::Ahead;
+use crate::buckets::BandEnd;
 use crate::documents::Documents;
 use crate::error::Error;
-use crate::look::{Asked, BandEnd, Looker, Near};
+use crate::look::{Asked, Looker, Near};
 use crate::measure::OwnSet;
 use crate::near::near_rows;
 use crate::shared::Shared;

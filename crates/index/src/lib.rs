@@ -3,15 +3,18 @@
 //! The truth is a store ([`likewise_disk::store`]); what makes answers fast is derived from it: segments on disk
 //! ([`likewise_disk::segments`]) and a tail in memory. The rule of decision is that of a batch run that keeps the first, document by document.
 
+mod add;
 mod ahead;
 mod asks;
 mod bits;
+mod buckets;
 mod build;
 mod decide;
 mod documents;
 mod error;
 mod index;
 mod keys;
+mod known;
 mod late;
 mod load;
 mod look;
@@ -28,7 +31,8 @@ mod state;
 mod tail;
 mod upkeep;
 
-pub use asks::{Group, Neighbour, Removed, TextOf, Verdicts};
+pub use add::TextOf;
+pub use asks::{Group, Neighbour, Removed, Verdicts};
 pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use error::Error;
 pub use index::{Index, Opening};

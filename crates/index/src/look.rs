@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 use likewise_core::features::{Extractor, Shape, digest};
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::FeatureSet;
@@ -13,12 +12,12 @@ use crate::ahead::Ahead;
 use crate::documents::{Documents, Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};
+use crate::known::Known;
 use crate::late::Late;
 use crate::rows_by_hash::Quick;
 use crate::rules::{Method, Rules};
 use crate::sets::RecentSets;
 use crate::state::{Layer, State};
-use crate::tail::{COLLAPSED, TailRow, level_of};
 
 /// Rows of the store that are held while a batch is looked at.
 const MAX_HELD: usize = 8192;
@@ -71,9 +70,6 @@ impl<'d> Asked<'d> {
     }
 }
 
-/// Where the buckets of a band stop: the level at which a document is, or could become, a member, and how many members it has.
-pub type BandEnd = Option<(u32, usize)>;
-
 /// Looks documents up in one state of an index; of one thread.
 pub struct Looker<'a> {
     /// What is known.
@@ -90,9 +86,11 @@ pub struct Looker<'a> {
     pub pending: Pending,
     /// What segments said of the documents that are looked up now.
     pub ahead: Option<Ahead>,
-    held: Quick<u32, Row>,
+    /// Rows of the store that were read lately.
+    pub held: Quick<u32, Row>,
     extractor: Option<Extractor>,
-    found: Vec<u32>,
+    /// Scratch space.
+    pub found: Vec<u32>,
 }
 
 /// Changes that are not in the state yet.
@@ -104,77 +102,6 @@ pub struct Pending {
     pub promoted: Vec<u32>,
     /// Those of them that no table finds.
     pub late: Late,
-}
-
-/// A row, of memory or of the store.
-pub enum Known<'k> {
-    /// Of memory.
-    Tail(TailRow<'k>),
-    /// Of the store.
-    Stored(&'k Row),
-}
-
-impl Known<'_> {
-    /// The user's id.
-    pub fn id(&self) -> &str {
-        match self {
-            Known::Tail(row) => row.id,
-            Known::Stored(row) => &row.id,
-        }
-    }
-
-    /// The sketch.
-    pub fn sketch(&self) -> &[u8] {
-        match self {
-            Known::Tail(row) => row.sketch,
-            Known::Stored(row) => &row.sketch,
-        }
-    }
-
-    /// The shape, with [`COLLAPSED`].
-    pub fn shape(&self) -> u8 {
-        match self {
-            Known::Tail(row) => row.shape,
-            Known::Stored(row) => row.shape,
-        }
-    }
-
-    /// Distinct features.
-    pub fn num_features(&self) -> u32 {
-        match self {
-            Known::Tail(row) => row.num_features,
-            Known::Stored(row) => row.num_features,
-        }
-    }
-
-    /// XXH3-64 of the text, where there was one.
-    pub fn text_digest(&self) -> Option<u64> {
-        match self {
-            Known::Tail(row) => row.text_digest,
-            Known::Stored(row) => row.text_digest,
-        }
-    }
-
-    /// Evidence of a removed one.
-    pub fn verdict(&self) -> Option<Evidence> {
-        match self {
-            Known::Tail(row) => row.verdict,
-            Known::Stored(row) => row.verdict,
-        }
-    }
-
-    /// Whether the normalised text is empty.
-    pub fn is_blank(&self) -> bool {
-        self.shape() & !COLLAPSED == Shape::Empty as u8
-    }
-
-    /// The level of a band at which it is a member.
-    pub fn level(&self, band: u32) -> Option<u32> {
-        match self {
-            Known::Tail(row) => level_of(row.levels, band),
-            Known::Stored(row) => level_of(&row.levels, band),
-        }
-    }
 }
 
 impl<'a> Looker<'a> {
@@ -398,88 +325,6 @@ impl<'a> Looker<'a> {
             similarity: 1.0,
             distance: self.rules().zero_distance(),
         }
-    }
-
-    /// The rows that a document looks at: those near it, or the members of its buckets, ascending. `place` says the level of each band where it is
-    /// a member itself. Gives where each band ends too.
-    pub fn seen(
-        &mut self,
-        asked: &Asked<'_>,
-        place: Option<&[Option<u32>]>,
-    ) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
-        let mut seen = Vec::new();
-        let mut ends = Vec::new();
-        if asked.is_blank() {
-            return Ok((seen, ends));
-        }
-        let Method::Minhash { bands, .. } = self.rules().method else {
-            return Ok((asked.near.iter().map(|near| near.row).collect(), ends));
-        };
-        for band in 0..bands {
-            let mut end = None;
-            for level in 0..NUM_LEVELS {
-                let before = seen.len();
-                self.bucket(asked, band, level, &mut seen)?;
-                let num = seen.len() - before;
-                let stops = match place {
-                    None => num < BUCKET_SIZE,
-                    Some(place) => place[band as usize] == Some(level),
-                };
-                if stops {
-                    end = Some((level, num));
-                    break;
-                }
-            }
-            ends.push(end);
-        }
-        seen.sort_unstable();
-        seen.dedup();
-        Ok((seen, ends))
-    }
-
-    /// Appends the members of one bucket, gone ones too where they are still known.
-    pub fn bucket(
-        &mut self,
-        asked: &Asked<'_>,
-        band: u32,
-        level: u32,
-        out: &mut Vec<u32>,
-    ) -> Result<(), Error> {
-        let key = self.keys.of(asked.sketch, band, level);
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        let ahead = self.ahead.as_ref().zip(asked.place).filter(|_| level == 0);
-        if let Some((ahead, place)) = ahead {
-            ahead.bucket_of(place, band, &mut found);
-        }
-        for layer in &self.state.layers {
-            match layer {
-                Layer::Tail(tail) => tail.bucket(band, key, out),
-                Layer::Segment(_) if ahead.is_some() => {}
-                Layer::Segment(segment) => segment.bucket(band, key, &mut found)?,
-            }
-        }
-        for &row in &found {
-            // Some bits of the key decide in a segment: who is found there is asked in full.
-            if self.row(row)?.level(band) == Some(level) && self.key_of(row, band, level)? == key {
-                out.push(row);
-            }
-        }
-        self.found = found;
-        self.state.late.bucket(band, key, out);
-        self.pending.late.bucket(band, key, out);
-        Ok(())
-    }
-
-    /// The key of a band of a row.
-    fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64, Error> {
-        self.row(row)?;
-        let sketch = match (self.state.tail_of(row), self.held.get(&row)) {
-            (Some(tail), _) => tail.row(row).sketch,
-            (None, Some(held)) => &held.sketch,
-            (None, None) => return Err(Error::Damaged),
-        };
-        Ok(self.keys.of(sketch, band, level))
     }
 
     /// The feature set of a row as it is measured.

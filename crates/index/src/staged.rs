@@ -14,11 +14,12 @@ use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::{BandLevel, Evidence};
 
+use crate::buckets::BandEnd;
 use crate::documents::{Documents, measured_set};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of, words_of};
 use crate::late::building;
-use crate::look::{Asked, BandEnd, Looker, Near};
+use crate::look::{Asked, Looker, Near};
 use crate::measure::{OwnSet, is_better};
 use crate::rows_by_hash::{Quick, RowsByHash};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
@@ -170,9 +171,10 @@ impl<'d> Staged<'d> {
             if matches.rows[at] >= place {
                 break;
             }
-            // Places ascend among those that are added, as rows do.
+            // Places ascend among those that are added, as rows do. An empty text is near nothing.
             if let Ok(added) = self.places.binary_search(&matches.rows[at])
                 && !self.collapsed[added]
+                && !self.documents.is_blank(matches.rows[at] as usize)
             {
                 out.push(Near {
                     row: self.first_row + added as u32,

@@ -5,19 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
-use likewise_core::sketch::Scheme;
-use likewise_core::verify::Measure;
-use likewise_disk::store::{Description, Durability, Evidence, Keeps, Store};
-use likewise_index::{
-    Documents, Facts, Index, Matching, Method, Opening, Rules, Sketching, TextKind, Verdicts,
-};
+use likewise_disk::store::{Description, Durability, Keeps, Store};
+use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::array::{Array, Input};
 use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::index_recipe::{RecipeParts, sketched_documents};
+use crate::index_shown::{shown_facts, shown_verdicts};
 use crate::texts::{Texts, text_of};
 
 /// Documents from which a call is long enough to look for Ctrl-C.
@@ -30,81 +27,6 @@ pub struct OnlineIndex {
     dir: PathBuf,
     measure: &'static str,
     has_distance: bool,
-}
-
-/// What decides a verdict, as Python gives it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct RecipeParts {
-    bits: Option<u32>,
-    within: Option<u32>,
-    num_slots: Option<u32>,
-    slot_bits: Option<u32>,
-    scheme: Option<String>,
-    bands: Option<u32>,
-    rows: Option<u32>,
-    measure: String,
-    threshold: Option<f64>,
-    short_threshold: Option<f64>,
-    seed: u64,
-    takes_tokens: bool,
-    recipe_json: String,
-    recipe_id: String,
-    sketch_id: String,
-    store: String,
-}
-
-impl RecipeParts {
-    fn keeps(&self) -> Result<Keeps, Failure> {
-        match self.store.as_str() {
-            "sketch" => Ok(Keeps::Sketch),
-            "shingles" => Ok(Keeps::Shingles),
-            "text" => Ok(Keeps::Text),
-            other => Err(Failure::parameter(
-                "store",
-                format!("{other:?} is not one of sketch, shingles, text"),
-            )),
-        }
-    }
-
-    fn rules(&self) -> Result<Rules, Failure> {
-        let missing = |name: &str| Failure::parameter(name, "the recipe has none");
-        let method = match (self.bits, self.num_slots) {
-            (Some(bits), _) => Method::Simhash {
-                bits,
-                within: self.within.ok_or_else(|| missing("within"))?,
-            },
-            (None, Some(num_slots)) => Method::Minhash {
-                num_slots,
-                slot_bytes: self.slot_bits.ok_or_else(|| missing("slot_bits"))? / 8,
-                scheme: self
-                    .scheme
-                    .as_deref()
-                    .and_then(Scheme::from_name)
-                    .ok_or_else(|| missing("scheme"))?,
-                bands: self.bands.ok_or_else(|| missing("bands"))?,
-                rows: self.rows.ok_or_else(|| missing("rows"))?,
-            },
-            (None, None) => return Err(missing("bits")),
-        };
-        let matching = match Measure::from_name(&self.measure) {
-            Some(measure) => Matching::Verified {
-                measure,
-                threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
-            },
-            None => Matching::Distance {
-                short_threshold: self
-                    .short_threshold
-                    .ok_or_else(|| missing("short_threshold"))?,
-            },
-        };
-        Ok(Rules {
-            method,
-            matching,
-            seed: self.seed,
-            keeps: self.keeps()?,
-        })
-    }
 }
 
 #[pymethods]
@@ -210,7 +132,7 @@ impl OnlineIndex {
             let documents = self.sketched(texts, threads, cancel)?;
             self.asked(self.index.check(&documents, threads, cancel))
         })?;
-        self.shown(py, verdicts)
+        shown_verdicts(py, verdicts, self.has_distance)
     }
 
     /// Verdicts on sketches, each by itself.
@@ -223,11 +145,11 @@ impl OnlineIndex {
         num_features: &Bound<'py, PyAny>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
-        let documents = self.taken(sketches, is_empty, num_features)?;
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             self.asked(self.index.check(&documents, threads, cancel))
         })?;
-        self.shown(py, verdicts)
+        shown_verdicts(py, verdicts, self.has_distance)
     }
 
     /// Adds texts in one transaction; gives their verdicts.
@@ -254,7 +176,7 @@ impl OnlineIndex {
                 cancel,
             ))
         })?;
-        self.shown(py, verdicts)
+        shown_verdicts(py, verdicts, self.has_distance)
     }
 
     /// Adds sketches in one transaction; gives their verdicts.
@@ -270,14 +192,14 @@ impl OnlineIndex {
         now_seconds: u64,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
-        let documents = self.taken(sketches, is_empty, num_features)?;
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         check_num_ids(ids, documents.len())?;
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             let ids = list_of(ids);
             let index = &self.index;
             self.asked(index.add(&ids, &documents, None, now_seconds, threads, cancel))
         })?;
-        self.shown(py, verdicts)
+        shown_verdicts(py, verdicts, self.has_distance)
     }
 
     /// The document of an id as (row, kept id, similarity, distance, arrival in seconds), or None.
@@ -335,7 +257,7 @@ impl OnlineIndex {
         num_features: &Bound<'_, PyAny>,
         limit: usize,
     ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
-        let documents = self.taken(sketches, is_empty, num_features)?;
+        let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let found = run(py, 0, |cancel| {
             self.asked(self.index.neighbours(&documents, limit, cancel))
         })?;
@@ -426,6 +348,10 @@ impl OnlineIndex {
         result.map_err(|error| Failure::index(error, &self.dir))
     }
 
+    fn rules(&self) -> &Rules {
+        &self.index.sketching().rules
+    }
+
     fn sketched(
         &self,
         texts: &Texts,
@@ -437,96 +363,6 @@ impl OnlineIndex {
         let ranges = column.ranges(GRAIN_BYTES);
         let sketching = self.index.sketching();
         Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
-    }
-
-    fn taken(
-        &self,
-        sketches: &Bound<'_, PyAny>,
-        is_empty: &Bound<'_, PyAny>,
-        num_features: &Bound<'_, PyAny>,
-    ) -> Result<Documents, Failure> {
-        let sketches = Input::<u8>::take("sketches", sketches)?;
-        let is_empty = Input::<u8>::take("is_empty", is_empty)?;
-        let num_features = Input::<u32>::take("num_features", num_features)?;
-        let (sketches, num_features) = (sketches.values(), num_features.values());
-        let rules = self.index.sketching().rules;
-        let shapes: Vec<u8> = is_empty
-            .values()
-            .iter()
-            .map(|&empty| 2 * u8::from(empty != 0))
-            .collect();
-        if sketches.len() != shapes.len() * rules.sketch_bytes()
-            || num_features.len() != shapes.len()
-        {
-            return Err(Failure::parameter("sketches", "not one for each document"));
-        }
-        let short = (0..shapes.len()).find(|&i| shapes[i] == 0 && rules.is_short(num_features[i]));
-        if let Some(row) = short {
-            return Err(Failure::row(
-                row,
-                format!(
-                    "a document of {} features is also measured by these, which a sketch has not; give its text",
-                    num_features[row]
-                ),
-            ));
-        }
-        Ok(Documents::of_sketches(
-            sketches.to_vec(),
-            shapes,
-            num_features.to_vec(),
-        ))
-    }
-
-    fn shown<'py>(
-        &self,
-        py: Python<'py>,
-        verdicts: Verdicts,
-    ) -> Result<Bound<'py, PyDict>, Failure> {
-        let evidence = &verdicts.evidence;
-        let is_new: Vec<u8> = evidence.iter().map(|e| u8::from(e.is_none())).collect();
-        let of = |value: fn(&Evidence) -> f64| -> Vec<f64> {
-            evidence
-                .iter()
-                .map(|e| e.as_ref().map_or(f64::NAN, value))
-                .collect()
-        };
-        let mut kept = verdicts.kept_ids.iter();
-        let kept_ids: Vec<Option<Bound<'py, PyString>>> = evidence
-            .iter()
-            .map(|e| e.and_then(|_| kept.next()).map(|id| PyString::new(py, id)))
-            .collect();
-        let distances = self.has_distance.then(|| -> Vec<i64> {
-            let distance = |e: &Option<Evidence>| e.and_then(|e| e.distance).map_or(-1, i64::from);
-            evidence.iter().map(distance).collect()
-        });
-        let columns = PyDict::new(py);
-        columns.set_item("is_new", Py::new(py, Array::from(is_new))?)?;
-        columns.set_item("kept_ids", kept_ids)?;
-        columns.set_item(
-            "similarity",
-            Py::new(py, Array::from(of(|e| e.similarity)))?,
-        )?;
-        let distances = distances
-            .map(|all| Py::new(py, Array::from(all)))
-            .transpose()?;
-        columns.set_item("distance", distances)?;
-        let rows: Vec<i64> = verdicts
-            .rows
-            .iter()
-            .map(|&row| i64::from(row) + 1)
-            .collect();
-        let is_checked = rows.is_empty() && !evidence.is_empty();
-        let seq = (!is_checked)
-            .then(|| Py::new(py, Array::from(rows)))
-            .transpose()?;
-        columns.set_item("seq", seq)?;
-        let added: Vec<u8> = verdicts
-            .added
-            .iter()
-            .map(|&added| u8::from(added))
-            .collect();
-        columns.set_item("added", Py::new(py, Array::from(added))?)?;
-        Ok(columns)
     }
 }
 
@@ -552,27 +388,4 @@ fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
 /// Bytes that stand for the work on so many sketches.
 fn long_if(num: usize) -> usize {
     if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
-}
-
-fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Bound<'_, PyDict>, Failure> {
-    let shown = PyDict::new(py);
-    shown.set_item("num_documents", facts.num_documents)?;
-    shown.set_item("num_rows", facts.num_rows)?;
-    shown.set_item("segment_rows", facts.segment_rows)?;
-    shown.set_item("segment_bytes", facts.segment_bytes)?;
-    shown.set_item("num_in_memory", facts.num_in_memory)?;
-    shown.set_item("num_late", facts.num_late)?;
-    shown.set_item("expired_below", facts.expired_below)?;
-    shown.set_item("num_events", facts.last_event)?;
-    shown.set_item("num_built", facts.num_built)?;
-    shown.set_item("num_rebuilt", facts.num_rebuilt)?;
-    shown.set_item("is_building", facts.is_building)?;
-    shown.set_item("build_error", facts.build_error)?;
-    shown.set_item("database_bytes", facts.sizes.database_bytes)?;
-    shown.set_item("free_bytes", facts.sizes.free_bytes)?;
-    shown.set_item("log_bytes", facts.sizes.log_bytes)?;
-    shown.set_item("num_chunks", facts.sizes.num_chunks)?;
-    shown.set_item("num_content_blocks", facts.sizes.num_content_blocks)?;
-    shown.set_item("sqlite_version", Store::sqlite_version())?;
-    Ok(shown)
 }

@@ -19,6 +19,8 @@ mod hamming_plan;
 mod hamming_stream;
 mod index;
 mod index_export;
+mod index_recipe;
+mod index_shown;
 mod jsonl;
 mod packed;
 mod parquet;

@@ -1,0 +1,95 @@
+//! Which rows does a document look at?
+
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+
+use crate::error::Error;
+use crate::look::{Asked, Looker};
+use crate::rules::Method;
+use crate::state::Layer;
+
+/// Where the buckets of a band stop: the level at which a document is, or could become, a member, and how many members it has.
+pub type BandEnd = Option<(u32, usize)>;
+
+impl Looker<'_> {
+    /// The rows that a document looks at: those near it, or the members of its buckets, ascending. `place` says the level of each band where it is
+    /// a member itself. Gives where each band ends too.
+    pub fn seen(
+        &mut self,
+        asked: &Asked<'_>,
+        place: Option<&[Option<u32>]>,
+    ) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
+        let mut seen = Vec::new();
+        let mut ends = Vec::new();
+        if asked.is_blank() {
+            return Ok((seen, ends));
+        }
+        let Method::Minhash { bands, .. } = self.rules().method else {
+            return Ok((asked.near.iter().map(|near| near.row).collect(), ends));
+        };
+        for band in 0..bands {
+            let mut end = None;
+            for level in 0..NUM_LEVELS {
+                let before = seen.len();
+                self.bucket(asked, band, level, &mut seen)?;
+                let num = seen.len() - before;
+                let stops = match place {
+                    None => num < BUCKET_SIZE,
+                    Some(place) => place[band as usize] == Some(level),
+                };
+                if stops {
+                    end = Some((level, num));
+                    break;
+                }
+            }
+            ends.push(end);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        Ok((seen, ends))
+    }
+
+    /// Appends the members of one bucket, gone ones too where they are still known.
+    pub fn bucket(
+        &mut self,
+        asked: &Asked<'_>,
+        band: u32,
+        level: u32,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let key = self.keys.of(asked.sketch, band, level);
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        let ahead = self.ahead.as_ref().zip(asked.place).filter(|_| level == 0);
+        if let Some((ahead, place)) = ahead {
+            ahead.bucket_of(place, band, &mut found);
+        }
+        for layer in &self.state.layers {
+            match layer {
+                Layer::Tail(tail) => tail.bucket(band, key, out),
+                Layer::Segment(_) if ahead.is_some() => {}
+                Layer::Segment(segment) => segment.bucket(band, key, &mut found)?,
+            }
+        }
+        for &row in &found {
+            // Some bits of the key decide in a segment: who is found there is asked in full.
+            if self.row(row)?.level(band) == Some(level) && self.key_of(row, band, level)? == key {
+                out.push(row);
+            }
+        }
+        self.found = found;
+        self.state.late.bucket(band, key, out);
+        self.pending.late.bucket(band, key, out);
+        Ok(())
+    }
+
+    /// The key of a band of a row.
+    fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64, Error> {
+        self.row(row)?;
+        let sketch = match (self.state.tail_of(row), self.held.get(&row)) {
+            (Some(tail), _) => tail.row(row).sketch,
+            (None, Some(held)) => &held.sketch,
+            (None, None) => return Err(Error::Damaged),
+        };
+        Ok(self.keys.of(sketch, band, level))
+    }
+}

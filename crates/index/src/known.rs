@@ -1,0 +1,77 @@
+//! What is known of one row, wherever it stands?
+
+use likewise_core::features::Shape;
+use likewise_disk::store::{Evidence, Row};
+
+use crate::tail::{COLLAPSED, TailRow, level_of};
+
+/// A row, of memory or of the store.
+pub enum Known<'k> {
+    /// Of memory.
+    Tail(TailRow<'k>),
+    /// Of the store.
+    Stored(&'k Row),
+}
+
+impl Known<'_> {
+    /// The user's id.
+    pub fn id(&self) -> &str {
+        match self {
+            Known::Tail(row) => row.id,
+            Known::Stored(row) => &row.id,
+        }
+    }
+
+    /// The sketch.
+    pub fn sketch(&self) -> &[u8] {
+        match self {
+            Known::Tail(row) => row.sketch,
+            Known::Stored(row) => &row.sketch,
+        }
+    }
+
+    /// The shape, with [`COLLAPSED`].
+    pub fn shape(&self) -> u8 {
+        match self {
+            Known::Tail(row) => row.shape,
+            Known::Stored(row) => row.shape,
+        }
+    }
+
+    /// Distinct features.
+    pub fn num_features(&self) -> u32 {
+        match self {
+            Known::Tail(row) => row.num_features,
+            Known::Stored(row) => row.num_features,
+        }
+    }
+
+    /// XXH3-64 of the text, where there was one.
+    pub fn text_digest(&self) -> Option<u64> {
+        match self {
+            Known::Tail(row) => row.text_digest,
+            Known::Stored(row) => row.text_digest,
+        }
+    }
+
+    /// Evidence of a removed one.
+    pub fn verdict(&self) -> Option<Evidence> {
+        match self {
+            Known::Tail(row) => row.verdict,
+            Known::Stored(row) => row.verdict,
+        }
+    }
+
+    /// Whether the normalised text is empty.
+    pub fn is_blank(&self) -> bool {
+        self.shape() & !COLLAPSED == Shape::Empty as u8
+    }
+
+    /// The level of a band at which it is a member.
+    pub fn level(&self, band: u32) -> Option<u32> {
+        match self {
+            Known::Tail(row) => level_of(row.levels, band),
+            Known::Stored(row) => level_of(&row.levels, band),
+        }
+    }
+}

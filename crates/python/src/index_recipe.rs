@@ -1,0 +1,123 @@
+//! What decides the verdicts of an index, as Python gives it.
+
+use likewise_core::sketch::Scheme;
+use likewise_core::verify::Measure;
+use likewise_disk::store::Keeps;
+use likewise_index::{Documents, Matching, Method, Rules};
+use pyo3::prelude::*;
+
+use crate::array::Input;
+use crate::errors::Failure;
+
+/// What decides a verdict, as Python gives it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct RecipeParts {
+    bits: Option<u32>,
+    within: Option<u32>,
+    num_slots: Option<u32>,
+    slot_bits: Option<u32>,
+    scheme: Option<String>,
+    bands: Option<u32>,
+    rows: Option<u32>,
+    measure: String,
+    threshold: Option<f64>,
+    short_threshold: Option<f64>,
+    seed: u64,
+    pub takes_tokens: bool,
+    pub recipe_json: String,
+    pub recipe_id: String,
+    pub sketch_id: String,
+    store: String,
+}
+
+impl RecipeParts {
+    /// What is kept of a document.
+    pub fn keeps(&self) -> Result<Keeps, Failure> {
+        match self.store.as_str() {
+            "sketch" => Ok(Keeps::Sketch),
+            "shingles" => Ok(Keeps::Shingles),
+            "text" => Ok(Keeps::Text),
+            other => Err(Failure::parameter(
+                "store",
+                format!("{other:?} is not one of sketch, shingles, text"),
+            )),
+        }
+    }
+
+    /// All that decides, but for features.
+    pub fn rules(&self) -> Result<Rules, Failure> {
+        let missing = |name: &str| Failure::parameter(name, "the recipe has none");
+        let method = match (self.bits, self.num_slots) {
+            (Some(bits), _) => Method::Simhash {
+                bits,
+                within: self.within.ok_or_else(|| missing("within"))?,
+            },
+            (None, Some(num_slots)) => Method::Minhash {
+                num_slots,
+                slot_bytes: self.slot_bits.ok_or_else(|| missing("slot_bits"))? / 8,
+                scheme: self
+                    .scheme
+                    .as_deref()
+                    .and_then(Scheme::from_name)
+                    .ok_or_else(|| missing("scheme"))?,
+                bands: self.bands.ok_or_else(|| missing("bands"))?,
+                rows: self.rows.ok_or_else(|| missing("rows"))?,
+            },
+            (None, None) => return Err(missing("bits")),
+        };
+        let matching = match Measure::from_name(&self.measure) {
+            Some(measure) => Matching::Verified {
+                measure,
+                threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
+            },
+            None => Matching::Distance {
+                short_threshold: self
+                    .short_threshold
+                    .ok_or_else(|| missing("short_threshold"))?,
+            },
+        };
+        Ok(Rules {
+            method,
+            matching,
+            seed: self.seed,
+            keeps: self.keeps()?,
+        })
+    }
+}
+
+/// Documents of which only the sketches are known.
+pub fn sketched_documents(
+    rules: &Rules,
+    sketches: &Bound<'_, PyAny>,
+    is_empty: &Bound<'_, PyAny>,
+    num_features: &Bound<'_, PyAny>,
+) -> Result<Documents, Failure> {
+    let sketches = Input::<u8>::take("sketches", sketches)?;
+    let is_empty = Input::<u8>::take("is_empty", is_empty)?;
+    let num_features = Input::<u32>::take("num_features", num_features)?;
+    let (sketches, num_features) = (sketches.values(), num_features.values());
+    let shapes: Vec<u8> = is_empty
+        .values()
+        .iter()
+        .map(|&empty| 2 * u8::from(empty != 0))
+        .collect();
+    if sketches.len() != shapes.len() * rules.sketch_bytes() || num_features.len() != shapes.len() {
+        return Err(Failure::parameter("sketches", "not one for each document"));
+    }
+    let short = (0..shapes.len()).find(|&i| shapes[i] == 0 && rules.is_short(num_features[i]));
+    if let Some(row) = short {
+        return Err(Failure::row(
+            row,
+            format!(
+                "a document of {} features is also measured by these, which a sketch has not; give its text",
+                num_features[row]
+            ),
+        ));
+    }
+    Ok(Documents::of_sketches(
+        sketches.to_vec(),
+        shapes,
+        num_features.to_vec(),
+    ))
+}

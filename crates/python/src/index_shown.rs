@@ -1,0 +1,86 @@
+//! What an index answers, as Python takes it.
+
+use likewise_disk::store::{Evidence, Store};
+use likewise_index::{Facts, Verdicts};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::array::Array;
+use crate::errors::Failure;
+
+/// Verdicts as columns; with distances where fingerprints have them.
+pub fn shown_verdicts<'py>(
+    py: Python<'py>,
+    verdicts: Verdicts,
+    has_distance: bool,
+) -> Result<Bound<'py, PyDict>, Failure> {
+    let evidence = &verdicts.evidence;
+    let is_new: Vec<u8> = evidence.iter().map(|e| u8::from(e.is_none())).collect();
+    let of = |value: fn(&Evidence) -> f64| -> Vec<f64> {
+        evidence
+            .iter()
+            .map(|e| e.as_ref().map_or(f64::NAN, value))
+            .collect()
+    };
+    let mut kept = verdicts.kept_ids.iter();
+    let kept_ids: Vec<Option<Bound<'py, PyString>>> = evidence
+        .iter()
+        .map(|e| e.and_then(|_| kept.next()).map(|id| PyString::new(py, id)))
+        .collect();
+    let distances = has_distance.then(|| -> Vec<i64> {
+        let distance = |e: &Option<Evidence>| e.and_then(|e| e.distance).map_or(-1, i64::from);
+        evidence.iter().map(distance).collect()
+    });
+    let columns = PyDict::new(py);
+    columns.set_item("is_new", Py::new(py, Array::from(is_new))?)?;
+    columns.set_item("kept_ids", kept_ids)?;
+    columns.set_item(
+        "similarity",
+        Py::new(py, Array::from(of(|e| e.similarity)))?,
+    )?;
+    let distances = distances
+        .map(|all| Py::new(py, Array::from(all)))
+        .transpose()?;
+    columns.set_item("distance", distances)?;
+    let rows: Vec<i64> = verdicts
+        .rows
+        .iter()
+        .map(|&row| i64::from(row) + 1)
+        .collect();
+    let is_checked = rows.is_empty() && !evidence.is_empty();
+    let seq = (!is_checked)
+        .then(|| Py::new(py, Array::from(rows)))
+        .transpose()?;
+    columns.set_item("seq", seq)?;
+    let added: Vec<u8> = verdicts
+        .added
+        .iter()
+        .map(|&added| u8::from(added))
+        .collect();
+    columns.set_item("added", Py::new(py, Array::from(added))?)?;
+    Ok(columns)
+}
+
+/// Sizes and counts by name.
+pub fn shown_facts(py: Python<'_>, facts: Facts) -> Result<Bound<'_, PyDict>, Failure> {
+    let shown = PyDict::new(py);
+    shown.set_item("num_documents", facts.num_documents)?;
+    shown.set_item("num_rows", facts.num_rows)?;
+    shown.set_item("segment_rows", facts.segment_rows)?;
+    shown.set_item("segment_bytes", facts.segment_bytes)?;
+    shown.set_item("num_in_memory", facts.num_in_memory)?;
+    shown.set_item("num_late", facts.num_late)?;
+    shown.set_item("expired_below", facts.expired_below)?;
+    shown.set_item("num_events", facts.last_event)?;
+    shown.set_item("num_built", facts.num_built)?;
+    shown.set_item("num_rebuilt", facts.num_rebuilt)?;
+    shown.set_item("is_building", facts.is_building)?;
+    shown.set_item("build_error", facts.build_error)?;
+    shown.set_item("database_bytes", facts.sizes.database_bytes)?;
+    shown.set_item("free_bytes", facts.sizes.free_bytes)?;
+    shown.set_item("log_bytes", facts.sizes.log_bytes)?;
+    shown.set_item("num_chunks", facts.sizes.num_chunks)?;
+    shown.set_item("num_content_blocks", facts.sizes.num_content_blocks)?;
+    shown.set_item("sqlite_version", Store::sqlite_version())?;
+    Ok(shown)
+}
