@@ -249,10 +249,6 @@ impl<'d> Staged<'d> {
             }
             let place = self.place(near.row) as usize;
             let other = Asked::of(self.documents, place, &[]);
-            if other.is_blank() {
-                // An empty text matches empty texts alone, however near the fingerprints are.
-                continue;
-            }
             let similarity = match (rules.matching, rules.method) {
                 (Matching::Distance { short_threshold }, Method::Simhash { bits, .. }) => {
                     if asked.num_features.min(other.num_features) < SHORT_FEATURES {
