@@ -7,6 +7,7 @@
     |- InvalidInput     (also a ValueError)
     |- RecipeMismatch
     |- StoreError
+    |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
 What the system refuses stays `FileNotFoundError`, `PermissionError`, `OSError`.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "ForkedError",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
@@ -119,7 +121,11 @@ class RecipeMismatch(LikewiseError):
 
 
 class StoreError(LikewiseError):
-    """What Likewise keeps on disk cannot be used."""
+    """What Likewise keeps on disk or on a server cannot be used."""
+
+
+class ForkedError(StoreError):
+    """An index is used in another process than the one that opened it."""
 
 
 class MissingExtra(LikewiseError, ImportError):

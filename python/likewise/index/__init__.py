@@ -1,0 +1,1 @@
+"""What an index answers, whatever it is kept in."""

@@ -1,0 +1,125 @@
+"""What an index is: recipe, layout, age limit, identity; kept on the server and checked when it is opened."""
+
+import secrets
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_integer
+from likewise.redis.layout import FORMAT, Layout, layout_of
+from likewise.redis.server import Server
+
+_DEFAULT_LAYOUT = "packed"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What an index is.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What decides, resolved.
+    layout : Layout
+        Where everything stands.
+    ttl_s : int, optional
+        Age at which documents are forgotten.
+    identity : bytes
+        Drawn when the index was made.
+    """
+
+    recipe: Recipe
+    layout: Layout
+    ttl_s: int | None
+    identity: bytes
+
+
+def open_description(
+    server: Server, recipe: Recipe | None, layout: str | None, ttl: int | None, *, create: bool
+) -> Description:
+    """Return the description of the index on the server, which is made where there is none.
+
+    Raises
+    ------
+    RecipeMismatch, InvalidParameter
+        If what is given is not what is there, or the recipe is not served.
+    StoreError
+        If there is no index and none may be made, or it is of a later format.
+    """
+    server.check()
+    if ttl is not None:
+        ttl = check_integer("ttl", ttl, 1, 2**31)
+    stored = server.call("HGETALL", server.prefix + b"meta")
+    if not stored:
+        if not create:
+            raise StoreError(f"there is no index with this prefix on {server.name}")
+        recipe = check_served(Recipe.simhash(within=3) if recipe is None else recipe)
+        chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
+        server.set_layout(chosen)
+        stored = server.run("create", *_fields(recipe, chosen, ttl))
+        # Another client may have been first: what is there counts.
+        stored = dict(zip(stored[::2], stored[1::2], strict=True))
+    return _checked(server, {k.decode(): v for k, v in stored.items()}, recipe, layout, ttl)
+
+
+def check_served(recipe: Recipe) -> Recipe:
+    """Return the recipe, resolved.
+
+    Raises
+    ------
+    InvalidParameter
+        If an index on a server does not serve it.
+    """
+    if recipe.method != "simhash" or not recipe.is_distance_only:
+        raise InvalidParameter(
+            "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
+        )
+    if recipe.recall is not None or recipe.bands is not None:
+        raise InvalidParameter("recall", "an index on a server is exact; leave recall and bands out")
+    if recipe.keep != "first" or recipe.group != "leaders":
+        raise InvalidParameter("keep", "an index decides in order of arrival: keep first, group leaders")
+    if recipe.needs_counting:
+        raise InvalidParameter("weights", "an index needs the weight table that its recipe names: Weights.count(texts)")
+    return recipe.resolve()
+
+
+def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
+    fields: dict[str, object] = {
+        "format": FORMAT,
+        "identity": secrets.token_hex(16),
+        "recipe": recipe.to_json(),
+        "recipe_id": recipe.recipe_id,
+        "sketch_id": recipe.sketch_id,
+        "layout": layout.kind,
+        "library": version("likewise"),
+    }
+    if ttl is not None:
+        fields["ttl_s"] = ttl
+    return [one for field in fields.items() for one in field]
+
+
+def _checked(
+    server: Server, stored: dict[str, bytes], recipe: Recipe | None, layout: str | None, ttl: int | None
+) -> Description:
+    if "format" not in stored or "recipe" not in stored:
+        raise StoreError(f"the keys with this prefix on {server.name} are no index of Likewise")
+    if int(stored["format"]) != FORMAT:
+        raise StoreError(
+            f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
+        )
+    theirs = Recipe.from_json(stored["recipe"].decode())
+    if recipe is None:
+        recipe = theirs
+    differing = recipe.differences(theirs)
+    if differing or recipe.recipe_id != stored["recipe_id"].decode():
+        raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
+    kind = stored["layout"].decode()
+    if layout is not None and layout != kind:
+        raise InvalidParameter("layout", f"{layout!r} given; the index on {server.name} has {kind!r}")
+    ttl_s = int(stored["ttl_s"]) if "ttl_s" in stored else None
+    if ttl is not None and ttl != ttl_s:
+        raise InvalidParameter("ttl", f"{ttl} given; the index on {server.name} has {ttl_s}")
+    chosen = layout_of(recipe, kind)
+    server.set_layout(chosen)
+    return Description(check_served(recipe), chosen, ttl_s, stored["identity"])

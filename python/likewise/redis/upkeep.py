@@ -1,0 +1,187 @@
+"""Looking after an index on a server: facts, checks, room given back, export."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise import _native
+from likewise.redis.description import Description
+from likewise.redis.layout import EMPTY, GONE, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
+from likewise.redis.search import Hits, Reader, Record, State
+from likewise.redis.server import Server
+
+_AT_ONCE = 16 * ROWS_A_CHUNK
+_KEYS_AT_ONCE = 200
+# Beyond so many members a sorted set of the classic layout takes four times the room, unless the server is told.
+_CLASSIC_LISTPACK = 1024
+
+
+def num_documents(server: Server, reader: Reader) -> int:
+    """Return how many documents there are that were neither removed nor forgotten."""
+    state = reader.begin()
+    has_ttl, num_gone = server.call("HMGET", server.prefix + b"meta", "ttl_s", "num_gone")
+    if has_ttl is not None:
+        num_gone = server.call("ZCOUNT", server.prefix + b"gone", state.watermark, "+inf")
+    return state.num_rows - state.watermark - int(num_gone)
+
+
+def stats(server: Server, reader: Reader, description: Description) -> dict[str, Any]:
+    """Return facts about an index and its server."""
+    state = reader.begin()
+    num_kept, library = server.call("HMGET", server.prefix + b"meta", "num_kept", "library")
+    info = server.info()
+    layout = description.layout
+    facts: dict[str, Any] = {
+        "num_documents": num_documents(server, reader),
+        "num_rows": state.num_rows,
+        # Kept documents that expire are not counted one by one.
+        "num_kept": int(num_kept) if description.ttl_s is None else None,
+        "first_row": state.watermark,
+        "recipe_id": description.recipe.recipe_id,
+        "layout": layout.kind,
+        "within": layout.within,
+        "bits": layout.bits,
+        "ttl_s": description.ttl_s,
+        "made_by": library.decode(),
+        "server": server.name,
+        "server_version": info.get("valkey_version", info.get("redis_version")),
+        "server_memory_bytes": info.get("used_memory"),
+        "server_memory_limit_bytes": info.get("maxmemory") or None,
+        "appends_to_file": bool(info.get("aof_enabled")),
+        "num_replicas": info.get("connected_slaves", 0),
+    }
+    if layout.is_classic:
+        facts["advice"] = f"CONFIG SET zset-max-listpack-entries {_CLASSIC_LISTPACK} keeps the sorted sets small"
+    return facts
+
+
+def export(reader: Reader, layout: Layout, path: Path) -> int:
+    """Write the documents as lines of JSON; return how many."""
+    state = reader.begin()
+    num = 0
+    with path.open("w", encoding="utf-8") as file:
+        for records in _all_records(reader, state):
+            leaders = reader.records({r.leader for r in records.values() if not r.flags & KEPT} - set(records))
+            for record in records.values():
+                is_kept = bool(record.flags & KEPT)
+                leader = None if is_kept else (records.get(record.leader) or leaders.get(record.leader))
+                line = {
+                    "doc_id": record.doc_id,
+                    "is_kept": is_kept,
+                    "kept_id": None if leader is None else leader.doc_id,
+                    "measure": "hamming",
+                    "similarity": None if is_kept else 1.0 - record.distance / layout.bits,
+                    "distance": None if is_kept else record.distance,
+                    "seq": record.row + 1,
+                    "fingerprint": record.fingerprint[::-1].hex(),
+                }
+                file.write(json.dumps(line) + "\n")
+                num += 1
+    return num
+
+
+def compact(server: Server, reader: Reader, layout: Layout) -> int:
+    """Rewrite all packed buckets at their exact size; return how many."""
+    watermark = reader.begin().watermark
+    kinds = {b"i": 8, b"r": layout.entry_bytes, b"b": layout.entry_bytes}
+    if layout.is_classic:
+        del kinds[b"b"]
+    num = 0
+    cursor: Any = 0
+    pattern = _escaped(server.prefix) + b"[ibr]*"
+    while True:
+        cursor, keys = server.call("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
+        wanted = [key for key in keys if key[len(server.prefix) :][:1] in kinds]
+        for start in range(0, len(wanted), _KEYS_AT_ONCE):
+            part = wanted[start : start + _KEYS_AT_ONCE]
+            server.run("trim", watermark, *(x for key in part for x in (key, kinds[key[len(server.prefix) :][:1]])))
+        num += len(wanted)
+        if not int(cursor):
+            return num
+
+
+def _escaped(prefix: bytes) -> bytes:
+    """Return a prefix as a pattern that matches only itself."""
+    return b"".join(b"\\" + bytes([byte]) if byte in b"*?[]^\\" else bytes([byte]) for byte in prefix)
+
+
+def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> list[str]:
+    """Return what is wrong."""
+    state = reader.begin()
+    findings: list[str] = []
+    num_kept = num_rows = 0
+    for records in _all_records(reader, state, gone=True):
+        num_rows += len(records)
+        alive = {row: record for row, record in records.items() if not record.flags & GONE}
+        num_kept += sum(bool(record.flags & KEPT) for record in alive.values())
+        findings += _wrong_leaders(reader, state, alive)
+        if full:
+            findings += _wrong_tables(server, reader, layout, state, alive)
+    if num_rows != state.num_rows - state.watermark:
+        findings.append(f"{state.num_rows - state.watermark} documents were committed, {num_rows} have a record")
+    counted, has_ttl = server.call("HMGET", server.prefix + b"meta", "num_kept", "ttl_s")
+    if has_ttl is None and int(counted) != num_kept:
+        findings.append(f"{int(counted)} kept documents were counted, there are {num_kept}")
+    return findings
+
+
+def _all_records(reader: Reader, state: State, *, gone: bool = False) -> Iterator[dict[int, Record]]:
+    for start in range(state.watermark, state.num_rows, _AT_ONCE):
+        records = reader.records(range(start, min(start + _AT_ONCE, state.num_rows)))
+        yield records if gone else {row: r for row, r in records.items() if not r.flags & GONE}
+
+
+def _wrong_leaders(reader: Reader, state: State, records: dict[int, Record]) -> list[str]:
+    removed = [record for record in records.values() if not record.flags & KEPT]
+    leaders = reader.records({record.leader for record in removed} - set(records)) | records
+    findings = []
+    for record in removed:
+        leader = leaders.get(record.leader)
+        if record.leader >= state.watermark and (leader is None or leader.flags & (KEPT | GONE) != KEPT):
+            findings.append(f"document {record.doc_id!r} was removed by row {record.leader}, which is not kept")
+    return findings
+
+
+def _wrong_tables(
+    server: Server, reader: Reader, layout: Layout, state: State, records: dict[int, Record]
+) -> list[str]:
+    """Look each document up as a query would; its members, and those that removed ones are among, too."""
+    rows = list(records.values())
+    if not rows:
+        return []
+    raw = np.frombuffer(b"".join(record.fingerprint for record in rows), np.uint8).reshape(len(rows), -1)
+    hashes = np.asarray(_native.Texts.from_list([record.doc_id for record in rows]).hashes(0))
+    _, hits, buckets = reader.look(raw, hashes, state)
+    findings = _wrong_hits(rows, hits)
+    sets = reader.short_sets(records)
+    members: dict[int, set[int]] = {}
+    for i, (record, bucket) in enumerate(zip(rows, buckets, strict=True)):
+        entry = int(hashes[i]).to_bytes(8, "little")[2:6] + record.row.to_bytes(4, "little")
+        entries = bucket or b""
+        if entry not in {entries[at : at + 8] for at in range(0, len(entries), 8)}:
+            findings.append(f"the table of ids does not know {record.doc_id!r}")
+        if record.flags & SHORT and record.row not in sets:
+            findings.append(f"the features of the short document {record.doc_id!r} are not there")
+        if not record.flags & KEPT and record.leader >= state.watermark:
+            if record.leader not in members:
+                members[record.leader] = {*reader.members(record.leader, state)}
+            if record.row not in members[record.leader]:
+                findings.append(f"document {record.doc_id!r} is not among the members of row {record.leader}")
+    return findings
+
+
+def _wrong_hits(rows: list[Record], hits: Hits) -> list[str]:
+    found = {
+        (query, row): kept
+        for query, row, kept in zip(hits.query.tolist(), hits.row.tolist(), hits.is_kept.tolist(), strict=True)
+    }
+    findings = []
+    for i, record in enumerate(rows):
+        is_kept = bool(record.flags & KEPT)
+        is_listed = bool(record.flags & STANDS) and not record.flags & EMPTY
+        if found.get((i, record.row)) != (is_kept if is_listed else None):
+            findings.append(f"the tables are wrong about {record.doc_id!r}")
+    return findings
