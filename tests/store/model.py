@@ -70,7 +70,7 @@ class ModelIndex:
         self.recipe, self.ttl_s = recipe, ttl_s
         self.rows = []
         self.row_of = {}  # ids that are not gone
-        self.class_of = {}  # key -> the row that stands for the class
+        self.class_of = {}  # key -> rows that stand for the class, rising: several only after removals
         self.buckets = {}
         rule = decide.Online(recipe)
         self.bands = rule.bands if recipe.method == "minhash" else None
@@ -113,7 +113,9 @@ class ModelIndex:
     def _stand(self, row):
         """Put a row into the tables, and let it stand for its class."""
         row.stands = True
-        self.class_of[row.document.key] = row.row
+        of_class = self.class_of.setdefault(row.document.key, [])
+        of_class.append(row.row)
+        of_class.sort()
         if self.bands is not None and row.document.weights:
             for band, level, bucket in list(self._path(row.document)):
                 if len(bucket) < MEMBERS:
@@ -134,13 +136,14 @@ class ModelIndex:
 
     def _decide(self, document):
         """Evidence against a document that comes now, and whether it collapses into one that stands for its class."""
-        first = self.class_of.get(document.key)
-        if first is not None and not self.rows[first].gone:
-            stands = self.rows[first]
-            if stands.kept:
-                return Evidence(first, 1.0, self._zero()), True
-            if not self.rows[stands.evidence.kept_row].gone:
-                return stands.evidence, True
+        of_class = [self.rows[row] for row in self.class_of.get(document.key, []) if not self.rows[row].gone]
+        for other in of_class:
+            if other.kept:
+                return Evidence(other.row, 1.0, self._zero()), True
+        for other in of_class:
+            # One whose leader was forgotten says nothing any more.
+            if not self.rows[other.evidence.kept_row].gone:
+                return other.evidence, True
         return self._best(document, self._seen(document)), False
 
     # The face.
@@ -209,19 +212,16 @@ class ModelIndex:
         leader.gone = True
         promoted, moved = [], []
         for member in self._members(row) if was_kept else []:
-            of_class = self.class_of.get(member.document.key)
             # Of one class: compared even where full buckets or empty texts would not.
-            others = {*self._seen(member.document, member.paths if member.stands else None)} - {member.row}
-            same = of_class not in (None, member.row) and self.rows[of_class].kept
-            member.evidence = self._best(member.document, sorted(others | ({of_class} if same else set())))
+            others = {*self._seen(member.document, member.paths if member.stands else None)}
+            others |= {*self.class_of.get(member.document.key, [])}
+            member.evidence = self._best(member.document, sorted(others - {member.row}))
             if member.evidence is not None:
                 moved.append((member.doc_id, self.rows[member.evidence.kept_row].doc_id))
                 continue
             promoted.append(member.doc_id)
             if not member.stands:
                 self._stand(member)
-            else:
-                self.class_of[member.document.key] = member.row
         return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
 
     def expire(self, now_s):
@@ -236,10 +236,8 @@ class ModelIndex:
     def neighbours(self, text, limit=10):
         """(id, similarity, distance) of the kept documents that match, best first."""
         document = self._document(text)
-        first = self.class_of.get(document.key)
-        of_class = {first} if first is not None and self.rows[first].kept else set()
         found = []
-        for other in sorted({*self._seen(document)} | of_class):
+        for other in sorted({*self._seen(document), *self.class_of.get(document.key, [])}):
             matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
             if matched:
                 found.append((self.rows[other].doc_id, *matched))
@@ -259,5 +257,3 @@ class ModelIndex:
                 if not stood:
                     return False
         return True
-
-

@@ -287,6 +287,11 @@ def input_options(command: _Command) -> _Command:
     return _add(_INPUT, _ON_ERROR_SKIP(command))
 
 
+def index_input_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command of the index, where ids are those of the index."""
+    return _add(tuple(name for name in _INPUT if name != "duplicate_ids"), _ON_ERROR_SKIP(command))
+
+
 def document_options(command: _Command) -> _Command:
     """Add the options that say how files are read by a command that writes documents back."""
     return _add((*_INPUT[:2], "on_error", *_INPUT[2:]), command)
