@@ -252,7 +252,7 @@ class Decision:
     def _of_class(self, i: int, near: list[tuple[int, int]]) -> Evidence | None:
         """Return what the one that stands for the document's class says: it collapses into that one."""
         mine = self._arrivals.sets[i]
-        standing = -1
+        taken = None
         for distance, row in near:
             if distance:
                 break
@@ -265,14 +265,18 @@ class Decision:
                     continue
             if flags & KEPT:
                 return Evidence(row, 0, True)
-            standing = max(standing, row)
-        if standing >= BATCH:
-            return Evidence(int(self.leader[standing - BATCH]), int(self.distance[standing - BATCH]), True)
-        if standing >= 0:
-            record = self._seen.records[standing]
-            if record.leader >= self._seen.state.watermark:
-                return Evidence(record.leader, record.distance, True)
-        return None
+            # Several stand for a class only after removals; one whose leader was forgotten says nothing any more.
+            taken = taken or self._taken_from(row)
+        return taken
+
+    def _taken_from(self, row: int) -> Evidence | None:
+        """Return the evidence against a removed document, as that against one that collapses into it."""
+        if row >= BATCH:
+            return Evidence(int(self.leader[row - BATCH]), int(self.distance[row - BATCH]), True)
+        record = self._seen.records[row]
+        if record.leader < self._seen.state.watermark:
+            return None
+        return Evidence(record.leader, record.distance, True)
 
     def _best(self, i: int, near: list[tuple[int, int]]) -> Evidence | None:
         for distance, row in near:

@@ -4,7 +4,7 @@ import secrets
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.redis.layout import FORMAT, Layout, layout_of
@@ -44,17 +44,22 @@ def open_description(
     ------
     RecipeMismatch, InvalidParameter
         If what is given is not what is there, or the recipe is not served.
+    InvalidInput
+        If there is no index and none may be made.
     StoreError
-        If there is no index and none may be made, or it is of a later format.
+        If it is of another format.
     """
     server.check()
     if ttl is not None:
         ttl = check_integer("ttl", ttl, 1, 2**31)
     stored = server.call("HGETALL", server.prefix + b"meta")
     if not stored:
-        if not create:
-            raise StoreError(f"there is no index with this prefix on {server.name}")
-        recipe = check_served(Recipe.simhash(within=3) if recipe is None else recipe)
+        if recipe is None or not create:
+            raise InvalidInput(
+                f"there is no index with this prefix on {server.name}; make one with a recipe, "
+                "Recipe.simhash(within=3), or `likewise index create --url`"
+            )
+        recipe = check_served(recipe)
         chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
         server.set_layout(chosen)
         stored = server.run("create", *_fields(recipe, chosen, ttl))

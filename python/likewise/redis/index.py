@@ -45,7 +45,7 @@ class RedisIndex:
         ``redis://``, ``rediss://`` or ``unix://``; ``valkey://`` is taken too.
     recipe : Recipe, optional
         SimHash by distance alone, `within` up to 7 (layout classic: 3). An index that is there keeps its own, and one
-        given must be the same; a new one has ``Recipe.simhash(within=3)`` where None.
+        given must be the same; a new one is made only where one is given.
     prefix : str
         What its keys begin with, in braces: one server holds several indexes.
     layout : {"packed", "classic"}, optional
@@ -56,7 +56,7 @@ class RedisIndex:
     timeout_s : float
         How long the server may take to answer.
     read_only : bool
-        Whether writing is refused; the index must be there.
+        Whether writing is refused, and making an index.
     threads : int, optional
         Threads that sketch a batch; all processors where None.
 
@@ -64,6 +64,8 @@ class RedisIndex:
     ------
     MissingExtra
         If the package ``redis`` is missing.
+    InvalidInput
+        If there is no index and no recipe to make one.
     RecipeMismatch
         If the index that is there has another recipe, naming the fields.
     InvalidParameter
@@ -187,7 +189,8 @@ class RedisIndex:
 
     def _added(self, ids: list[str], arrivals: Arrivals) -> Verdicts:
         if not ids:
-            return _verdicts([], np.zeros(0, np.int64), self._layout.bits, ids)
+            none = np.zeros(0, np.int64)
+            return _verdicts([], none, self._layout.bits, ids, none)
         encoded = encoded_ids(ids)
         hashes = np.asarray(_native.Texts.from_list(ids).hashes(0))
         seen, decision, rows = self._writer.add(arrivals, ids, encoded, hashes, self.recipe)
@@ -234,16 +237,21 @@ class RedisIndex:
         bits = self._layout.bits
         return [Neighbour(seen.records[row].doc_id, 1.0 - distance / bits, distance) for distance, row in found]
 
-    def group(self, doc_id: str) -> Group | None:
-        """Return the group of a document: the kept one, and what it removed in order of arrival; None if unknown."""
-        self._check()
-        return self._settled(lambda: self._group(doc_id))
+    def group(self, doc_id: str) -> Group:
+        """Return the group of a document: the kept one, and what it removed in order of arrival.
 
-    def _group(self, doc_id: str) -> tuple[State, Group | None]:
+        Raises
+        ------
+        InvalidInput
+            If there is no such id.
+        """
+        self._check()
+        found: Group = self._settled(lambda: self._group(doc_id))
+        return found
+
+    def _group(self, doc_id: str) -> tuple[State, Group]:
         state = self._reader.begin()
-        record = self._record(doc_id, state)
-        if record is None:
-            return state, None
+        record = self._known(doc_id, state)
         leader = record.row if is_kept(record) else record.leader
         members = [row for row in self._reader.members(leader, state) if row < state.num_rows]
         records = self._reader.records({leader, *members})
@@ -261,9 +269,7 @@ class RedisIndex:
         while True:
             with self._writer.alone() as token:
                 state = self._reader.begin()
-                record = self._record(doc_id, state)
-                if record is None:
-                    raise InvalidInput(f"the id {doc_id!r} is not in the index")
+                record = self._known(doc_id, state)
                 moved, promoted, records = [], [], {}
                 if is_kept(record):
                     moved, promoted, records = decide_members(
@@ -278,7 +284,6 @@ class RedisIndex:
                         tuple((member.doc_id, records[row].doc_id) for member, row, _ in moved),
                     )
 
-    @property
     def stats(self) -> dict[str, Any]:
         """Facts about the index and its server."""
         self._check()
@@ -320,6 +325,12 @@ class RedisIndex:
             arrivals = arrivals_of(batch, self.recipe, self._layout, threads)
             for start in range(0, max(1, len(arrivals)), MAX_BATCH):
                 yield arrivals.part(start, start + MAX_BATCH)
+
+    def _known(self, doc_id: str, state: State) -> Record:
+        record = self._record(doc_id, state)
+        if record is None:
+            raise InvalidInput(f"the id {doc_id!r} is not in the index")
+        return record
 
     def _record(self, doc_id: str, state: State) -> Record | None:
         encoded_ids([doc_id])

@@ -69,7 +69,7 @@ class Layout:
 
     def fingerprint_bytes(self, words: NDArray[np.uint64]) -> NDArray[np.uint8]:
         """Return the bytes (n, num_bytes) of fingerprints given as words (n, words)."""
-        return np.ascontiguousarray(words).view(np.uint8).reshape(len(words), -1)[:, : self.num_bytes]
+        return np.ascontiguousarray(words).view(np.uint8).reshape(len(words), 8 * words.shape[1])[:, : self.num_bytes]
 
     def fingerprint_words(self, raw: NDArray[np.uint8]) -> NDArray[np.uint64]:
         """Return the words (n, words) of fingerprints given as bytes (n, num_bytes)."""
