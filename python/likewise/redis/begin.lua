@@ -1,6 +1,6 @@
 -- The state that a caller decides on; what is too old is forgotten first.
--- ARGV: now_s ('' for the server's clock). Returns {identity, rows, epoch, watermark, empty_row or '-1'}.
-local state = redis.call('HMGET', meta, 'identity', 'rows', 'epoch', 'watermark', 'empty_row', 'ttl_s', 'purged')
+-- ARGV: now_s ('' for the server's clock). Returns {identity, rows, epoch, watermark, empty_row or '-1', kept documents ever less those removed}.
+local state = redis.call('HMGET', meta, 'identity', 'rows', 'epoch', 'watermark', 'empty_row', 'ttl_s', 'purged', 'num_kept')
 local watermark = tonumber(state[4])
 local ttl = tonumber(state[6])
 if ttl then
@@ -12,7 +12,8 @@ if ttl then
   local since = first_row_since(now - ttl)
   if since > watermark then
     watermark = since
-    redis.call('HSET', meta, 'watermark', watermark)
+    -- On a full server nothing is stored, and all that only asks goes on.
+    redis.pcall('HSET', meta, 'watermark', watermark)
     redis.call('ZREMRANGEBYSCORE', prefix .. 'gone', '-inf', '(' .. watermark)
   end
   -- Members may outlive their leader by one more ttl and still name it: only then its record goes.
@@ -26,8 +27,8 @@ if ttl then
     end
     redis.call('DEL', key)
   end
-  if last > purged then redis.call('HSET', meta, 'purged', last) end
+  if last > purged then redis.pcall('HSET', meta, 'purged', last) end
   local oldest = redis.call('ZREVRANGEBYSCORE', times, now - 2 * ttl, '-inf', 'LIMIT', 0, 1, 'WITHSCORES')[2]
   if oldest then redis.call('ZREMRANGEBYSCORE', times, '-inf', '(' .. oldest) end
 end
-return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1'}
+return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1', state[8]}

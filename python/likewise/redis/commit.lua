@@ -43,7 +43,7 @@ if rows > seen_rows then
 end
 
 remember(writer, counter, rows)
-local records, heads = {}, {}
+local records, heads, num_kept = {}, {}, 0
 for j = 1, num do
   local flags = flags_of:byte(j)
   local row_bytes = pack_row(rows + j - 1)
@@ -55,7 +55,7 @@ for j = 1, num do
     else
       enter(fingerprint, row_bytes)
     end
-    redis.call('HINCRBY', meta, 'num_kept', 1)
+    num_kept = num_kept + 1
   else
     leader = leaders:sub(4 * j - 3, 4 * j)
     if in_batch:byte(j) == 1 then
@@ -106,6 +106,7 @@ while j <= num do
   j = last + 1
 end
 redis.call('HINCRBY', meta, 'rows', num)
+redis.call('HINCRBY', meta, 'num_kept', num_kept)
 
 if ttl then
   local newest = redis.call('ZREVRANGE', prefix .. 'times', 0, 0, 'WITHSCORES')

@@ -133,14 +133,15 @@ def _candidates_of_ids(
     buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State
 ) -> dict[int, list[int]]:
     """Return for each id the rows whose id has the same hash, but for its last 16 bits."""
-    found = {}
-    middle = (hashes >> np.uint64(16)).astype(np.uint32)
-    for i, bucket in enumerate(buckets):
-        if bucket:
-            entries = np.frombuffer(bucket, "<u4").reshape(-1, 2)
-            rows = entries[entries[:, 0] == middle[i], 1].tolist()
-            if rows := [row for row in rows if state.watermark <= row < state.num_rows]:
-                found[i] = rows
+    parts = [bucket or b"" for bucket in buckets]
+    counts = np.fromiter(map(len, parts), np.int64, len(parts)) // 8
+    entries = np.frombuffer(b"".join(parts), "<u4").reshape(-1, 2)
+    query = np.repeat(np.arange(len(parts)), counts)
+    same = np.flatnonzero(entries[:, 0] == (hashes >> np.uint64(16)).astype(np.uint32)[query])
+    found: dict[int, list[int]] = {}
+    for i, row in zip(query[same].tolist(), entries[same, 1].tolist(), strict=True):
+        if state.watermark <= row < state.num_rows:
+            found.setdefault(i, []).append(row)
     return found
 
 

@@ -17,12 +17,16 @@ _SET_DIGEST_BYTES = 16
 
 
 class State(NamedTuple):
-    """What a decision is made on: rows below `num_rows`, as of the removal `epoch`, those from `watermark` on."""
+    """What a decision is made on: rows below `num_rows`, as of the removal `epoch`, those from `watermark` on.
+
+    `num_kept` are all that were ever kept, less those removed; expired ones count on.
+    """
 
     num_rows: int
     epoch: bytes
     watermark: int
     empty_row: int | None
+    num_kept: int
 
 
 class Record(NamedTuple):
@@ -109,7 +113,7 @@ class Reader:
             raise StoreError(f"the index on {self._server.name} was deleted or replaced; open it again")
         empty = int(reply[4])
         watermark = int(reply[3])
-        return State(int(reply[1]), reply[2], watermark, empty if empty >= watermark else None)
+        return State(int(reply[1]), reply[2], watermark, empty if empty >= watermark else None, int(reply[5]))
 
     def look(
         self, raw: NDArray[np.uint8], hashes: NDArray[np.uint64] | None, state: State | None = None
@@ -158,6 +162,23 @@ class Reader:
             for (block, masks), reply in zip(probed, replies[1:], strict=True):
                 parts.append(self._entries(reply, raw, block, masks, layout.within, is_kept=True))
         return Hits.joined(parts)
+
+    def tables(self, raw: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for kept rows and each block whether the block's table holds the row: of shape (n, blocks)."""
+        one = np.zeros(1, np.uint16)
+        holds = np.zeros((len(raw), len(self._layout.blocks)), bool)
+        for block in range(len(self._layout.blocks)):
+            if self._layout.is_classic:
+                keys = self._keys(b"z%d" % (block + 1), raw, block, one)
+                members = [row.tobytes() for row in raw]
+                scores = self._server.calls([("ZSCORE", *pair) for pair in zip(keys, members, strict=True)])
+                holds[:, block] = [score is not None for score in scores]
+                continue
+            buckets = self._server.call("MGET", *self._keys(b"b%d" % (block + 1), raw, block, one))
+            found = self._entries(buckets, raw, block, one, 0, is_kept=True)
+            same = found.row == rows[found.query]
+            holds[found.query[same], block] = True
+        return holds
 
     def _keys(self, name: bytes, raw: NDArray[np.uint8], block: int, masks: NDArray[np.uint16]) -> list[bytes]:
         at = self._layout.blocks[block]

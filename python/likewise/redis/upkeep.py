@@ -31,14 +31,14 @@ def num_documents(server: Server, reader: Reader) -> int:
 def stats(server: Server, reader: Reader, description: Description) -> dict[str, Any]:
     """Return facts about an index and its server."""
     state = reader.begin()
-    num_kept, library = server.call("HMGET", server.prefix + b"meta", "num_kept", "library")
+    library = server.call("HGET", server.prefix + b"meta", "library")
     info = server.info()
     layout = description.layout
     facts: dict[str, Any] = {
         "num_documents": num_documents(server, reader),
         "num_rows": state.num_rows,
         # Kept documents that expire are not counted one by one.
-        "num_kept": int(num_kept) if description.ttl_s is None else None,
+        "num_kept": state.num_kept if description.ttl_s is None else None,
         "first_row": state.watermark,
         "recipe_id": description.recipe.recipe_id,
         "layout": layout.kind,
@@ -108,8 +108,8 @@ def _escaped(prefix: bytes) -> bytes:
     return b"".join(b"\\" + bytes([byte]) if byte in b"*?[]^\\" else bytes([byte]) for byte in prefix)
 
 
-def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> list[str]:
-    """Return what is wrong."""
+def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tuple[State, list[str]]:
+    """Return what is wrong, as of a state."""
     state = reader.begin()
     findings: list[str] = []
     num_kept = num_rows = 0
@@ -122,10 +122,10 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> lis
             findings += _wrong_tables(server, reader, layout, state, alive)
     if num_rows != state.num_rows - state.watermark:
         findings.append(f"{state.num_rows - state.watermark} documents were committed, {num_rows} have a record")
-    counted, has_ttl = server.call("HMGET", server.prefix + b"meta", "num_kept", "ttl_s")
-    if has_ttl is None and int(counted) != num_kept:
-        findings.append(f"{int(counted)} kept documents were counted, there are {num_kept}")
-    return findings
+    # Expired ones are not counted one by one.
+    if not state.watermark and state.num_kept != num_kept:
+        findings.append(f"{state.num_kept} kept documents were counted, there are {num_kept}")
+    return state, findings
 
 
 def _all_records(reader: Reader, state: State, *, gone: bool = False) -> Iterator[dict[int, Record]]:
@@ -148,7 +148,7 @@ def _wrong_leaders(reader: Reader, state: State, records: dict[int, Record]) -> 
 def _wrong_tables(
     server: Server, reader: Reader, layout: Layout, state: State, records: dict[int, Record]
 ) -> list[str]:
-    """Look each document up as a query would; its members, and those that removed ones are among, too."""
+    """Look each document up, as a query would and in every table; removed ones among the members of their leader."""
     rows = list(records.values())
     if not rows:
         return []
@@ -156,6 +156,11 @@ def _wrong_tables(
     hashes = np.asarray(_native.Texts.from_list([record.doc_id for record in rows]).hashes(0))
     _, hits, buckets = reader.look(raw, hashes, state)
     findings = _wrong_hits(rows, hits)
+    kept = [i for i, record in enumerate(rows) if record.flags & KEPT and not record.flags & EMPTY]
+    if kept:
+        holds = reader.tables(np.ascontiguousarray(raw[kept]), np.array([rows[i].row for i in kept]))
+        for i, block in zip(*(places.tolist() for places in np.nonzero(~holds)), strict=True):
+            findings.append(f"table {block + 1} does not hold {rows[kept[i]].doc_id!r}")
     sets = reader.short_sets(records)
     members: dict[int, set[int]] = {}
     for i, (record, bucket) in enumerate(zip(rows, buckets, strict=True)):
