@@ -3,8 +3,8 @@
 redis_index.py fill|measure|all [--documents 5000000] [--within 3] [--clients 4] [--keep-server FOLDER]
 
 `fill` starts a server of its own on a socket and fills it, `measure` measures what is there, writes
-bench/results/redis_index.json and stops the server; `all` does both. Documents are uniform fingerprints with ids of 24 or 32
-characters, so that every one is new: what is checked most and stored fully.
+bench/results/redis_index.json and stops the server; `all` does both. Documents are uniform fingerprints with ids of 24
+(fill) and 32 characters, so that every one is new: what is looked up most and stored fully.
 """
 
 import argparse
@@ -20,9 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import machine
-
 import likewise
+import machine
 from likewise.redis import RedisIndex
 
 RESULTS = Path(__file__).parent / "results" / "redis_index.json"

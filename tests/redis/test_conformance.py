@@ -46,7 +46,7 @@ def opener(running):
 
 @pytest.mark.parametrize(("name", "layout"), LAYOUTS)
 def test_it_conforms(opener, name, layout):
-    check_conformance(opener(layout), name, max_examples=8)
+    check_conformance(opener(layout), name, max_examples=4)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ def planted(bits, within, seed):
     """Fingerprints and, for each, others at every distance around the radius, errors spread and in one block."""
     rng = np.random.default_rng(seed)
     num_words = -(-bits // 64)
-    base = rng.integers(0, 2**64, (30, num_words), dtype=np.uint64)
+    base = rng.integers(0, 2**64, (12, num_words), dtype=np.uint64)
     if bits % 64:
         base[:, -1] >>= np.uint64(64 - bits % 64)
     flat = [base]

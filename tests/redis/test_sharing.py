@@ -25,7 +25,9 @@ def replayed(verdicts, texts, recipe):
     removed = {row["row"]: row for row in result.removed.to_pylist()}
     for row, verdict in enumerate(ordered):
         found = removed.get(row)
-        expected = None if found is None else (ordered[found["kept_row"]].doc_id, found["similarity"], found["distance"])
+        expected = (
+            None if found is None else (ordered[found["kept_row"]].doc_id, found["similarity"], found["distance"])
+        )
         yield verdict, expected
 
 
@@ -61,7 +63,7 @@ def way(request, monkeypatch):
 
 
 def test_clients_that_race_are_one_after_the_other(open_index, way):
-    texts = planted()[::3]
+    texts = planted()[::5]
     num_clients = 4
     indexes = [open_index(RECIPE) for _ in range(num_clients)]
     documents = {f"{client}-{i}": text for client in range(num_clients) for i, text in enumerate(texts)}
@@ -110,7 +112,7 @@ def test_of_two_clients_with_one_page_one_is_new_while_others_remove(open_index,
     thread = threading.Thread(target=churn)
     thread.start()
     try:
-        long = [f"{i} " + " ".join(f"page{i}word{j}" for j in range(90)) for i in range(40)]
+        long = [f"{i} " + " ".join(f"page{i}word{j}" for j in range(90)) for i in range(20)]
         for i, text in enumerate(long):
             assert index.check_and_add(f"a-{i}", text).is_new
             assert index.check_and_add(f"b-{i}", text).kept_id == f"a-{i}"
@@ -129,7 +131,9 @@ def test_a_lost_reply_changes_nothing(open_index, monkeypatch):
 
     def send_twice(commands):
         first = send(commands)
-        if commands[0][0] == "EVALSHA" and commands[0][1] in (index._server._scripts[n][0] for n in ("commit", "remove")):
+        if commands[0][0] == "EVALSHA" and commands[0][1] in (
+            index._server._scripts[n][0] for n in ("commit", "remove")
+        ):
             lost.append(first)
             return send(commands)
         return first
@@ -163,7 +167,7 @@ def test_what_is_too_old_is_forgotten(open_index, running, layout):
     model = ModelIndex(oracle_recipe(RECIPE), ttl_s=100)
     generator = random.Random(3)
     long = [" ".join(f"page{i}word{j}" for j in range(90)) for i in range(12)]
-    for step in range(160):
+    for step in range(100):
         now = 1_000 + 7 * step
         index._reader.now_s = now
         model.expire(now)
@@ -191,7 +195,7 @@ def test_what_is_too_old_is_forgotten(open_index, running, layout):
 def test_what_is_added_to_forgets_what_is_too_old_in_it(open_index, running):
     index = open_index(RECIPE, ttl=10)
     text = " ".join(f"word{j}" for j in range(90))
-    for step in range(400):
+    for step in range(200):
         index._reader.now_s = 1000 + step
         index.check_and_add(f"doc-{step}", text)
     (key,) = (key for key in running.client.keys("{*}:b1*"))
@@ -261,21 +265,22 @@ def test_acknowledged_documents_survive_a_kill_where_the_server_syncs(start):
     server = start("--appendonly", "yes", "--appendfsync", "always")
     acknowledged = 0
     with RedisIndex(server.url, RECIPE, threads=1) as index:
-        killer = threading.Timer(0.3, lambda: server.stop(kill=True))
+        killer = threading.Timer(0.2, lambda: server.stop(kill=True))
         killer.start()
-        with pytest.raises(StoreError):
-            while True:
-                index.check_and_add_batch(
-                    [f"doc-{acknowledged + i}" for i in range(5)], [f"{acknowledged + i} {TEXTS[0]}" for i in range(5)]
-                )
-                acknowledged += 5
+        while True:
+            some = range(acknowledged, acknowledged + 5)
+            try:
+                index.check_and_add_batch([f"doc-{i}" for i in some], [f"{i} {TEXTS[0]}" for i in some])
+            except StoreError:
+                break
+            acknowledged += 5
         killer.join()
     assert acknowledged
     server.start()
     with RedisIndex(server.url, threads=1) as index:
         assert acknowledged <= len(index) <= acknowledged + 5
         assert len(index) % 5 == 0
-        assert all(index.get(f"doc-{i}") is not None for i in range(acknowledged))
+        assert all(index.get(f"doc-{i}") is not None for i in range(0, acknowledged, 10))
         assert index.verify(full=True) == []
         assert index.check_and_add("doc-0", f"0 {TEXTS[0]}").added is False
 

@@ -55,7 +55,7 @@ class Arrivals:
         """Return whether document `i` is the one with this digest; where either has none, with this fingerprint."""
         if digest is not None and self.digests is not None:
             return int(self.digests[i]) == digest
-        return self.raw[i].tobytes() == fingerprint
+        return bool(self.raw[i].tobytes() == fingerprint)
 
 
 def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) -> Arrivals:  # noqa: ANN401
@@ -105,7 +105,9 @@ def _short_sets(
 def _of_sketches(sketches: Sketches, recipe: Recipe, layout: Layout) -> Arrivals:
     differing = recipe.sketch_differences(sketches.recipe)
     if differing:
-        raise RecipeMismatch("the index holds sketches of another recipe; sketch the texts again with its own", differing)
+        raise RecipeMismatch(
+            "the index holds sketches of another recipe; sketch the texts again with its own", differing
+        )
     few = np.flatnonzero(is_short(sketches.num_features, recipe) & ~sketches.is_empty)
     if len(few):
         raise InvalidInput(

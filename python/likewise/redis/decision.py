@@ -51,9 +51,7 @@ class Seen:
         return min((row for row in rows if row >= self.state.watermark), default=self.state.num_rows)
 
 
-def see(
-    reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArray[np.uint64] | None
-) -> Seen:
+def see(reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArray[np.uint64] | None) -> Seen:
     """Read what decides on some arrivals.
 
     Raises
@@ -129,9 +127,7 @@ def _join(
     return texts[pairs[order, 1]], texts[pairs[order, 0]], distance[order]
 
 
-def _candidates_of_ids(
-    buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State
-) -> dict[int, list[int]]:
+def _candidates_of_ids(buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State) -> dict[int, list[int]]:
     """Return for each id the rows whose id has the same hash, but for its last 16 bits."""
     parts = [bucket or b"" for bucket in buckets]
     counts = np.fromiter(map(len, parts), np.int64, len(parts)) // 8
@@ -173,7 +169,7 @@ class Evidence(NamedTuple):
 
     leader: int
     distance: int
-    collapses: bool
+    collapses: bool = True
 
 
 class Decision:
@@ -198,9 +194,7 @@ class Decision:
         As a record holds them.
     """
 
-    def __init__(
-        self, arrivals: Arrivals, seen: Seen, recipe: Recipe, layout: Layout, *, alone: bool = False
-    ) -> None:
+    def __init__(self, arrivals: Arrivals, seen: Seen, recipe: Recipe, layout: Layout, *, alone: bool = False) -> None:
         self._arrivals, self._seen, self._recipe = arrivals, seen, recipe
         num = len(arrivals)
         self.leader = np.full(num, -1, np.int64)
@@ -224,7 +218,7 @@ class Decision:
     def _evidence(self, i: int, *, alone: bool) -> Evidence | None:
         if self._arrivals.is_empty[i]:
             if self._first_empty is not None:
-                return Evidence(self._first_empty, 0, True)
+                return Evidence(self._first_empty, 0)
             if not alone:
                 self._first_empty = BATCH + i
             return None
@@ -265,7 +259,7 @@ class Decision:
                 if theirs is None or theirs.digest != mine.digest:
                     continue
             if flags & KEPT:
-                return Evidence(row, 0, True)
+                return Evidence(row, 0)
             # Several stand for a class only after removals; one whose leader was forgotten says nothing any more.
             taken = taken or self._taken_from(row)
         return taken
@@ -273,16 +267,16 @@ class Decision:
     def _taken_from(self, row: int) -> Evidence | None:
         """Return the evidence against a removed document, as that against one that collapses into it."""
         if row >= BATCH:
-            return Evidence(int(self.leader[row - BATCH]), int(self.distance[row - BATCH]), True)
+            return Evidence(int(self.leader[row - BATCH]), int(self.distance[row - BATCH]))
         record = self._seen.records[row]
         if record.leader < self._seen.state.watermark:
             return None
-        return Evidence(record.leader, record.distance, True)
+        return Evidence(record.leader, record.distance)
 
     def _best(self, i: int, near: list[tuple[int, int]]) -> Evidence | None:
         for distance, row in near:
             if self._flags_of(row) & KEPT and self._is_alike(i, row):
-                return Evidence(row, distance, False)
+                return Evidence(row, distance, collapses=False)
         return None
 
     def _is_alike(self, i: int, row: int) -> bool:

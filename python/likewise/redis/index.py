@@ -1,5 +1,6 @@
 """The index on a Redis or Valkey server, shared by many clients."""
 
+import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.documents import document_batches
@@ -16,6 +16,7 @@ from likewise.errors import ForkedError, InvalidInput, InvalidParameter, StoreEr
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
 from likewise.redis import upkeep
+from likewise.redis.answers import MEASURE, joined, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
 from likewise.redis.decision import BATCH, Decision, Seen, see
 from likewise.redis.description import open_description
@@ -30,14 +31,14 @@ from likewise.threads import num_threads
 # Documents of one transaction: while it is written, the server serves nobody else.
 MAX_BATCH = 2000
 _ATTEMPTS = 4
-_MEASURE = "hamming"
 
 
 class RedisIndex:
-    """An index of SimHash fingerprints on a Redis or Valkey server: is this a near-duplicate of anything seen before?
+    """An index of SimHash fingerprints on a Redis or Valkey server, shared by many clients.
 
-    Any number of clients may check and add at once; of two that add the same page one is new. Verdicts are those of
-    the index in a directory and of :func:`likewise.dedup` (docs/concepts/redis.md). As durable as the server is.
+    Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of two
+    that add the same page one is new. Verdicts are those of the index in a directory and of :func:`likewise.dedup`. As
+    durable as the server is (docs/concepts/redis.md).
 
     Parameters
     ----------
@@ -111,10 +112,9 @@ class RedisIndex:
         """Give the connections back; the index stays on the server."""
         if self._is_open and self._process == os.getpid():
             self._is_open = False
-            try:
+            # A name that stays is a few bytes; a server that is away must not hinder closing.
+            with contextlib.suppress(StoreError):
                 self._writer.forget()
-            except StoreError:
-                pass  # A name that stays is a few bytes; a server that is away must not hinder closing.
             self._server.close()
 
     def __len__(self) -> int:
@@ -139,8 +139,8 @@ class RedisIndex:
         for arrivals in self._parts(texts):
             seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
             kept_ids = [self._id_of(seen, row, []) for row in decision.leader.tolist()]
-            parts.append(_verdicts(kept_ids, decision.distance, self._layout.bits))
-        return _joined(parts)
+            parts.append(verdicts_of(kept_ids, decision.distance, self._layout.bits))
+        return joined(parts)
 
     def _decided_alone(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
         seen = see(self._reader, arrivals, None, None)
@@ -183,14 +183,14 @@ class RedisIndex:
             parts.append(self._added(some, arrivals))
         if next(source, None) is not None:
             raise InvalidInput("there are more ids than texts; those that had a text were added")
-        return _joined(parts)
+        return joined(parts)
 
     add_batch = check_and_add_batch
 
     def _added(self, ids: list[str], arrivals: Arrivals) -> Verdicts:
         if not ids:
             none = np.zeros(0, np.int64)
-            return _verdicts([], none, self._layout.bits, ids, none)
+            return verdicts_of([], none, self._layout.bits, ids, none)
         encoded = encoded_ids(ids)
         hashes = np.asarray(_native.Texts.from_list(ids).hashes(0))
         seen, decision, rows = self._writer.add(arrivals, ids, encoded, hashes, self.recipe)
@@ -210,7 +210,7 @@ class RedisIndex:
             record = seen.records[row]
             kept_ids[i] = None if is_kept(record) else self._id_of(seen, record.leader, [])
             distance[i], seq[i] = record.distance, row + 1
-        return _verdicts(kept_ids, distance, self._layout.bits, ids, seq, added)
+        return verdicts_of(kept_ids, distance, self._layout.bits, ids, seq, added)
 
     def get(self, doc_id: str) -> Document | None:
         """Return what the index holds under an id; None where it holds nothing."""
@@ -224,7 +224,7 @@ class RedisIndex:
             kept_id = None if leader is None else leader.doc_id
         similarity = None if kept_id is None else 1.0 - record.distance / self._layout.bits
         distance = None if kept_id is None else record.distance
-        return Document(doc_id, is_kept(record), kept_id, _MEASURE, similarity, distance, record.row + 1)
+        return Document(doc_id, is_kept(record), kept_id, MEASURE, similarity, distance, record.row + 1)
 
     def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
         """Return the kept documents that match a text, the most similar first, then the oldest."""
@@ -270,11 +270,7 @@ class RedisIndex:
             with self._writer.alone() as token:
                 state = self._reader.begin()
                 record = self._known(doc_id, state)
-                moved, promoted, records = [], [], {}
-                if is_kept(record):
-                    moved, promoted, records = decide_members(
-                        self._reader, self.recipe, self._layout, state, record.row
-                    )
+                moved, promoted, records = decide_members(self._reader, self.recipe, self._layout, state, record)
                 columns = removal_columns(moved, promoted, encoded_ids([doc_id])[0])
                 if self._writer.remove(token, record.row, columns):
                     return Removal(
@@ -360,45 +356,3 @@ class RedisIndex:
         if row >= BATCH:
             return ids[row - BATCH]
         return seen.records[row].doc_id
-
-
-def _verdicts(
-    kept_ids: list[str | None],
-    distance: NDArray[np.int64],
-    bits: int,
-    ids: list[str] | None = None,
-    seq: NDArray[np.int64] | None = None,
-    added: NDArray[np.bool_] | None = None,
-) -> Verdicts:
-    is_new = np.array([kept_id is None for kept_id in kept_ids], bool)
-    return Verdicts(
-        is_new=is_new,
-        kept_ids=kept_ids,
-        similarity=np.where(is_new, np.nan, 1.0 - distance / bits),
-        distance=np.where(is_new, -1, distance).astype(np.int32),
-        seq=seq,
-        added=np.zeros(len(is_new), bool) if added is None else added,
-        measure=_MEASURE,
-        doc_ids=ids,
-    )
-
-
-def _joined(parts: list[Verdicts]) -> Verdicts:
-    if len(parts) == 1:
-        return parts[0]
-    distances = [part.distance for part in parts if part.distance is not None]
-    seqs = [part.seq for part in parts if part.seq is not None]
-    ids = [part.doc_ids for part in parts if part.doc_ids is not None]
-    return Verdicts(
-        is_new=np.concatenate([part.is_new for part in parts]),
-        kept_ids=[kept_id for part in parts for kept_id in part.kept_ids],
-        similarity=np.concatenate([part.similarity for part in parts]),
-        distance=np.concatenate(distances),
-        seq=np.concatenate(seqs) if seqs else None,
-        added=np.concatenate([part.added for part in parts]),
-        measure=_MEASURE,
-        doc_ids=[doc_id for part in ids for doc_id in part] if ids else None,
-    )
-
-
-

@@ -13,9 +13,9 @@ _AT_ONCE = 1000
 
 
 def decide_members(
-    reader: Reader, recipe: Recipe, layout: Layout, state: State, leader: int
+    reader: Reader, recipe: Recipe, layout: Layout, state: State, gone: Record
 ) -> tuple[list[tuple[Record, int, int]], list[Record], dict[int, Record]]:
-    """Decide the members of a kept document that goes, in order of arrival.
+    """Decide the members of a document that goes, in order of arrival; one that is not kept has none.
 
     Returns
     -------
@@ -26,7 +26,8 @@ def decide_members(
     records : dict of int to Record
         Those and the new leaders.
     """
-    members = reader.members(leader, state)
+    leader = gone.row
+    members = reader.members(leader, state) if is_kept(gone) else []
     moved: list[tuple[Record, int, int]] = []
     promoted: list[Record] = []
     records: dict[int, Record] = {}
@@ -79,9 +80,7 @@ def _near_promoted(member: Record, promoted: list[Record], layout: Layout) -> li
     return [(d, record.row) for d, record in zip(distances, alike, strict=True) if d <= layout.within]
 
 
-def removal_columns(
-    moved: list[tuple[Record, int, int]], promoted: list[Record], doc_id: bytes
-) -> tuple[bytes, ...]:
+def removal_columns(moved: list[tuple[Record, int, int]], promoted: list[Record], doc_id: bytes) -> tuple[bytes, ...]:
     """Return the columns of a removal, as remove.lua takes them."""
     hashes = np.asarray(_native.Texts.from_list([doc_id.decode("utf-8", "surrogatepass")]).hashes(0))
     return (

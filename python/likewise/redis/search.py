@@ -130,12 +130,15 @@ class Reader:
         state = self._state(replies[0]) if state is None else state
         buckets = replies[-1] if hashes is not None and len(hashes) else []
         parts = [_NO_HITS]
-        a_fingerprint = 1 + (len(self._layout.blocks) if self._layout.is_classic else sum(map(len, self._layout.probes)))
+        a_fingerprint = 1 + (
+            len(self._layout.blocks) if self._layout.is_classic else sum(map(len, self._layout.probes))
+        )
         step = max(1, _KEYS_AT_ONCE // a_fingerprint)
         for start in range(0, len(raw), step):
             part = self._near(raw[start : start + step])
             inside = (part.row < state.num_rows) & (part.row >= state.watermark)
-            parts.append(Hits(part.query[inside] + start, *(c[inside] for c in (part.row, part.distance, part.is_kept))))
+            query, row, distance = (column[inside] for column in (part.query, part.row, part.distance))
+            parts.append(Hits(query + start, row, distance, part.is_kept[inside]))
         return state, Hits.joined(parts), buckets
 
     def _near(self, raw: NDArray[np.uint8]) -> Hits:

@@ -10,9 +10,10 @@ from likewise.redis.layout import Layout
 from likewise.redis.scripts import NAMES, script
 
 try:
-    import redis as _client
     from redis.backoff import ExponentialBackoff
     from redis.retry import Retry
+
+    import redis as _client
 except ImportError as error:
     raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 
@@ -79,7 +80,7 @@ class Server:
         StoreError
             If the server cannot be reached, does not answer in time, or refuses.
         """
-        return self._guarded(lambda: self._client.execute_command(*command))
+        return self._guarded(lambda: self._client.execute_command(*command))  # type: ignore[no-untyped-call]
 
     def calls(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return the replies to several commands, sent at once; a script stands for itself as ``run(name, ...)``."""
@@ -123,7 +124,7 @@ class Server:
         def send() -> list[Any]:
             pipeline = self._client.pipeline(transaction=False)
             for command in commands:
-                pipeline.execute_command(*command)
+                pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
             replies: list[Any] = pipeline.execute(raise_on_error=False)
             # A server that is loading its data answers each command so; it is asked again like one that is away.
             for reply in replies:

@@ -1,4 +1,4 @@
-"""Writing: commits that hold only if what they were decided on still holds, and the lock of who cannot wait for that."""
+"""Writing: commits that hold only if what they were decided on still holds, and a lock for who cannot wait."""
 
 import secrets
 import threading
@@ -134,7 +134,9 @@ class Writer:
         key = self._server.prefix + b"lock"
         give_up = time.monotonic() + _LOCK_PATIENCE_S
         # A lost reply: the second SET finds the first one's token.
-        while not (self._server.call("SET", key, token, "NX", "PX", _LOCK_MS) or self._server.call("GET", key) == token):
+        while not (
+            self._server.call("SET", key, token, "NX", "PX", _LOCK_MS) or self._server.call("GET", key) == token
+        ):
             if time.monotonic() > give_up:
                 raise StoreError(f"other clients keep the lock of the index on {self._server.name}")
             time.sleep(_PAUSE_S)
