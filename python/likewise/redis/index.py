@@ -36,9 +36,9 @@ _ATTEMPTS = 4
 class RedisIndex:
     """An index of SimHash fingerprints on a Redis or Valkey server, shared by many clients.
 
-    Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of two
-    that add the same page one is new. Verdicts are those of the index in a directory and of :func:`likewise.dedup`. As
-    durable as the server is (docs/concepts/redis.md).
+    Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of
+    two that add the same page one is new. Verdicts are those of the index in a directory and of
+    :func:`likewise.dedup`. As durable as the server is (docs/concepts/redis.md).
 
     Parameters
     ----------
