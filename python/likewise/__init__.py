@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from likewise.hamming import hamming_distance, hamming_join, hamming_pairs
     from likewise.hamming_index import HammingIndex
+    from likewise.index import Index
     from likewise.recipe import Recipe
     from likewise.sketch import Sketches, sketch
     from likewise.weight_table import Weights
@@ -47,6 +48,7 @@ _HOMES = {
     "dedup": "likewise.dedup",
     "dedup_files": "likewise.dedup",
     "HammingIndex": "likewise.hamming_index",
+    "Index": "likewise.index",
     "hamming_distance": "likewise.hamming",
     "hamming_join": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
@@ -57,6 +59,7 @@ _HOMES = {
 __all__ = [
     "Deduplication",
     "HammingIndex",
+    "Index",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",

@@ -37,6 +37,7 @@ __all__ = [
     "JsonlPiece",
     "JsonlRules",
     "Leaders",
+    "OnlineIndex",
     "PackedFile",
     "ParquetJoin",
     "PrefixJoin",
@@ -707,6 +708,59 @@ class HammingTables:
 
         At least one position is; held are at most about twice as many pairs, and those of one position.
         """
+
+@final
+class OnlineIndex:
+    """The index in a directory. Verdicts are dicts of columns: is_new, kept_ids, similarity, distance, seq, added."""
+
+    def __init__(
+        self,
+        path: Path,
+        mode: str,
+        recipe: dict[str, Any],
+        rules: FeatureRules,
+        *,
+        sync_seconds: float | None = None,
+        ttl_seconds: int | None = None,
+        flush_rows: int | None = None,
+        isa: str | None = None,
+    ) -> None:
+        """Open it; `mode` is create, write or read."""
+
+    @staticmethod
+    def describe(path: Path) -> tuple[str, str, str, str]:
+        """Return recipe as JSON, its id, the sketch's id, and what is kept."""
+
+    def __len__(self) -> int: ...
+    def check(self, texts: Texts, *, threads: int = 1) -> dict[str, Any]: ...
+    def check_sketches(
+        self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, *, threads: int = 1
+    ) -> dict[str, Any]: ...
+    def add(self, ids: Texts, texts: Texts, now_seconds: int, *, threads: int = 1) -> dict[str, Any]: ...
+    def add_sketches(
+        self,
+        ids: Texts,
+        sketches: Buffer,
+        is_empty: Buffer,
+        num_features: Buffer,
+        now_seconds: int,
+        *,
+        threads: int = 1,
+    ) -> dict[str, Any]: ...
+    def get(self, doc_id: str) -> tuple[int, str | None, float, int | None, int] | None: ...
+    def group(self, doc_id: str) -> tuple[str, bool, list[str]]: ...
+    def neighbours(self, texts: Texts, limit: int) -> list[tuple[str, float, int | None]]: ...
+    def neighbours_of_sketch(
+        self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, limit: int
+    ) -> list[tuple[str, float, int | None]]: ...
+    def remove(self, doc_id: str) -> tuple[bool, list[str], list[tuple[str, str]]]: ...
+    def facts(self) -> dict[str, Any]: ...
+    def verify(self, full: bool = False) -> list[str]: ...
+    def compact(self, *, threads: int = 1) -> int: ...
+    def rebuild(self, *, threads: int = 1) -> None: ...
+    def snapshot(self, path: Path) -> None: ...
+    def export(self, write: Callable[[str], object]) -> None: ...
+    def close(self) -> None: ...
 
 @final
 class HammingSet:

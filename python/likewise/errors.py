@@ -7,6 +7,8 @@
     |- InvalidInput     (also a ValueError)
     |- RecipeMismatch
     |- StoreError
+    |  |- IndexLocked
+    |  |- IndexPoisoned
     |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
@@ -19,6 +21,8 @@ from collections.abc import Mapping
 
 __all__ = [
     "ForkedError",
+    "IndexLocked",
+    "IndexPoisoned",
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
@@ -121,11 +125,19 @@ class RecipeMismatch(LikewiseError):
 
 
 class StoreError(LikewiseError):
-    """What Likewise keeps on disk or on a server cannot be used."""
+    """What Likewise keeps on disk cannot be used."""
+
+
+class IndexLocked(StoreError):
+    """Another writer has the index. Any number may read it: open it with ``read_only=True``, or close the other."""
+
+
+class IndexPoisoned(StoreError):
+    """A write failed, on a full disk for instance: nothing is written any more, reads go on, opening it again recovers."""
 
 
 class ForkedError(StoreError):
-    """An index is used in another process than the one that opened it."""
+    """The index was opened before this process was forked: open it again here."""
 
 
 class MissingExtra(LikewiseError, ImportError):

@@ -12,7 +12,7 @@ pub mod error;
 pub mod hash;
 pub mod isa;
 pub mod parallel;
-mod prefetch;
+pub mod prefetch;
 pub mod states;
 
 #[cfg(test)]

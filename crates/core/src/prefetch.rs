@@ -2,7 +2,7 @@
 
 /// Asks for the cache line that holds `slice[index]`. An index outside the slice is harmless: nothing is read.
 #[inline(always)]
-pub(crate) fn prefetch_read<T>(slice: &[T], index: usize) {
+pub fn prefetch_read<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults and changes nothing but caches; the pointer is not dereferenced.
     unsafe {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 /// An error of a file operation. Bad rows are not errors: they are part of a [`Piece`](crate::Piece).
 #[derive(Debug)]
@@ -34,6 +35,21 @@ pub enum Error {
         name: &'static str,
         /// Value found and range allowed.
         message: String,
+    },
+    /// Another process, or another writer of this one, has the store.
+    Locked {
+        /// The lock that it holds.
+        path: PathBuf,
+    },
+    /// A write failed, so nothing is written any more; reads go on, and opening the store again recovers it.
+    Poisoned {
+        /// The error of the write that failed.
+        reason: String,
+    },
+    /// The place, the library or the version of what is there does not serve.
+    Unsupported {
+        /// What is found and what is needed.
+        reason: String,
     },
     /// The caller asked the operation to stop.
     Cancelled,
@@ -78,6 +94,16 @@ impl fmt::Display for Error {
             Error::NotRegular => f.write_str("this is no regular file; name another"),
             Error::Damaged { reason } => f.write_str(reason),
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
+            Error::Locked { path } => write!(
+                f,
+                "another writer has it: {} is locked; only one may write at a time, any number may read",
+                path.display()
+            ),
+            Error::Poisoned { reason } => write!(
+                f,
+                "an earlier write failed ({reason}), so nothing is written any more; close it and open it again"
+            ),
+            Error::Unsupported { reason } => f.write_str(reason),
             Error::Cancelled => f.write_str("cancelled"),
         }
     }

@@ -16,6 +16,8 @@ pub mod lines;
 pub mod packed;
 pub mod parquet;
 pub mod position;
+pub mod segments;
+pub mod store;
 pub mod weights;
 mod whole;
 

@@ -23,6 +23,11 @@ pub enum Failure {
     Internal(String),
     /// `MemoryError`.
     Memory(String),
+    /// `StoreError` or one of its children.
+    Store {
+        class: &'static str,
+        message: String,
+    },
     /// The work saw that it was asked to stop.
     Cancelled,
     /// Raised by Python itself.
@@ -81,6 +86,33 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// An error of the index in a directory.
+    pub fn index(error: likewise_index::Error, dir: &Path) -> Self {
+        use likewise_disk::Error as Disk;
+        use likewise_index::Error;
+        let store = |class, error: &dyn std::fmt::Display| Failure::Store {
+            class,
+            message: format!("{}: {error}", dir.display()),
+        };
+        match error {
+            Error::Input { position, reason } => Failure::row(position, reason),
+            Error::UnknownId(_) => Failure::input(error.to_string()),
+            Error::Forked => store("ForkedError", &error),
+            Error::Disk(disk) => match disk {
+                Disk::Locked { .. } => store("IndexLocked", &disk),
+                Disk::Poisoned { .. } => store("IndexPoisoned", &disk),
+                Disk::Cancelled | Disk::InvalidParameter { .. } => Failure::disk(disk, dir),
+                Disk::Io { ref source, .. } if source.raw_os_error().is_some() => {
+                    Failure::disk(disk, dir)
+                }
+                other => store("StoreError", &other),
+            },
+            other => store("StoreError", &other),
+        }
+    }
+}
+
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {
         Failure::Python(error)
@@ -108,6 +140,7 @@ impl From<Failure> for PyErr {
                 raise(py, "InvalidInput", (message, file, row))
             }
             Failure::System { source, file } => system_error(source, file),
+            Failure::Store { class, message } => raise(py, class, (message,)),
             Failure::Internal(message) => {
                 raise(py, "LikewiseError", (format!("internal error: {message}"),))
             }

@@ -17,6 +17,8 @@ mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
 mod hamming_stream;
+mod index;
+mod index_export;
 mod jsonl;
 mod packed;
 mod parquet;
@@ -69,6 +71,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
+    #[pymodule_export]
+    use super::index::OnlineIndex;
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,

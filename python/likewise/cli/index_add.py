@@ -32,7 +32,7 @@ Examples:
 @QUIET
 def command(
     places: tuple[str, ...],
-    durability: str,
+    durability: str | None,
     url: str | None,
     prefix: str | None,
     quiet: bool,  # noqa: FBT001 - click's call
@@ -42,13 +42,10 @@ def command(
     from likewise.errors import InvalidParameter
 
     path, inputs = split_target(places, url, "INPUT")
-    given: dict[str, Any] = {"durability": durability, "threads": options["threads"]}
-    if url is not None:
-        if durability != "commit":
-            raise InvalidParameter("durability", "is the server's own where --url is given (appendfsync)")
-        given = {}
+    if url is not None and durability is not None:
+        raise InvalidParameter("durability", "is the server's own where --url is given (appendfsync)")
     tally = Tally()
-    with open_index(path, url, prefix, **given) as index:
+    with open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
         for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=True):
             write_verdicts(index.check_and_add_batch(documents.ids, documents.texts), documents.ids, tally)
     say_tally(tally, quiet=quiet)

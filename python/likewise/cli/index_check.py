@@ -34,9 +34,8 @@ def command(
 ) -> None:
     """Run the command."""
     path, inputs = split_target(places, url, "INPUT")
-    given = {} if url is not None else {"threads": options["threads"]}
     tally = Tally()
-    with open_index(path, url, prefix, read_only=True, **given) as index:
+    with open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
         for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=False):
             write_verdicts(index.check_batch(documents.texts), documents.ids, tally)
     say_tally(tally, quiet=quiet)

@@ -22,11 +22,9 @@ PREFIX = click.option(
 )
 DURABILITY = click.option(
     "--durability",
-    default="commit",
-    show_default=True,
     metavar="RULE",
     help="commit: a verdict is printed when its document is synced to disk; interval:200ms: sync that often, a power "
-    "loss may take the last ones.",
+    "loss may take the last ones.  [default: commit]",
 )
 
 
@@ -82,7 +80,6 @@ def open_index(
 
     options = {name: value for name, value in options.items() if value is not None}
     if url is not None:
-        options.pop("read_only", None)
         if prefix is not None:
             options["prefix"] = prefix
         # By name: rooms of back ends and of the command line do not import each other.

@@ -1,1 +1,6 @@
-"""What an index answers, whatever it is kept in."""
+"""The online index: has this document been seen before, and of which is it a near-duplicate?"""
+
+from likewise.index.online import Index
+from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+
+__all__ = ["Document", "Group", "Index", "Neighbour", "Removal", "Verdict", "Verdicts"]

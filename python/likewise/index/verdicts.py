@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ class Verdict(NamedTuple):
         Whether no kept document matches it.
     kept_id : str or None
         The kept document that removes it; None where it is new.
-    measure : str
-        What was measured on the two.
+    measure : str or None
+        What was measured on the two; None where it is new.
     similarity : float or None
         By that measure; None where it is new.
     distance : int or None
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     doc_id: str | None
     is_new: bool
     kept_id: str | None
-    measure: str
+    measure: str | None
     similarity: float | None
     distance: int | None
     seq: int | None
@@ -74,6 +74,21 @@ class Verdicts:
     measure: str
     doc_ids: list[str] | None = None
 
+    @staticmethod
+    def concatenate(parts: "list[Verdicts]") -> "Verdicts":
+        """Return verdicts of one index end to end; there is at least one part."""
+        first = parts[0]
+        return Verdicts(
+            is_new=np.concatenate([part.is_new for part in parts]),
+            kept_ids=[kept for part in parts for kept in part.kept_ids],
+            similarity=np.concatenate([part.similarity for part in parts]),
+            distance=_joined([part.distance for part in parts]),
+            seq=_joined([part.seq for part in parts]),
+            added=np.concatenate([part.added for part in parts]),
+            measure=first.measure,
+            doc_ids=None if first.doc_ids is None else [name for part in parts for name in part.doc_ids or []],
+        )
+
     def __len__(self) -> int:
         return len(self.is_new)
 
@@ -83,7 +98,7 @@ class Verdicts:
             doc_id=None if self.doc_ids is None else self.doc_ids[i],
             is_new=is_new,
             kept_id=self.kept_ids[i],
-            measure=self.measure,
+            measure=None if is_new else self.measure,
             similarity=None if is_new else float(self.similarity[i]),
             distance=None if is_new or self.distance is None else int(self.distance[i]),
             seq=None if self.seq is None else int(self.seq[i]),
@@ -94,64 +109,84 @@ class Verdicts:
         return (self[i] for i in range(len(self)))
 
 
+def _joined(parts: list[Any]) -> Any:  # noqa: ANN401 - arrays of one type, or no part has one
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if found else None
+
+
 class Document(NamedTuple):
-    """A document that an index holds.
+    """A document that an index holds, with its present verdict.
 
     Parameters
     ----------
     doc_id : str
         Its id.
-    is_kept : bool
-        Whether it is kept, or was removed as a duplicate.
+    is_new : bool
+        Whether it is kept.
     kept_id : str or None
-        The kept document that removed it; None where it is kept.
-    measure : str
-        What was measured on the two.
+        The kept document against it; None where it is kept itself.
+    measure : str or None
+        What was measured on the two; None where it is kept.
     similarity : float or None
         By that measure; None where it is kept.
     distance : int or None
-        Hamming distance; None where it is kept, and for signatures.
+        Hamming distance of the fingerprints; None where it is kept, and for signatures.
     seq : int
         Its number in order of commit, from 1.
+    arrival_s : int
+        Seconds since 1970 when it came.
     """
 
     doc_id: str
-    is_kept: bool
+    is_new: bool
     kept_id: str | None
-    measure: str
+    measure: str | None
     similarity: float | None
     distance: int | None
     seq: int
+    arrival_s: int
 
 
 class Neighbour(NamedTuple):
-    """A kept document that matches a text, with what was measured on the two."""
+    """A kept document that matches a text, and what was measured on the two."""
 
     doc_id: str
+    measure: str
     similarity: float
     distance: int | None
 
 
 class Group(NamedTuple):
-    """A kept document and those that it removed, in order of arrival."""
+    """A kept document and its duplicates.
 
-    kept_id: str
-    members: tuple[str, ...]
+    Parameters
+    ----------
+    leader_id : str
+        The kept document. It may have expired; its duplicates then go on naming it.
+    is_leader_gone : bool
+        Whether it has.
+    member_ids : tuple of str
+        Its duplicates, in order of arrival.
+    """
+
+    leader_id: str
+    is_leader_gone: bool
+    member_ids: tuple[str, ...]
 
 
 class Removal(NamedTuple):
-    """What became of a document's group when it was taken out.
+    """What the removal of a document did.
 
     Parameters
     ----------
     doc_id : str
-        What was taken out.
+        The document.
     was_kept : bool
         Whether it was kept.
     promoted : tuple of str
-        Documents it had removed that no kept one matches: now kept.
+        Its duplicates that no kept document matches: they are kept from now on.
     moved : tuple of (str, str)
-        The others, each with the kept document that removes it now.
+        Its other duplicates, each with the kept document that is now against it.
     """
 
     doc_id: str

@@ -3,8 +3,9 @@
 use crate::hash::xxh3_64_with_seed;
 use crate::sketch::Signatures;
 
-/// Computes the keys of one band at one level.
-pub(super) struct BandKey {
+/// Computes the keys of one band at one level, of row after row.
+#[derive(Debug, Clone)]
+pub struct BandKey {
     seed: u64,
     /// First byte of the band in a row.
     start: usize,
@@ -17,7 +18,9 @@ pub(super) struct BandKey {
 
 impl BandKey {
     /// Band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken cyclically.
-    pub(super) fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
+    ///
+    /// Only the shape of `signatures` counts: there need be no row. The bands must fit the slots.
+    pub fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
         let num_slots = signatures.num_slots;
         let length = ((rows as usize) << level).min(num_slots);
         let start = band as usize * rows as usize;
@@ -32,13 +35,16 @@ impl BandKey {
     }
 
     /// Offset of the key's first byte in a row.
-    pub(super) fn start(&self) -> usize {
+    pub fn start(&self) -> usize {
         self.start
     }
 
     /// Key of one row.
+    ///
+    /// # Panics
+    /// When it is shorter than the rows of the signatures that this was made for.
     #[inline]
-    pub(super) fn of(&mut self, row: &[u8]) -> u64 {
+    pub fn of(&mut self, row: &[u8]) -> u64 {
         if self.tail_end == 0 {
             return xxh3_64_with_seed(&row[self.start..self.head_end], self.seed);
         }

@@ -16,4 +16,5 @@ mod tests;
 pub use crate::hamming::bit_bands::{BUCKET_SIZE, NUM_LEVELS};
 pub use buckets::BandBuckets;
 pub use candidates::Pairs;
+pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};

@@ -49,9 +49,12 @@ impl<'a> Signatures<'a> {
     }
 }
 
-/// Number of equal slots of two rows of the same length.
+/// Number of equal slots of two rows of the same length, of slots of 1, 2 or 4 bytes.
+///
+/// # Panics
+/// When `slot_bytes` is none of these.
 #[inline]
-fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
+pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     assert!(
         matches!(slot_bytes, 1 | 2 | 4),
         "slot_bytes = {slot_bytes}, none of 1, 2, 4"

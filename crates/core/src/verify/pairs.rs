@@ -157,6 +157,20 @@ impl FeatureSets {
     }
 }
 
+impl FeatureSet {
+    /// The exact similarity of this set (A) and another (B) if it reaches the threshold, else NaN: what [`FeatureSets::verify_pairs`] says of the pair.
+    #[inline]
+    pub fn similarity_from(
+        &self,
+        other: &FeatureSet,
+        measure: Measure,
+        threshold: f64,
+        isa: Isa,
+    ) -> f64 {
+        verify(self, other, measure, threshold, isa)
+    }
+}
+
 /// Asks for a cache line that will be read soon.
 #[inline(always)]
 fn prefetch(address: *const u8) {

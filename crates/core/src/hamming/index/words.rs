@@ -72,7 +72,7 @@ impl Words {
 
     /// Whether the words of a range are what was written, as far as there is a guard to tell.
     #[inline(always)]
-    pub(super) fn are_good(&self, words: Range<usize>) -> bool {
+    pub fn are_good(&self, words: Range<usize>) -> bool {
         match &self.guard {
             None => true,
             Some(guard) => guard.is_good(words),

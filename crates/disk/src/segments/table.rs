@@ -1,0 +1,1 @@
+//! Which rows have a key of this hash?

@@ -1,0 +1,92 @@
+//! Which documents stand in one chunk?
+
+use std::ops::Range;
+
+use super::types::{BandLevel, Evidence};
+
+/// Consecutive documents, column by column, in their present state.
+#[derive(Debug, Clone, Default)]
+pub struct Chunk {
+    pub(super) first_row: u32,
+    pub(super) batch: u64,
+    pub(super) id_ends: Vec<u32>,
+    pub(super) ids: String,
+    pub(super) sketches: Vec<u8>,
+    pub(super) shapes: Vec<u8>,
+    pub(super) num_features: Vec<u32>,
+    pub(super) text_digests: Option<Vec<u64>>,
+    pub(super) feature_digests: Option<Vec<u128>>,
+    pub(super) verdicts: Vec<Option<Evidence>>,
+    pub(super) gone: Vec<bool>,
+    pub(super) levels: Vec<BandLevel>,
+    pub(super) arrivals_s: Vec<u64>,
+}
+
+impl Chunk {
+    /// The rows.
+    pub fn rows(&self) -> Range<u32> {
+        self.first_row..self.first_row + self.shapes.len() as u32
+    }
+
+    /// Identity of the batch of the last row.
+    pub fn batch(&self) -> u64 {
+        self.batch
+    }
+
+    /// The user's id of the document at a position.
+    ///
+    /// # Panics
+    /// When there are not so many documents.
+    pub fn id(&self, position: usize) -> &str {
+        let begin = match position {
+            0 => 0,
+            _ => self.id_ends[position - 1],
+        };
+        &self.ids[begin as usize..self.id_ends[position] as usize]
+    }
+
+    /// The sketches, one behind another.
+    pub fn sketches(&self) -> &[u8] {
+        &self.sketches
+    }
+
+    /// The caller's byte of each.
+    pub fn shapes(&self) -> &[u8] {
+        &self.shapes
+    }
+
+    /// Distinct features of each.
+    pub fn num_features(&self) -> &[u32] {
+        &self.num_features
+    }
+
+    /// XXH3-64 of the texts, where texts were given.
+    pub fn text_digests(&self) -> Option<&[u64]> {
+        self.text_digests.as_deref()
+    }
+
+    /// Digests of the feature sets, where they were given.
+    pub fn feature_digests(&self) -> Option<&[u128]> {
+        self.feature_digests.as_deref()
+    }
+
+    /// Evidence of each removed document as of now, nothing for kept ones.
+    pub fn verdicts(&self) -> &[Option<Evidence>] {
+        &self.verdicts
+    }
+
+    /// Whether each was removed by the user or has expired.
+    pub fn gone(&self) -> &[bool] {
+        &self.gone
+    }
+
+    /// Buckets that are not of level 0, ascending by position and band.
+    pub fn levels(&self) -> &[BandLevel] {
+        &self.levels
+    }
+
+    /// Seconds since 1970 when each came; never falling.
+    pub fn arrivals_s(&self) -> &[u64] {
+        &self.arrivals_s
+    }
+}

@@ -1,0 +1,72 @@
+//! How is a whole copy made while documents come in?
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::Store;
+use super::database::{DATABASE_NAME, wrong};
+use super::place;
+use crate::error::Error;
+
+/// Pages between two looks at the cancel flag: 4 MiB.
+const STEP_PAGES: i32 = 1024;
+
+impl Store {
+    /// Copies the database as it is now into a directory, which is made where it is absent; synced when it returns.
+    ///
+    /// The writer goes on meanwhile. The copy has the identity of the original and names the same segments, whose files may be copied beside it: a
+    /// segment whose files are not there is rebuilt. Under its name the database appears only when it is whole.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where something is in the directory, [`Error::Cancelled`] and [`Error::Io`].
+    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+        fs::create_dir_all(to).map_err(|e| Error::io("make the directory", e))?;
+        let to = place::settle(to)?;
+        let mut entries = fs::read_dir(&to).map_err(|e| Error::io("read the directory", e))?;
+        if entries.next().is_some() {
+            return Err(Error::invalid(
+                "path",
+                format!("{} is not empty", to.display()),
+            ));
+        }
+        let unfinished = to.join(format!(".{DATABASE_NAME}.unfinished"));
+        let result = self
+            .read_together(|store| store.copy_pages(&unfinished, cancel))
+            .and_then(|()| {
+                // No connection of this process has it open any more, so this drops no locks.
+                File::open(&unfinished)
+                    .and_then(|file| file.sync_all())
+                    .and_then(|()| fs::rename(&unfinished, to.join(DATABASE_NAME)))
+                    .map_err(|e| Error::io("finish the copy", e))
+            })
+            .and_then(|()| place::sync_directory(&to))
+            .and_then(|()| to.parent().map_or(Ok(()), place::sync_directory));
+        if result.is_err() {
+            // The first error says more than one of clearing up.
+            let _ = fs::remove_file(&unfinished);
+        }
+        result
+    }
+
+    fn copy_pages(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+        // Read now, so that the state is that of this moment: a copy of a state that moves would begin anew with each commit.
+        self.read_position()?;
+        let mut copy = Connection::open(to).map_err(wrong)?;
+        let backup = Backup::new(&self.connection, &mut copy).map_err(wrong)?;
+        loop {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            match backup.step(STEP_PAGES).map_err(wrong)? {
+                StepResult::Done => return Ok(()),
+                StepResult::More => {}
+                // Locks of the copy's own file, which nobody else has.
+                _ => std::thread::yield_now(),
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! How is the database opened, and what stands in it?
+//!
+//! The library bundled here is the only code of the process that opens the file: a plain open and close by any other would drop its locks.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::bytes;
+use super::types::{Description, Durability, Keeps};
+use crate::error::Error;
+
+/// Name of the database in its directory.
+pub(super) const DATABASE_NAME: &str = "documents.sqlite";
+/// `LIKW`, in the header of the database.
+const APPLICATION_ID: i32 = 0x4c49_4b57;
+/// Version of what stands in the tables.
+const FORMAT_VERSION: i32 = 1;
+/// A commit that leaves more pages than this in the log brings them into the database: 16 MB.
+const CHECKPOINT_PAGES: i32 = 4000;
+/// How long one waits for a lock of the database; writers are kept apart by a lock of our own.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// No record is as long; greater lengths are damage.
+const MAX_RECORD_BYTES: i32 = 512 << 20;
+/// Memory for pages that were read.
+const CACHE_KIB: i32 = 8 << 10;
+
+const SCHEMA: &str = "
+CREATE TABLE meta (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE chunks (first_row INTEGER PRIMARY KEY, num_rows INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+CREATE TABLE contents (first_row INTEGER PRIMARY KEY, num_rows INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
+CREATE TABLE events (seq INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE changes (row INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+CREATE TABLE segments (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// Why a version of SQLite does not serve, if it does not: up to 3.51.2 committed pages can be lost where one connection writes while another
+/// brings the log into the database; 3.52.0 was withdrawn.
+pub(super) fn refused_version(version: i32) -> Option<String> {
+    (version < 3_051_003 || version == 3_052_000).then(|| {
+        format!(
+            "SQLite {}.{}.{} is not safe here: 3.51.3 or later is needed, and not 3.52.0",
+            version / 1_000_000,
+            version / 1000 % 1000,
+            version % 1000
+        )
+    })
+}
+
+/// What an error of the library means for whoever called it.
+pub(super) fn wrong(error: rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+        Some(ErrorCode::OutOfMemory) => io::ErrorKind::OutOfMemory,
+        Some(ErrorCode::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
+        Some(ErrorCode::PermissionDenied) => io::ErrorKind::PermissionDenied,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::ErrorKind::ResourceBusy,
+        Some(
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::FileLockingProtocolFailed
+            | ErrorCode::OperationInterrupted,
+        ) => io::ErrorKind::Other,
+        Some(ErrorCode::TooBig) => {
+            return Error::invalid("documents", "a record would be greater than 512 MiB");
+        }
+        // A table or a column that is not there, a value of another type, a broken page: none of these are written.
+        _ => {
+            return Error::Damaged {
+                reason: format!("the database is damaged: {error}"),
+            };
+        }
+    };
+    Error::io("use the database", io::Error::new(kind, error))
+}
+
+/// Opens the database for writing; makes the file where it is absent.
+pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = open(dir, flags)?;
+    // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
+    let journal: String = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .map_err(wrong)?;
+    if journal != "wal" {
+        return Err(Error::Unsupported {
+            reason: format!(
+                "SQLite cannot keep a write-ahead log here (its journal is {journal:?}): the file system has no shared memory"
+            ),
+        });
+    }
+    set_synchronous(&connection, durability == Durability::Commit)?;
+    let update = |name, value: i32| connection.pragma_update(None, name, value).map_err(wrong);
+    if cfg!(target_os = "macos") {
+        // There fsync does not reach the disk.
+        update("fullfsync", 1)?;
+        update("checkpoint_fullfsync", 1)?;
+    }
+    connection
+        .pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))
+        .map_err(wrong)?;
+    // What a burst left of the log is given back.
+    connection
+        .pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))
+        .map_err(wrong)?;
+    Ok(connection)
+}
+
+/// Whether each commit waits for the disk.
+pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(), Error> {
+    let wanted = if full { 2 } else { 1 };
+    connection
+        .pragma_update(None, "synchronous", wanted)
+        .map_err(wrong)?;
+    let found: i32 = connection
+        .pragma_query_value(None, "synchronous", |row| row.get(0))
+        .map_err(wrong)?;
+    match found == wanted {
+        true => Ok(()),
+        false => Err(Error::Unsupported {
+            reason: format!("SQLite was told synchronous={wanted} and has {found}"),
+        }),
+    }
+}
+
+/// Opens the database for reading.
+pub(super) fn open_to_read(dir: &Path) -> Result<Connection, Error> {
+    open(
+        dir,
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_EXRESCODE,
+    )
+}
+
+fn open(dir: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    if let Some(reason) = refused_version(rusqlite::version_number()) {
+        return Err(Error::Unsupported { reason });
+    }
+    // The path is absolute, so it is no URI.
+    let connection = Connection::open_with_flags(dir.join(DATABASE_NAME), flags).map_err(wrong)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
+    connection
+        .set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
+        .map_err(wrong)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // A damaged file gets no say in what is run.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
+        .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
+        .map_err(wrong)?;
+    for (name, value) in [
+        ("cell_size_check", 1),
+        ("mmap_size", 0),
+        ("cache_size", -CACHE_KIB),
+    ] {
+        // Some answer with a row, some do not.
+        connection
+            .pragma(None, name, value, |_| Ok(()))
+            .map_err(wrong)?;
+    }
+    Ok(connection)
+}
+
+/// What the header of the database says it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Nothing was ever committed to it.
+    Empty,
+    /// A store of this format.
+    Store,
+}
+
+/// Looks at the header.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a database of something else or of another format.
+pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
+    let number = |name| -> Result<i32, Error> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(wrong)
+    };
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    if application == APPLICATION_ID && version == FORMAT_VERSION {
+        return Ok(Kind::Store);
+    }
+    let reason = match application {
+        0 if number("schema_version")? == 0 => return Ok(Kind::Empty),
+        APPLICATION_ID => format!(
+            "the database is of format {version}; this version reads format {FORMAT_VERSION} alone"
+        ),
+        _ => "the database is of another application".to_owned(),
+    };
+    Err(Error::Unsupported { reason })
+}
+
+/// The description as it is kept: JSON.
+#[derive(Serialize, Deserialize)]
+struct Described {
+    recipe: String,
+    recipe_id: String,
+    sketch_id: String,
+    sketch_bytes: u32,
+    keeps: String,
+    made_by: String,
+}
+
+const KEEPS: [(Keeps, &str); 3] = [
+    (Keeps::Sketch, "sketch"),
+    (Keeps::Shingles, "shingles"),
+    (Keeps::Text, "text"),
+];
+
+/// Makes the tables of an empty database, in one transaction.
+pub(super) fn make(connection: &Connection, description: &Description) -> Result<(), Error> {
+    let transaction = connection.unchecked_transaction().map_err(wrong)?;
+    connection.execute_batch(SCHEMA).map_err(wrong)?;
+    connection
+        .pragma_update(None, "application_id", APPLICATION_ID)
+        .and_then(|()| connection.pragma_update(None, "user_version", FORMAT_VERSION))
+        .map_err(wrong)?;
+    let described = Described {
+        recipe: description.recipe_json.clone(),
+        recipe_id: description.recipe_id.clone(),
+        sketch_id: description.sketch_id.clone(),
+        sketch_bytes: description.sketch_bytes,
+        keeps: KEEPS
+            .iter()
+            .find(|(keeps, _)| *keeps == description.keeps)
+            .map_or("", |(_, name)| name)
+            .to_owned(),
+        made_by: format!(
+            "likewise {}, SQLite {}",
+            env!("CARGO_PKG_VERSION"),
+            rusqlite::version()
+        ),
+    };
+    let json =
+        serde_json::to_vec(&described).map_err(|e| Error::invalid("description", e.to_string()))?;
+    set_meta(connection, "description", &json)?;
+    let identity: [u8; 16] = connection
+        .query_row("SELECT randomblob(16)", [], |row| row.get(0))
+        .map_err(wrong)?;
+    set_meta(connection, "identity", &identity)?;
+    transaction.commit().map_err(wrong)
+}
+
+/// The description and the identity of the database.
+pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16]), Error> {
+    let damaged = |what: &str| Error::Damaged {
+        reason: format!("the database is damaged: its {what} cannot be read"),
+    };
+    let json = meta(connection, "description")?.ok_or_else(|| damaged("description"))?;
+    let described: Described = serde_json::from_slice(&json).map_err(|_| damaged("description"))?;
+    let keeps = KEEPS
+        .iter()
+        .find(|(_, name)| *name == described.keeps)
+        .ok_or_else(|| damaged("description"))?
+        .0;
+    let identity = meta(connection, "identity")?
+        .and_then(|bytes| bytes.try_into().ok())
+        .ok_or_else(|| damaged("identity"))?;
+    let description = Description {
+        recipe_json: described.recipe,
+        recipe_id: described.recipe_id,
+        sketch_id: described.sketch_id,
+        sketch_bytes: described.sketch_bytes,
+        keeps,
+    };
+    Ok((description, identity))
+}
+
+/// The value of a name.
+pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let record: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT data FROM meta WHERE name = ?1")
+        .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
+        .map_err(wrong)?;
+    Ok(match record {
+        Some(record) => Some(bytes::open(&record, xxh3_64(name.as_bytes()))?.to_vec()),
+        None => None,
+    })
+}
+
+/// Gives a name another value.
+pub(super) fn set_meta(connection: &Connection, name: &str, value: &[u8]) -> Result<(), Error> {
+    let mut record = Vec::new();
+    bytes::begin(&mut record);
+    record.extend_from_slice(value);
+    bytes::seal(&mut record, xxh3_64(name.as_bytes()));
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO meta (name, data) VALUES (?1, ?2)")
+        .and_then(|mut statement| statement.execute((name, &record)))
+        .map_err(wrong)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_with_known_losses_are_refused() {
+        for (version, is_refused) in [
+            (3_044_006, true),
+            (3_051_002, true),
+            (3_051_003, false),
+            (3_052_000, true),
+            (3_052_001, false),
+            (3_053_002, false),
+        ] {
+            assert_eq!(refused_version(version).is_some(), is_refused, "{version}");
+        }
+        assert!(refused_version(3_051_002).unwrap().contains("3.51.2 "));
+        assert_eq!(refused_version(rusqlite::version_number()), None);
+    }
+}

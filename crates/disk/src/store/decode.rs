@@ -1,0 +1,355 @@
+//! What stands in a chunk, read where it lies?
+
+use super::bytes::{Cursor, Malformed, Packed, open};
+use super::chunk::Chunk;
+use super::encode::{
+    Columns, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
+    SIMILARITY_ONE, similarity_of,
+};
+use super::types::{BandLevel, Evidence};
+
+/// The record of a chunk, its checksum proven.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) first_row: u32,
+    pub(super) batch: u64,
+    pub(super) num_rows: usize,
+    sketch_bytes: usize,
+    num_runs: usize,
+    runs: Cursor<'a>,
+    id_lengths: Packed<'a>,
+    ids: &'a [u8],
+    sketches: &'a [u8],
+    shapes: Packed<'a>,
+    num_features: Packed<'a>,
+    text_digests: Option<&'a [[u8; 8]]>,
+    feature_digests: Option<&'a [[u8; 16]]>,
+    is_removed: &'a [u8],
+    num_removed: usize,
+    kept_rows: Packed<'a>,
+    distances: Packed<'a>,
+    forms: Packed<'a>,
+    similarities: &'a [[u8; 8]],
+    num_levels: usize,
+    level_positions: Packed<'a>,
+    level_bands: Packed<'a>,
+    levels: Packed<'a>,
+}
+
+impl<'a> View<'a> {
+    /// Reads the record of the chunk that begins at a row.
+    pub(super) fn new(
+        record: &'a [u8],
+        first_row: u32,
+        sketch_bytes: usize,
+    ) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(open(record, u64::from(first_row))?);
+        let batch = cursor.u64()?;
+        let flags = cursor.byte()?;
+        if flags & !(HAS_TEXT_DIGESTS | HAS_FEATURE_DIGESTS) != 0 {
+            return Err(Malformed);
+        }
+        let num_rows = cursor.count()?;
+        if num_rows == 0 || u32::try_from(num_rows).is_err() {
+            return Err(Malformed);
+        }
+        let num_runs = cursor.count()?;
+        let runs = cursor;
+        let mut num_arrived = 0usize;
+        for _ in 0..num_runs {
+            num_arrived = num_arrived.saturating_add(cursor.varint_u32()? as usize);
+            cursor.varint()?;
+        }
+        if num_arrived != num_rows {
+            return Err(Malformed);
+        }
+        let id_lengths = cursor.packed(num_rows)?;
+        let num_id_bytes = (0..num_rows)
+            .map(|i| id_lengths.get(i) as usize)
+            .try_fold(0usize, usize::checked_add)
+            .ok_or(Malformed)?;
+        let ids = cursor.take(num_id_bytes)?;
+        let sketches = cursor.take(num_rows.checked_mul(sketch_bytes).ok_or(Malformed)?)?;
+        let shapes = cursor.packed(num_rows)?;
+        let num_features = cursor.packed(num_rows)?;
+        let text_digests = match flags & HAS_TEXT_DIGESTS {
+            0 => None,
+            _ => Some(cursor.take(num_rows * 8)?.as_chunks().0),
+        };
+        let feature_digests = match flags & HAS_FEATURE_DIGESTS {
+            0 => None,
+            _ => Some(cursor.take(num_rows * 16)?.as_chunks().0),
+        };
+        let is_removed = cursor.take(num_rows.div_ceil(8))?;
+        let num_removed = rank(is_removed, num_rows);
+        let kept_rows = cursor.packed(num_removed)?;
+        let distances = cursor.packed(num_removed)?;
+        let forms = cursor.packed(num_removed)?;
+        let num_given = (0..num_removed)
+            .filter(|&i| forms.get(i) == SIMILARITY_GIVEN)
+            .count();
+        let similarities = cursor.take(num_given * 8)?.as_chunks().0;
+        let num_levels = match cursor.varint()? {
+            0 => 0,
+            // No more than the bands of every document.
+            many => usize::try_from(many)
+                .ok()
+                .filter(|&many| many <= num_rows << 16)
+                .ok_or(Malformed)?,
+        };
+        let level_positions = cursor.packed(num_levels)?;
+        let level_bands = cursor.packed(num_levels)?;
+        let levels = cursor.packed(num_levels)?;
+        cursor.end()?;
+        Ok(View {
+            first_row,
+            batch,
+            num_rows,
+            sketch_bytes,
+            num_runs,
+            runs,
+            id_lengths,
+            ids,
+            sketches,
+            shapes,
+            num_features,
+            text_digests,
+            feature_digests,
+            is_removed,
+            num_removed,
+            kept_rows,
+            distances,
+            forms,
+            similarities,
+            num_levels,
+            level_positions,
+            level_bands,
+            levels,
+        })
+    }
+
+    pub(super) fn id(&self, i: usize) -> Result<&'a str, Malformed> {
+        let begin: usize = (0..i).map(|j| self.id_lengths.get(j) as usize).sum();
+        let end = begin + self.id_lengths.get(i) as usize;
+        str::from_utf8(&self.ids[begin..end]).map_err(|_| Malformed)
+    }
+
+    pub(super) fn sketch(&self, i: usize) -> &'a [u8] {
+        &self.sketches[i * self.sketch_bytes..(i + 1) * self.sketch_bytes]
+    }
+
+    pub(super) fn shape(&self, i: usize) -> u8 {
+        self.shapes.get(i) as u8
+    }
+
+    pub(super) fn num_features(&self, i: usize) -> u32 {
+        self.num_features.get(i)
+    }
+
+    pub(super) fn text_digest(&self, i: usize) -> Option<u64> {
+        self.text_digests.map(|all| u64::from_le_bytes(all[i]))
+    }
+
+    pub(super) fn feature_digest(&self, i: usize) -> Option<u128> {
+        self.feature_digests.map(|all| u128::from_le_bytes(all[i]))
+    }
+
+    /// Evidence of a removed document when it was committed.
+    pub(super) fn verdict(&self, i: usize) -> Result<Option<Evidence>, Malformed> {
+        if self.is_removed[i / 8] >> (i % 8) & 1 == 0 {
+            return Ok(None);
+        }
+        let nth = rank(self.is_removed, i);
+        let num_given = (0..nth)
+            .filter(|&j| self.forms.get(j) == SIMILARITY_GIVEN)
+            .count();
+        self.evidence(nth, num_given).map(Some)
+    }
+
+    /// Evidence of removed document `nth`; before it there are `num_given` whose similarity is given.
+    fn evidence(&self, nth: usize, num_given: usize) -> Result<Evidence, Malformed> {
+        let distance = self.distances.get(nth).checked_sub(1);
+        let similarity = match (self.forms.get(nth), distance) {
+            (SIMILARITY_GIVEN, _) => {
+                f64::from_le_bytes(*self.similarities.get(num_given).ok_or(Malformed)?)
+            }
+            (SIMILARITY_ONE, _) => 1.0,
+            (SIMILARITY_OF_DISTANCE, Some(distance)) => {
+                similarity_of(distance, 8 * self.sketch_bytes)
+            }
+            _ => return Err(Malformed),
+        };
+        Ok(Evidence {
+            kept_row: self.kept_rows.get(nth),
+            similarity,
+            distance: distance
+                .map(u16::try_from)
+                .transpose()
+                .map_err(|_| Malformed)?,
+        })
+    }
+
+    /// The buckets of a document that are not of level 0.
+    pub(super) fn levels_of(&self, i: usize) -> Vec<(u16, u8)> {
+        (0..self.num_levels)
+            .filter(|&j| self.level_positions.get(j) as usize == i)
+            .map(|j| (self.level_bands.get(j) as u16, self.levels.get(j) as u8))
+            .collect()
+    }
+
+    /// Documents that came together, and when.
+    pub(super) fn arrivals_s(&self) -> Result<Vec<(u32, u64)>, Malformed> {
+        let mut cursor = self.runs;
+        let mut arrival_s = 0u64;
+        (0..self.num_runs)
+            .map(|_| {
+                let count = cursor.varint_u32()?;
+                arrival_s = arrival_s.wrapping_add(cursor.varint()?);
+                Ok((count, arrival_s))
+            })
+            .collect()
+    }
+
+    /// Seconds since 1970 when a document came.
+    pub(super) fn arrival_s(&self, i: usize) -> Result<u64, Malformed> {
+        let mut begin = 0;
+        for (count, arrival_s) in self.arrivals_s()? {
+            begin += count as usize;
+            if i < begin {
+                return Ok(arrival_s);
+            }
+        }
+        Err(Malformed)
+    }
+
+    /// Fills the columns of a chunk with these documents as they were committed.
+    pub(super) fn unpack(&self, chunk: &mut Chunk) -> Result<(), Malformed> {
+        let n = self.num_rows;
+        chunk.first_row = self.first_row;
+        chunk.batch = self.batch;
+        chunk.ids.clear();
+        chunk
+            .ids
+            .push_str(str::from_utf8(self.ids).map_err(|_| Malformed)?);
+        chunk.id_ends.clear();
+        let mut end = 0;
+        for i in 0..n {
+            end += self.id_lengths.get(i);
+            if !chunk.ids.is_char_boundary(end as usize) {
+                return Err(Malformed);
+            }
+            chunk.id_ends.push(end);
+        }
+        chunk.sketches.clear();
+        chunk.sketches.extend_from_slice(self.sketches);
+        chunk.shapes.clear();
+        chunk.shapes.extend((0..n).map(|i| self.shape(i)));
+        chunk.num_features.clear();
+        chunk
+            .num_features
+            .extend((0..n).map(|i| self.num_features(i)));
+        chunk.text_digests = self.text_digests.map(|all| {
+            all.iter()
+                .map(|&digest| u64::from_le_bytes(digest))
+                .collect()
+        });
+        chunk.feature_digests = self.feature_digests.map(|all| {
+            all.iter()
+                .map(|&digest| u128::from_le_bytes(digest))
+                .collect()
+        });
+        self.unpack_verdicts(&mut chunk.verdicts)?;
+        chunk.gone.clear();
+        chunk.gone.resize(n, false);
+        chunk.levels.clear();
+        for j in 0..self.num_levels {
+            let position = self.level_positions.get(j);
+            if position as usize >= n {
+                return Err(Malformed);
+            }
+            chunk.levels.push(BandLevel {
+                position,
+                band: self.level_bands.get(j) as u16,
+                level: self.levels.get(j) as u8,
+            });
+        }
+        chunk.arrivals_s.clear();
+        for (count, arrival_s) in self.arrivals_s()? {
+            chunk
+                .arrivals_s
+                .extend(std::iter::repeat_n(arrival_s, count as usize));
+        }
+        Ok(())
+    }
+
+    /// Whether it has the columns that another chunk has.
+    pub(super) fn has_columns_of(&self, other: &View<'_>) -> bool {
+        self.text_digests.is_some() == other.text_digests.is_some()
+            && self.feature_digests.is_some() == other.feature_digests.is_some()
+    }
+
+    /// Puts these documents, as they were committed, behind those of the columns.
+    pub(super) fn join(&self, columns: &mut Columns) -> Result<(), Malformed> {
+        let mut chunk = Chunk::default();
+        self.unpack(&mut chunk)?;
+        let before = columns.shapes.len() as u32;
+        columns.batch = self.batch;
+        for (count, arrival_s) in self.arrivals_s()? {
+            match columns.arrivals_s.last_mut() {
+                Some((last, last_s)) if *last_s == arrival_s => *last += count,
+                _ => columns.arrivals_s.push((count, arrival_s)),
+            }
+        }
+        columns
+            .id_lengths
+            .extend((0..self.num_rows).map(|i| self.id_lengths.get(i)));
+        columns.ids.extend_from_slice(self.ids);
+        columns.sketches.extend_from_slice(self.sketches);
+        columns.shapes.extend(&chunk.shapes);
+        columns.num_features.extend(&chunk.num_features);
+        if let Some(digests) = chunk.text_digests {
+            columns.text_digests.get_or_insert_default().extend(digests);
+        }
+        if let Some(digests) = chunk.feature_digests {
+            columns
+                .feature_digests
+                .get_or_insert_default()
+                .extend(digests);
+        }
+        columns.verdicts.extend(chunk.verdicts);
+        columns
+            .levels
+            .extend(chunk.levels.iter().map(|level| BandLevel {
+                position: level.position + before,
+                ..*level
+            }));
+        Ok(())
+    }
+
+    fn unpack_verdicts(&self, verdicts: &mut Vec<Option<Evidence>>) -> Result<(), Malformed> {
+        verdicts.clear();
+        verdicts.resize(self.num_rows, None);
+        if self.num_removed == 0 {
+            return Ok(());
+        }
+        let (mut nth, mut num_given) = (0, 0);
+        for (i, verdict) in verdicts.iter_mut().enumerate() {
+            if self.is_removed[i / 8] >> (i % 8) & 1 == 1 {
+                *verdict = Some(self.evidence(nth, num_given)?);
+                num_given += usize::from(self.forms.get(nth) == SIMILARITY_GIVEN);
+                nth += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first `end` bits are 1.
+fn rank(bits: &[u8], end: usize) -> usize {
+    let whole: u32 = bits[..end / 8].iter().map(|byte| byte.count_ones()).sum();
+    let rest = match end % 8 {
+        0 => 0,
+        left => (bits[end / 8] & ((1 << left) - 1)).count_ones(),
+    };
+    (whole + rest) as usize
+}

@@ -1,0 +1,192 @@
+//! How is a chunk of documents written?
+
+use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
+use super::types::{BandLevel, Evidence, NewRows};
+
+/// Most documents of a chunk.
+pub(super) const MAX_CHUNK_ROWS: usize = 1000;
+/// A chunk ends before it has more bytes: one document is read by reading its chunk.
+pub(super) const CHUNK_BYTES: usize = 16 << 10;
+
+/// Flag of a chunk: it has digests of the texts.
+pub(super) const HAS_TEXT_DIGESTS: u8 = 1;
+/// Flag of a chunk: it has digests of the feature sets.
+pub(super) const HAS_FEATURE_DIGESTS: u8 = 2;
+
+/// How a similarity is written: its own bits follow.
+pub(super) const SIMILARITY_GIVEN: u32 = 0;
+/// How a similarity is written: it is 1.
+pub(super) const SIMILARITY_ONE: u32 = 1;
+/// How a similarity is written: it is 1 - distance / bits of a sketch.
+pub(super) const SIMILARITY_OF_DISTANCE: u32 = 2;
+
+/// The columns of documents that become one chunk.
+#[derive(Debug, Default)]
+pub(super) struct Columns {
+    pub(super) first_row: u32,
+    pub(super) batch: u64,
+    /// Documents and the time when they came; times never fall.
+    pub(super) arrivals_s: Vec<(u32, u64)>,
+    pub(super) id_lengths: Vec<u32>,
+    pub(super) ids: Vec<u8>,
+    pub(super) sketches: Vec<u8>,
+    pub(super) shapes: Vec<u8>,
+    pub(super) num_features: Vec<u32>,
+    pub(super) text_digests: Option<Vec<u64>>,
+    pub(super) feature_digests: Option<Vec<u128>>,
+    pub(super) verdicts: Vec<Option<Evidence>>,
+    pub(super) levels: Vec<BandLevel>,
+}
+
+/// About how many bytes a document takes of a chunk, its id aside.
+pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool) -> usize {
+    sketch_bytes + 6 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
+}
+
+impl Columns {
+    /// Columns of no document yet.
+    pub(super) fn begin(first_row: u32) -> Self {
+        Columns {
+            first_row,
+            ..Columns::default()
+        }
+    }
+
+    /// Takes the longest run of documents from position `begin` on that fits a chunk; returns where it ends.
+    pub(super) fn take(
+        &mut self,
+        rows: &NewRows<'_>,
+        begin: usize,
+        first_row: u32,
+        batch: u64,
+        arrival_s: u64,
+    ) -> usize {
+        let sketch_bytes = rows.sketches.len() / rows.ids.len();
+        let fixed = row_bytes(
+            sketch_bytes,
+            rows.text_digests.is_some(),
+            rows.feature_digests.is_some(),
+        );
+        let mut num_bytes = 0;
+        let end = rows.ids[begin..]
+            .iter()
+            .take(MAX_CHUNK_ROWS)
+            .take_while(|id| {
+                num_bytes += fixed + id.len();
+                num_bytes <= CHUNK_BYTES
+            })
+            .count()
+            .max(1)
+            + begin;
+        self.first_row = first_row;
+        self.batch = batch;
+        self.arrivals_s.clear();
+        self.arrivals_s.push(((end - begin) as u32, arrival_s));
+        self.id_lengths.clear();
+        self.ids.clear();
+        for id in &rows.ids[begin..end] {
+            self.id_lengths.push(id.len() as u32);
+            self.ids.extend_from_slice(id.as_bytes());
+        }
+        refill(
+            &mut self.sketches,
+            &rows.sketches[begin * sketch_bytes..end * sketch_bytes],
+        );
+        refill(&mut self.shapes, &rows.shapes[begin..end]);
+        refill(&mut self.num_features, &rows.num_features[begin..end]);
+        self.text_digests = rows.text_digests.map(|all| all[begin..end].to_vec());
+        self.feature_digests = rows.feature_digests.map(|all| all[begin..end].to_vec());
+        refill(&mut self.verdicts, &rows.verdicts[begin..end]);
+        let from = |position: usize| {
+            rows.levels
+                .partition_point(|level| (level.position as usize) < position)
+        };
+        refill(&mut self.levels, &rows.levels[from(begin)..from(end)]);
+        for level in &mut self.levels {
+            level.position -= begin as u32;
+        }
+        end
+    }
+
+    /// Writes the record of the chunk.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        begin(out);
+        out.extend_from_slice(&self.batch.to_le_bytes());
+        out.push(
+            HAS_TEXT_DIGESTS * u8::from(self.text_digests.is_some())
+                | HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some()),
+        );
+        put_varint(out, self.shapes.len() as u64);
+        put_varint(out, self.arrivals_s.len() as u64);
+        let mut last_s = 0;
+        for &(count, arrival_s) in &self.arrivals_s {
+            put_varint(out, u64::from(count));
+            put_varint(out, arrival_s - last_s);
+            last_s = arrival_s;
+        }
+        put_packed(out, self.id_lengths.iter().copied());
+        out.extend_from_slice(&self.ids);
+        out.extend_from_slice(&self.sketches);
+        put_packed(out, self.shapes.iter().map(|&shape| u32::from(shape)));
+        put_packed(out, self.num_features.iter().copied());
+        for digest in self.text_digests.iter().flatten() {
+            out.extend_from_slice(&digest.to_le_bytes());
+        }
+        for digest in self.feature_digests.iter().flatten() {
+            out.extend_from_slice(&digest.to_le_bytes());
+        }
+        self.encode_verdicts(out);
+        put_varint(out, self.levels.len() as u64);
+        put_packed(out, self.levels.iter().map(|level| level.position));
+        put_packed(out, self.levels.iter().map(|level| u32::from(level.band)));
+        put_packed(out, self.levels.iter().map(|level| u32::from(level.level)));
+        seal(out, u64::from(self.first_row));
+    }
+
+    fn encode_verdicts(&self, out: &mut Vec<u8>) {
+        let mut bits = BitWriter::new(out);
+        for verdict in &self.verdicts {
+            bits.put(u64::from(verdict.is_some()), 1);
+        }
+        bits.end();
+        let sketch_bits = 8 * self.sketches.len() / self.shapes.len().max(1);
+        let removed = self.verdicts.iter().flatten();
+        put_packed(out, removed.clone().map(|evidence| evidence.kept_row));
+        put_packed(
+            out,
+            removed.clone().map(|evidence| {
+                evidence
+                    .distance
+                    .map_or(0, |distance| u32::from(distance) + 1)
+            }),
+        );
+        let form = |evidence: &Evidence| form_of(evidence, sketch_bits);
+        put_packed(out, removed.clone().map(form));
+        for evidence in removed.filter(|evidence| form(evidence) == SIMILARITY_GIVEN) {
+            out.extend_from_slice(&evidence.similarity.to_bits().to_le_bytes());
+        }
+    }
+}
+
+/// The similarity that a distance stands for.
+pub(super) fn similarity_of(distance: u32, sketch_bits: usize) -> f64 {
+    1.0 - f64::from(distance) / sketch_bits as f64
+}
+
+fn form_of(evidence: &Evidence, sketch_bits: usize) -> u32 {
+    let bits = evidence.similarity.to_bits();
+    if bits == 1f64.to_bits() {
+        return SIMILARITY_ONE;
+    }
+    match evidence.distance {
+        Some(distance) if bits == similarity_of(u32::from(distance), sketch_bits).to_bits() => {
+            SIMILARITY_OF_DISTANCE
+        }
+        _ => SIMILARITY_GIVEN,
+    }
+}
+
+fn refill<T: Copy>(column: &mut Vec<T>, values: &[T]) {
+    column.clear();
+    column.extend_from_slice(values);
+}

@@ -1,0 +1,146 @@
+//! May a store stand in this directory?
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// The lock that a writer holds while it lives.
+const LOCK_NAME: &str = "writer.lock";
+
+/// File systems of other machines, as Linux names them: their locks and shared memory do not hold between machines, so that two
+/// writers could destroy the database. Those of virtual machines and containers (9p, virtiofs) are of the same machine and stay allowed.
+const NETWORK_FILE_SYSTEMS: &[&str] = &[
+    "afs",
+    "beegfs",
+    "ceph",
+    "cifs",
+    "coda",
+    "davfs",
+    "fuse.ceph",
+    "fuse.davfs",
+    "fuse.davfs2",
+    "fuse.gcsfuse",
+    "fuse.glusterfs",
+    "fuse.goofys",
+    "fuse.juicefs",
+    "fuse.mount-s3",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.sshfs",
+    "glusterfs",
+    "gpfs",
+    "lustre",
+    "ncpfs",
+    "nfs",
+    "nfs4",
+    "ocfs2",
+    "orangefs",
+    "pvfs2",
+    "smb3",
+    "smbfs",
+];
+
+/// The directory's absolute path, without links.
+///
+/// # Errors
+/// [`Error::Io`] where there is none; [`Error::Unsupported`] on a network file system (told on Linux alone).
+pub(super) fn settle(dir: &Path) -> Result<PathBuf, Error> {
+    let dir = fs::canonicalize(dir).map_err(|e| Error::io("open the directory", e))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    match file_system_of(&mounts, &dir) {
+        Some(kind) if NETWORK_FILE_SYSTEMS.contains(&kind) => Err(Error::Unsupported {
+            reason: format!(
+                "{} is on a network file system ({kind}); an index needs a local one, since its locks and its shared memory do not \
+                 hold between machines",
+                dir.display()
+            ),
+        }),
+        _ => Ok(dir),
+    }
+}
+
+/// The kind of file system that holds a path, by the lines of `/proc/self/mountinfo`.
+fn file_system_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let (front, back) = line.split_once(" - ")?;
+            let mounted = unescape(front.split(' ').nth(4)?);
+            path.starts_with(&mounted)
+                .then_some((mounted.len(), back.split(' ').next()?))
+        })
+        // Of several on one place the last hides the others.
+        .max_by_key(|&(length, _)| length)
+        .map(|(_, kind)| kind)
+}
+
+/// White space and backslashes are written as three octal digits.
+fn unescape(name: &str) -> String {
+    ["\\040", "\\011", "\\012", "\\134"]
+        .iter()
+        .zip([" ", "\t", "\n", "\\"])
+        .fold(name.to_owned(), |name, (code, sign)| {
+            name.replace(code, sign)
+        })
+}
+
+/// Takes the lock of the one writer; it is given back when the file is closed, by the system where the process dies.
+pub(super) fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join(LOCK_NAME);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|e| Error::io("open the lock", e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { path }),
+        Err(fs::TryLockError::Error(error)) => Err(Error::io("lock the directory", error)),
+    }
+}
+
+/// Makes the names in a directory safe from power loss.
+pub(super) fn sync_directory(dir: &Path) -> Result<(), Error> {
+    match cfg!(unix) {
+        true => File::open(dir)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|e| Error::io("sync the directory", e)),
+        // Windows has no such thing.
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_mount_tells_the_file_system() {
+        let mounts = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n\
+                      30 22 0:40 / /mnt/far rw - nfs4 server:/home rw\n\
+                      31 30 0:41 / /mnt/far/near rw - tmpfs tmpfs rw\n\
+                      32 22 0:42 / /mnt/two\\040words rw master:3 - fuse.sshfs me@there: rw\n\
+                      33 22 8:2 / /over rw - cifs //there rw\n\
+                      34 22 8:2 / /over rw - ext4 /dev/sdb rw\n\
+                      broken\n";
+        for (path, kind) in [
+            ("/home/me", Some("ext4")),
+            ("/mnt/far/index", Some("nfs4")),
+            ("/mnt/farther", Some("ext4")),
+            ("/mnt/far/near/index", Some("tmpfs")),
+            ("/mnt/two words/index", Some("fuse.sshfs")),
+            ("/over/index", Some("ext4")),
+        ] {
+            assert_eq!(file_system_of(mounts, Path::new(path)), kind, "{path}");
+        }
+        assert_eq!(file_system_of("", Path::new("/home")), None);
+    }
+
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(NETWORK_FILE_SYSTEMS.is_sorted());
+    }
+}

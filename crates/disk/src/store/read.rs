@@ -1,0 +1,404 @@
+//! What is known of one document, and up to where?
+
+use std::cell::RefCell;
+use std::fs;
+use std::ops::Range;
+
+use rusqlite::OptionalExtension;
+
+use super::Store;
+use super::bytes::{self, Cursor};
+use super::contents::Contents;
+use super::database::{self, DATABASE_NAME, wrong};
+use super::decode::View;
+use super::events::{Change, decode_change, decode_event};
+use super::types::{Content, Event, LiveSegment, Position, Row, Sizes};
+use crate::error::Error;
+
+/// Chunks that were read last. They are never changed, only joined, so one that is held stays right.
+#[derive(Debug, Default)]
+pub(super) struct ChunkCache {
+    held: Vec<(Range<u32>, Vec<u8>)>,
+    next: usize,
+}
+
+/// Chunks held: 128 KiB.
+const NUM_HELD: usize = 8;
+
+impl ChunkCache {
+    fn find(&self, row: u32) -> Option<usize> {
+        self.held.iter().position(|(rows, _)| rows.contains(&row))
+    }
+
+    fn put(&mut self, rows: Range<u32>, record: &[u8]) -> usize {
+        if self.held.len() < NUM_HELD {
+            self.held.push((rows, record.to_vec()));
+            return self.held.len() - 1;
+        }
+        let place = self.next;
+        self.next = (place + 1) % NUM_HELD;
+        let (held_rows, held) = &mut self.held[place];
+        *held_rows = rows;
+        held.clear();
+        held.extend_from_slice(record);
+        place
+    }
+}
+
+/// The statement that finds the chunk of a row.
+const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
+
+impl Store {
+    /// One document in its present state. Cost: about 10 us; less where its neighbours were just read.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where there is no such row, [`Error::Damaged`], and [`Error::Io`].
+    pub fn row(&self, row: u32) -> Result<Row, Error> {
+        let change = self.change(row)?;
+        let is_expired = row < self.position.expired_below;
+        self.with_chunk(row, |view, i| {
+            Ok(Row {
+                id: view.id(i)?.to_owned(),
+                sketch: view.sketch(i).to_vec(),
+                shape: view.shape(i),
+                num_features: view.num_features(i),
+                text_digest: view.text_digest(i),
+                feature_digest: view.feature_digest(i),
+                verdict: match change.verdict {
+                    Some(verdict) => verdict,
+                    None => view.verdict(i)?,
+                },
+                is_gone: is_expired || change.is_gone,
+                levels: view.levels_of(i),
+                arrival_s: view.arrival_s(i)?,
+            })
+        })
+    }
+
+    /// The id of a document.
+    ///
+    /// # Errors
+    /// Those of [`Store::row`].
+    pub fn id(&self, row: u32) -> Result<String, Error> {
+        self.with_chunk(row, |view, i| Ok(view.id(i)?.to_owned()))
+    }
+
+    /// Whether the id of a document is this one. Cost: that of [`Store::row`].
+    ///
+    /// # Errors
+    /// Those of [`Store::row`].
+    pub fn has_id(&self, row: u32, id: &str) -> Result<bool, Error> {
+        self.with_chunk(row, |view, i| Ok(view.id(i)? == id))
+    }
+
+    /// Puts the sketch of a document behind those in `out`.
+    ///
+    /// # Errors
+    /// Those of [`Store::row`].
+    pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+        self.with_chunk(row, |view, i| {
+            out.extend_from_slice(view.sketch(i));
+            Ok(())
+        })
+    }
+
+    pub(super) fn arrival_s(&self, row: u32) -> Result<u64, Error> {
+        self.with_chunk(row, |view, i| Ok(view.arrival_s(i)?))
+    }
+
+    /// The first row that came at or after a time; the number of rows where none did.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
+        let (mut low, mut high) = (0, self.position.num_rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.arrival_s(middle)? < arrival_s {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Identity of the batch whose last row is `end - 1`; nothing where no chunk ends there.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
+        match end.checked_sub(1) {
+            Some(last) if end <= self.position.num_rows => self.with_chunk(last, |view, i| {
+                Ok((i + 1 == view.num_rows).then_some(view.batch))
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    /// Feature set or text of a document. Cost: a read of about 32 KiB.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn content(&self, row: u32) -> Result<Content, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached(
+                "SELECT first_row, num_rows, data FROM contents WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1",
+            )
+            .map_err(wrong)?;
+        let mut rows = statement.query([row]).map_err(wrong)?;
+        let Some(found) = rows.next().map_err(wrong)? else {
+            return Ok(Content::Absent);
+        };
+        let (first_row, num_rows) = range_of(found)?;
+        if row - first_row >= num_rows {
+            return Ok(Content::Absent);
+        }
+        let contents = Contents::new(blob(found, 2)?, first_row)?;
+        if contents.num_rows != num_rows {
+            return Err(misplaced("block", first_row));
+        }
+        Ok(contents.get(row)?)
+    }
+
+    /// Gives the events after number `after`, in order, with their numbers.
+    ///
+    /// # Errors
+    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    pub fn events(
+        &self,
+        after: u64,
+        mut each: impl FnMut(u64, &Event) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT seq, data FROM events WHERE seq > ?1 ORDER BY seq")
+            .map_err(wrong)?;
+        let mut rows = statement.query([after as i64]).map_err(wrong)?;
+        let mut next = after + 1;
+        while let Some(row) = rows.next().map_err(wrong)? {
+            let number: i64 = row.get(0).map_err(wrong)?;
+            if number as u64 != next {
+                return Err(misplaced("event", number));
+            }
+            each(next, &decode_event(blob(row, 1)?, next)?)?;
+            next += 1;
+        }
+        match next > self.position.last_event {
+            true => Ok(()),
+            false => Err(misplaced("event", next)),
+        }
+    }
+
+    /// What events made of a row.
+    pub(super) fn change(&self, row: u32) -> Result<Change, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT data FROM changes WHERE row = ?1")
+            .map_err(wrong)?;
+        let mut rows = statement.query([row]).map_err(wrong)?;
+        Ok(match rows.next().map_err(wrong)? {
+            Some(found) => decode_change(blob(found, 0)?, row)?,
+            None => Change::default(),
+        })
+    }
+
+    /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn changed(&self) -> Result<bool, Error> {
+        Ok(self.read_data_version()? != self.data_version.get())
+    }
+
+    fn read_data_version(&self) -> Result<i64, Error> {
+        self.connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(wrong)
+    }
+
+    /// Takes the state that is committed now; returns it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn refresh(&mut self) -> Result<Position, Error> {
+        // Looked at first: what is committed in between is looked at again.
+        self.data_version.set(self.read_data_version()?);
+        self.position = self.read_together(Store::read_position)?;
+        Ok(self.position)
+    }
+
+    /// The state that is committed now.
+    pub(super) fn read_position(&self) -> Result<Position, Error> {
+        let num_rows = self
+            .connection
+            .prepare_cached(
+                "SELECT first_row, num_rows FROM chunks ORDER BY first_row DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_row([], |row| Ok(row.get::<_, u32>(0)?.checked_add(row.get(1)?)))
+                    .optional()
+            })
+            .map_err(wrong)?
+            .unwrap_or(Some(0))
+            .ok_or_else(|| misplaced("chunk", "last"))?;
+        let last_event: Option<i64> = self
+            .connection
+            .prepare_cached("SELECT max(seq) FROM events")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(wrong)?;
+        let expired_below = match database::meta(&self.connection, "expired_below")? {
+            Some(bytes) => Cursor(&bytes).varint_u32()?,
+            None => 0,
+        };
+        Ok(Position {
+            num_rows,
+            last_event: last_event.unwrap_or(0) as u64,
+            expired_below,
+        })
+    }
+
+    /// That no rows are missing that segments were made of: so a lost end of a table is found out.
+    pub(super) fn check_ends(&self) -> Result<(), Error> {
+        for segment in self.segments()? {
+            if segment.rows.end > self.position.num_rows
+                || segment.last_event > self.position.last_event
+            {
+                return Err(misplaced("segment", &segment.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The live segments, by first row.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, data FROM segments")
+            .map_err(wrong)?;
+        let mut rows = statement.query([]).map_err(wrong)?;
+        let mut segments = Vec::new();
+        while let Some(row) = rows.next().map_err(wrong)? {
+            let name: String = row.get(0).map_err(wrong)?;
+            segments.push(super::write::decode_segment(blob(row, 1)?, name)?);
+        }
+        segments.sort_by_key(|segment| (segment.rows.start, segment.rows.end));
+        Ok(segments)
+    }
+
+    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
+    ///
+    /// # Errors
+    /// Those of `read`, and [`Error::Io`].
+    pub fn read_together<T>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if !self.connection.is_autocommit() {
+            return read(self);
+        }
+        // Ended when it is dropped; there is nothing to commit.
+        let _transaction = self.connection.unchecked_transaction().map_err(wrong)?;
+        read(self)
+    }
+
+    /// Lets `read` look at the chunk of a row, and at which place the row is in it.
+    fn with_chunk<T>(
+        &self,
+        row: u32,
+        read: impl FnOnce(&View<'_>, usize) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let sketch_bytes = self.description.sketch_bytes as usize;
+        let cached = self.chunks.borrow().find(row);
+        let place = match cached {
+            Some(place) => place,
+            None => {
+                let mut statement = self
+                    .connection
+                    .prepare_cached(CHUNK_OF_ROW)
+                    .map_err(wrong)?;
+                let mut rows = statement.query([row]).map_err(wrong)?;
+                let found = rows.next().map_err(wrong)?;
+                let Some(found) = found else {
+                    return Err(self.no_row(row));
+                };
+                let (first_row, num_rows) = range_of(found)?;
+                if row - first_row >= num_rows {
+                    return Err(self.no_row(row));
+                }
+                let record = blob(found, 2)?;
+                let view = View::new(record, first_row, sketch_bytes)?;
+                if view.num_rows != num_rows as usize {
+                    return Err(misplaced("chunk", first_row));
+                }
+                let mut chunks = self.chunks.borrow_mut();
+                chunks.put(first_row..first_row + num_rows, record)
+            }
+        };
+        let chunks: &RefCell<ChunkCache> = &self.chunks;
+        let held = chunks.borrow();
+        let (rows, record) = &held.held[place];
+        let view = View::new(record, rows.start, sketch_bytes)?;
+        read(&view, (row - rows.start) as usize)
+    }
+
+    fn no_row(&self, row: u32) -> Error {
+        match row < self.position.num_rows {
+            true => misplaced("row", row),
+            false => Error::invalid("row", format!("there is no row {row}")),
+        }
+    }
+
+    /// What it takes of the disk. Cost: counts the chunks, a millisecond for some 10^5.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sizes(&self) -> Result<Sizes, Error> {
+        let number = |sql: &str| -> Result<u64, Error> {
+            self.connection
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .map(|number| number as u64)
+                .map_err(wrong)
+        };
+        let page_bytes = number("PRAGMA page_size")?;
+        // Only looked at, never opened: that would drop the locks of the database.
+        let log = self.dir.join(format!("{DATABASE_NAME}-wal"));
+        Ok(Sizes {
+            database_bytes: page_bytes * number("PRAGMA page_count")?,
+            free_bytes: page_bytes * number("PRAGMA freelist_count")?,
+            log_bytes: fs::metadata(log).map_or(0, |found| found.len()),
+            num_chunks: number("SELECT count(*) FROM chunks")?,
+            num_content_blocks: number("SELECT count(*) FROM contents")?,
+        })
+    }
+}
+
+/// First row and number of rows in the first two columns.
+pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32), Error> {
+    let first_row: u32 = row.get(0).map_err(wrong)?;
+    let num_rows: u32 = row.get(1).map_err(wrong)?;
+    match first_row.checked_add(num_rows) {
+        Some(_) => Ok((first_row, num_rows)),
+        None => Err(bytes::Malformed.into()),
+    }
+}
+
+/// The bytes of a column.
+pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a [u8], Error> {
+    row.get_ref(column)
+        .map_err(wrong)?
+        .as_blob()
+        .map_err(|_| bytes::Malformed.into())
+}
+
+/// Something is not where it must be.
+pub(super) fn misplaced(what: &str, which: impl std::fmt::Display) -> Error {
+    Error::Damaged {
+        reason: format!("the database is damaged: {what} {which} is missing or not in its place"),
+    }
+}

@@ -1,0 +1,397 @@
+//! The store against a plain list.
+#![allow(missing_docs)]
+
+mod store_common;
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use likewise_disk::Error;
+use likewise_disk::store::{
+    Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Store,
+};
+use store_common::{Dice, Model, create, description, folder};
+
+const NEVER: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn what_was_appended_is_there() {
+    for (name, sketch_bytes, keeps) in [
+        ("simhash", 8, Keeps::Sketch),
+        ("minhash", 256, Keeps::Shingles),
+        ("narrow", 4, Keeps::Text),
+    ] {
+        let mut dice = Dice(sketch_bytes.into());
+        let mut model = Model::default();
+        let mut store = create(name, sketch_bytes, keeps);
+        model.check(&store).unwrap();
+        for count in [1, 1, 2, 700, 1, 1500, 3, 1, 1] {
+            model.append(&mut store, &mut dice, count, &[]);
+        }
+        model.check(&store).unwrap();
+        for _ in 0..20 {
+            let begin = dice.below(2200) as u32;
+            model.check_range(&store, begin..begin + 1).unwrap();
+        }
+        assert!(matches!(
+            store.row(2210),
+            Err(Error::InvalidParameter { .. })
+        ));
+        let (dir, identity) = (store.dir().to_owned(), store.identity());
+        drop(store);
+        let mut store = Store::open(&dir, Durability::Commit).unwrap();
+        assert_eq!(store.description(), &description(sketch_bytes, keeps));
+        assert_eq!(store.identity(), identity);
+        model.append(&mut store, &mut dice, 5, &[]);
+        model.check(&store).unwrap();
+        assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
+    }
+}
+
+/// Removals of random rows, each with promotions and moves.
+fn events(dice: &mut Dice, num_rows: u64) -> Vec<Event> {
+    (0..3)
+        .map(|_| match dice.below(5) {
+            0 => Event::Expired {
+                below: dice.below(num_rows / 3) as u32,
+            },
+            _ => Event::Removed {
+                row: dice.below(num_rows) as u32,
+                promoted: (0..dice.below(3))
+                    .map(|_| dice.below(num_rows) as u32)
+                    .collect(),
+                moved: (0..dice.below(4))
+                    .map(|_| {
+                        let evidence = Evidence {
+                            kept_row: dice.below(num_rows) as u32,
+                            similarity: 0.875,
+                            distance: Some(8),
+                        };
+                        (dice.below(num_rows) as u32, evidence)
+                    })
+                    .collect(),
+            },
+        })
+        .collect()
+}
+
+#[test]
+fn events_change_what_readers_see() {
+    let mut dice = Dice(3);
+    let mut model = Model::default();
+    let mut store = create("events", 8, Keeps::Sketch);
+    model.append(&mut store, &mut dice, 600, &[]);
+    let mut reader = store.reader().unwrap();
+    let old = model.clone();
+    for round in 0..30 {
+        assert!(!reader.changed().unwrap());
+        let events = events(&mut dice, model.rows.len() as u64);
+        model.append(&mut store, &mut dice, round % 3, &events);
+        assert!(reader.changed().unwrap());
+        let position = reader.refresh().unwrap();
+        assert_eq!(position, store.position());
+        assert_eq!(position.last_event as usize, model.events.len());
+        assert_eq!(position.expired_below, model.expired_below);
+    }
+    model.check(&store).unwrap();
+    model.check(&reader).unwrap();
+    assert_ne!(old.row(5), model.row(5));
+    let mut after = Vec::new();
+    reader
+        .events(80, |number, event| {
+            after.push((number, event.clone()));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(after.len(), 10);
+    assert_eq!(after[0], (81, model.events[80].clone()));
+    let dir = store.dir().to_owned();
+    drop((store, reader));
+    model
+        .check(&Store::open(&dir, Durability::Commit).unwrap())
+        .unwrap();
+}
+
+#[test]
+fn a_reader_sees_one_state_while_the_writer_goes_on() {
+    let mut dice = Dice(4);
+    let mut model = Model::default();
+    let mut store = create("one-state", 8, Keeps::Sketch);
+    model.append(&mut store, &mut dice, 900, &[]);
+    let reader = store.reader().unwrap();
+    let old = model.clone();
+    reader
+        .read_together(|reader| {
+            reader.row(0)?;
+            model.append(&mut store, &mut dice, 40, &[Event::Expired { below: 100 }]);
+            old.check_range(reader, 0..900)
+        })
+        .unwrap();
+    let position = reader.scan(0..2000, |_| Ok(())).unwrap();
+    assert_eq!((position.num_rows, position.expired_below), (940, 100));
+    let mut num_chunks = 0;
+    let stopped = store.scan(0..900, |_| {
+        num_chunks += 1;
+        Err(Error::Cancelled)
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert_eq!(num_chunks, 1);
+    model.append(&mut store, &mut dice, 1, &[]);
+}
+
+#[test]
+fn compaction_joins_and_changes_no_answer() {
+    for (name, keeps) in [("joined", Keeps::Shingles), ("joined-texts", Keeps::Text)] {
+        let mut dice = Dice(5);
+        let mut model = Model::default();
+        let mut store = create(name, 8, keeps);
+        for _ in 0..400 {
+            let count = 1 + dice.below(3) as usize;
+            model.append(&mut store, &mut dice, count, &[]);
+        }
+        let events = events(&mut dice, model.rows.len() as u64);
+        model.append(&mut store, &mut dice, 0, &events);
+        let end = 300;
+        // A chunk ends before row 300 or not; a segment may only end where one does.
+        let (end, batch) = (end..)
+            .find_map(|end| Some((end, store.batch_before(end).unwrap()?)))
+            .unwrap();
+        let segment = LiveSegment {
+            name: "first".to_owned(),
+            rows: 0..end,
+            batch,
+            last_event: store.last_event(),
+            details: "{}".to_owned(),
+        };
+        store.publish(&[segment], &[]).unwrap();
+        let before = store.sizes().unwrap();
+        let mut reader = store.reader().unwrap();
+        let mut from_row = Some(0);
+        let mut num_fewer = 0;
+        while let Some(row) = from_row {
+            let step = store.compact_chunks(row).unwrap();
+            num_fewer += step.num_fewer;
+            from_row = step.next_row;
+        }
+        let after = store.sizes().unwrap();
+        assert!(
+            after.num_chunks < 10 && before.num_chunks >= 400,
+            "{after:?}"
+        );
+        assert_eq!(
+            before.num_chunks + before.num_content_blocks,
+            after.num_chunks + after.num_content_blocks + num_fewer
+        );
+        for row in 0..model.rows.len() as u32 {
+            if model.row(row).is_gone {
+                model.contents[row as usize] = likewise_disk::store::Content::Absent;
+            }
+        }
+        reader.refresh().unwrap();
+        for store in [&store, &reader] {
+            model.check(store).unwrap();
+            assert_eq!(store.batch_before(end).unwrap(), Some(batch));
+            assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
+        }
+        // Nothing is left to do.
+        assert_eq!(store.compact_chunks(0).unwrap().num_fewer, 0);
+    }
+}
+
+#[test]
+fn segments_are_published_in_one_step() {
+    let mut store = create("published", 8, Keeps::Sketch);
+    Model::default().append(&mut store, &mut Dice(1), 100, &[]);
+    let segment = |name: &str, rows: std::ops::Range<u32>| LiveSegment {
+        name: name.to_owned(),
+        batch: 7,
+        last_event: 0,
+        details: format!("{{\"rows\":{}}}", rows.len()),
+        rows,
+    };
+    let (one, two, both) = (
+        segment("one", 0..60),
+        segment("two", 60..100),
+        segment("both", 0..100),
+    );
+    store.publish(&[two.clone(), one.clone()], &[]).unwrap();
+    assert_eq!(store.segments().unwrap(), [one, two]);
+    store
+        .publish(
+            &[both.clone()],
+            &["one".to_owned(), "two".to_owned(), "none".to_owned()],
+        )
+        .unwrap();
+    assert_eq!(store.reader().unwrap().segments().unwrap(), [both]);
+}
+
+#[test]
+fn a_snapshot_is_the_state_of_its_moment() {
+    let mut dice = Dice(6);
+    let mut model = Model::default();
+    let mut store = create("original", 8, Keeps::Text);
+    model.append(&mut store, &mut dice, 500, &[]);
+    let to = folder("snapshot");
+    let reader = store.reader().unwrap();
+    reader.snapshot(&to, &NEVER).unwrap();
+    model.clone().append(&mut store, &mut dice, 50, &[]);
+    let mut copy = Store::open(&to, Durability::Commit).unwrap();
+    assert_eq!(copy.identity(), store.identity());
+    model.check(&copy).unwrap();
+    model.append(&mut copy, &mut dice, 3, &[]);
+    model.check(&copy).unwrap();
+    assert_ne!(
+        copy.batch_before(503).unwrap(),
+        store.batch_before(550).unwrap()
+    );
+    let refused = store.snapshot(&to, &NEVER);
+    assert!(
+        matches!(refused, Err(Error::InvalidParameter { .. })),
+        "{refused:?}"
+    );
+    let stopped = store.snapshot(&folder("snapshot-stopped"), &AtomicBool::new(true));
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert_eq!(
+        fs::read_dir(
+            folder("snapshot-stopped")
+                .parent()
+                .unwrap()
+                .join("store-snapshot")
+        )
+        .unwrap()
+        .count(),
+        4
+    );
+}
+
+#[test]
+fn one_writes_and_any_number_read() {
+    let store = create("locked", 8, Keeps::Sketch);
+    let dir = store.dir().to_owned();
+    match Store::open(&dir, Durability::Commit) {
+        Err(error @ Error::Locked { .. }) => {
+            assert!(error.to_string().contains("writer.lock"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut reader = Store::open_reader(&dir).unwrap();
+    assert!(matches!(
+        reader.append(&NewRows::default(), &[]),
+        Err(Error::Unsupported { .. })
+    ));
+    drop(store);
+    let again = Store::create(&dir, &description(8, Keeps::Sketch), Durability::Commit);
+    assert!(
+        matches!(again, Err(Error::InvalidParameter { .. })),
+        "{again:?}"
+    );
+    Store::open(&dir, Durability::Commit).unwrap();
+    let none = Store::open_reader(&folder("none"));
+    assert!(none.unwrap_err().to_string().contains("holds no index"));
+}
+
+#[test]
+fn columns_that_do_not_fit_change_nothing() {
+    let mut store = create("misfits", 8, Keeps::Shingles);
+    let good = NewRows {
+        ids: &["a", "b"],
+        sketches: &[0; 16],
+        shapes: &[0; 2],
+        num_features: &[1; 2],
+        verdicts: &[None; 2],
+        ..NewRows::default()
+    };
+    let long = "x".repeat(65_536);
+    for bad in [
+        NewRows {
+            sketches: &[0; 15],
+            ..good
+        },
+        NewRows {
+            shapes: &[0],
+            ..good
+        },
+        NewRows {
+            num_features: &[1; 3],
+            ..good
+        },
+        NewRows {
+            text_digests: Some(&[1]),
+            ..good
+        },
+        NewRows {
+            feature_digests: Some(&[1]),
+            ..good
+        },
+        NewRows {
+            verdicts: &[None; 1],
+            ..good
+        },
+        NewRows {
+            ids: &["a", &long],
+            ..good
+        },
+        NewRows {
+            contents: NewContents::Texts(&[b"one"]),
+            ..good
+        },
+        NewRows {
+            contents: NewContents::Features(&[Some((&[2, 1], &[])), None]),
+            ..good
+        },
+        NewRows {
+            contents: NewContents::Features(&[Some((&[1, 2], &[1])), None]),
+            ..good
+        },
+    ] {
+        let result = store.append(&bad, &[]);
+        assert!(
+            matches!(result, Err(Error::InvalidParameter { .. })),
+            "{result:?}"
+        );
+    }
+    let unknown = Event::Removed {
+        row: 2,
+        promoted: vec![],
+        moved: vec![],
+    };
+    assert!(matches!(
+        store.append(&good, &[unknown]),
+        Err(Error::InvalidParameter { .. })
+    ));
+    assert_eq!(store.num_rows(), 0);
+    assert_eq!(store.append(&good, &[]).unwrap(), 0..2);
+    assert_eq!(store.reader().unwrap().num_rows(), 2);
+}
+
+#[test]
+fn time_never_runs_back() {
+    let mut store = create("time", 8, Keeps::Sketch);
+    for (i, arrival_s) in [100, 90, 100, 200, 150, 300].into_iter().enumerate() {
+        let id = i.to_string();
+        let rows = NewRows {
+            ids: &[&id],
+            sketches: &[0; 8],
+            shapes: &[0],
+            num_features: &[1],
+            verdicts: &[None],
+            arrival_s,
+            ..NewRows::default()
+        };
+        store.append(&rows, &[]).unwrap();
+        if i == 3 {
+            let dir = store.dir().to_owned();
+            drop(store);
+            store = Store::open(&dir, Durability::Interval(Duration::from_millis(200))).unwrap();
+        }
+    }
+    store.compact_chunks(0).unwrap();
+    let arrivals_s: Vec<u64> = (0..6)
+        .map(|row| store.row(row).unwrap().arrival_s)
+        .collect();
+    assert_eq!(arrivals_s, [100, 100, 100, 200, 200, 300]);
+    for (since_s, row) in [(0, 0), (100, 0), (101, 3), (200, 3), (201, 5), (301, 6)] {
+        assert_eq!(store.first_row_since(since_s).unwrap(), row);
+    }
+}

@@ -1,0 +1,413 @@
+//! Checks, additions and removals as calls of a user.
+
+use std::sync::atomic::AtomicBool;
+
+use likewise_disk::store::{Evidence, Keeps, NewContents, NewRows, Row};
+
+use crate::decide::{BLOCK, decide, look_up};
+use crate::documents::Documents;
+use crate::error::Error;
+use crate::index::Index;
+use crate::late::building;
+use crate::look::{Asked, Looker};
+use crate::measure::OwnSet;
+use crate::near::near_rows;
+use crate::removal::Removal;
+use crate::shared::lock;
+use crate::tail::{COLLAPSED, TailRow};
+
+/// Verdicts of several documents, column by column.
+#[derive(Debug, Default, Clone)]
+pub struct Verdicts {
+    /// Evidence against each; nothing for a new one.
+    pub evidence: Vec<Option<Evidence>>,
+    /// Id of the kept document of each piece of evidence, in order: as many as there is evidence.
+    pub kept_ids: Vec<String>,
+    /// The row of each; none of those that were checked only.
+    pub rows: Vec<u32>,
+    /// Whether each was added now.
+    pub added: Vec<bool>,
+}
+
+/// The stored bytes of the documents of a batch.
+pub type TextOf<'a> = &'a (dyn Fn(usize) -> &'a [u8] + Sync);
+
+/// A kept document and its group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Id of the kept one.
+    pub leader_id: String,
+    /// Whether it is gone: it expired, its duplicates did not.
+    pub is_leader_gone: bool,
+    /// Ids of its duplicates, in order of arrival.
+    pub member_ids: Vec<String>,
+}
+
+/// A kept document near another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbour {
+    /// Its id.
+    pub id: String,
+    /// What was measured.
+    pub evidence: Evidence,
+}
+
+/// What a removal did, by id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removed {
+    /// By row.
+    pub removal: Removal,
+    /// Ids of those that are kept from now on.
+    pub promoted_ids: Vec<String>,
+    /// Ids of those that have another kept document from now on, and its.
+    pub moved_ids: Vec<(String, String)>,
+}
+
+impl Index {
+    /// The verdict of each document by itself, were it to come now. Nothing is added.
+    ///
+    /// # Errors
+    /// [`Error::Forked`], [`Error::Closed`]; those of the store.
+    ///
+    /// # Cost
+    /// About 2 us a fingerprint at ten million; a read of the store for each duplicate.
+    pub fn check(
+        &self,
+        documents: &Documents,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Verdicts, Error> {
+        self.ready(cancel)?;
+        self.mending(|| self.check_once(documents, threads, cancel))
+    }
+
+    fn check_once(
+        &self,
+        documents: &Documents,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Verdicts, Error> {
+        let shared = &self.shared;
+        let mut verdicts = Verdicts::default();
+        for start in (0..documents.len()).step_by(BLOCK) {
+            let range = start..documents.len().min(start + BLOCK);
+            let state = shared.state();
+            let lease = shared.lease(&state)?;
+            let seen = look_up(
+                shared,
+                &state,
+                Some(&lease),
+                documents,
+                None,
+                range,
+                threads,
+                cancel,
+            )?;
+            let mut looker = shared.looker(&state, &lease);
+            for seen in seen {
+                let evidence = seen.evidence();
+                if let Some(evidence) = evidence {
+                    verdicts.kept_ids.push(looker.id(evidence.kept_row)?);
+                }
+                verdicts.evidence.push(evidence);
+            }
+        }
+        verdicts.added = vec![false; documents.len()];
+        Ok(verdicts)
+    }
+
+    /// Decides documents in their order and adds them, all in one transaction; one whose id is there already with the same text changes nothing
+    /// and gets the verdict that it has.
+    ///
+    /// `text_of` gives the bytes to keep where texts are kept. `now_s` are seconds since 1970.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where an id stands for another text: nothing is added then; [`Error::ReadOnly`]; those of the store. What was acknowledged
+    /// stays.
+    pub fn add(
+        &self,
+        ids: &[&str],
+        documents: &Documents,
+        text_of: Option<TextOf<'_>>,
+        now_s: u64,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Verdicts, Error> {
+        self.ready(cancel)?;
+        let verdicts =
+            self.mending(|| self.add_once(ids, documents, text_of, now_s, threads, cancel))?;
+        self.build_when_due();
+        Ok(verdicts)
+    }
+
+    fn add_once(
+        &self,
+        ids: &[&str],
+        documents: &Documents,
+        text_of: Option<TextOf<'_>>,
+        now_s: u64,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Verdicts, Error> {
+        let shared = &self.shared;
+        let rules = shared.rules();
+        let mut writer = lock(&shared.writer);
+        let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+        if let Some(event) = shared.expired(store, now_s)? {
+            shared.commit_events(store, &[event])?;
+        }
+        let state = shared.state();
+        let staged = decide(shared, &state, store, documents, ids, threads, cancel)?;
+        let first_row = state.num_rows();
+        let mut verdicts = Verdicts {
+            rows: staged.rows.clone(),
+            added: vec![false; documents.len()],
+            ..Verdicts::default()
+        };
+        for &place in &staged.places {
+            verdicts.added[place as usize] = true;
+        }
+        let mut looker = shared.looker(&state, store);
+        for &row in &staged.rows {
+            let evidence = match row >= first_row {
+                true => staged.verdict(row),
+                false => looker.row(row)?.verdict(),
+            };
+            if let Some(evidence) = evidence {
+                let id = match evidence.kept_row.checked_sub(first_row) {
+                    Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
+                    None => looker.id(evidence.kept_row)?,
+                };
+                verdicts.kept_ids.push(id);
+            }
+            verdicts.evidence.push(evidence);
+        }
+        drop(looker);
+        drop(state);
+        if staged.places.is_empty() {
+            return Ok(verdicts);
+        }
+
+        let places = || staged.places.iter().map(|&place| place as usize);
+        let bytes = rules.sketch_bytes();
+        let is_whole = staged.places.len() == documents.len();
+        let added_ids: Vec<&str> = places().map(|place| ids[place]).collect();
+        let sketches: Vec<u8> = match is_whole {
+            true => Vec::new(),
+            false => places()
+                .flat_map(|place| documents.sketch(place).iter().copied())
+                .collect(),
+        };
+        let shapes: Vec<u8> = places()
+            .zip(&staged.collapsed)
+            .map(|(place, &collapsed)| {
+                documents.shapes[place] | if collapsed { COLLAPSED } else { 0 }
+            })
+            .collect();
+        let num_features: Vec<u32> = places().map(|place| documents.num_features[place]).collect();
+        let pick = |all: &[u64]| -> Vec<u64> { places().map(|place| all[place]).collect() };
+        let text_digests =
+            (!documents.text_digests.is_empty()).then(|| pick(&documents.text_digests));
+        let feature_digests: Option<Vec<u128>> = (!rules.is_distance_only())
+            .then(|| places().map(|place| documents.feature_digests[place]).collect());
+        let (mut sets, mut texts) = (Vec::new(), Vec::new());
+        let contents = match (rules.keeps, text_of) {
+            (Keeps::Text, Some(text_of)) => {
+                texts.extend(places().map(text_of));
+                NewContents::Texts(&texts)
+            }
+            _ => {
+                sets.extend(places().map(|place| {
+                    let (features, weights) = documents.set(place)?;
+                    let are_ones = weights.iter().all(|&weight| weight == 1);
+                    Some((features, if are_ones { &[][..] } else { weights }))
+                }));
+                NewContents::Features(&sets)
+            }
+        };
+        let rows = NewRows {
+            ids: &added_ids,
+            sketches: if is_whole { &documents.sketches[..documents.len() * bytes] } else { &sketches },
+            shapes: &shapes,
+            num_features: &num_features,
+            text_digests: text_digests.as_deref(),
+            feature_digests: feature_digests.as_deref(),
+            verdicts: &staged.verdicts,
+            levels: &staged.levels,
+            contents,
+            arrival_s: now_s,
+        };
+        store.append(&rows, &[])?;
+
+        let mut levels = staged.levels.iter().peekable();
+        let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); staged.places.len()];
+        while let Some(level) = levels.next() {
+            exceptions[level.position as usize].push((level.band, level.level));
+        }
+        let documents = staged.places.iter().zip(&exceptions).enumerate().map(
+            |(added, (&place, levels))| {
+                let place = place as usize;
+                TailRow {
+                    id: ids[place],
+                    sketch: documents.sketch(place),
+                    shape: shapes[added],
+                    num_features: documents.num_features[place],
+                    text_digest: documents.text_digests.get(place).copied(),
+                    digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+                    verdict: staged.verdicts[added],
+                    levels,
+                }
+            },
+        );
+        let mut keys = shared.keys.clone();
+        let mut state = shared.state_mut();
+        if let Some(tail) = state.newest() {
+            // Committed is committed: no signal ends it now.
+            let cancel = AtomicBool::new(false);
+            tail.extend(rules, &mut keys, documents, building(shared.isa(), &cancel))?;
+        }
+        Ok(verdicts)
+    }
+
+    /// The document of an id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        self.mending(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let mut looker = self.shared.looker(&state, &lease);
+            let Some(row) = looker.row_of_id(id)? else {
+                return Ok(None);
+            };
+            let stored = lease.row(row)?;
+            let kept_id = match stored.verdict {
+                Some(evidence) => Some(looker.id(evidence.kept_row)?),
+                None => None,
+            };
+            Ok(Some((row, stored, kept_id)))
+        })
+    }
+
+    /// The group that a document belongs to.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; those of the store.
+    pub fn group(&self, id: &str) -> Result<Group, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        self.mending(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let mut looker = self.shared.looker(&state, &lease);
+            let row = looker.row_of_id(id)?;
+            let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
+            let verdict = looker.row(row)?.verdict();
+            let leader = verdict.map_or(row, |evidence| evidence.kept_row);
+            let members = looker.members(leader)?;
+            let member_ids = members.iter().map(|&member| looker.id(member));
+            Ok(Group {
+                member_ids: member_ids.collect::<Result<_, _>>()?,
+                leader_id: looker.id(leader)?,
+                is_leader_gone: looker.is_gone(leader),
+            })
+        })
+    }
+
+    /// The kept documents that match the one document given, best first, at most `limit`.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn neighbours(
+        &self,
+        documents: &Documents,
+        limit: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Neighbour>, Error> {
+        self.ready(cancel)?;
+        self.mending(|| {
+            let shared = &self.shared;
+            let state = shared.state();
+            let lease = shared.lease(&state)?;
+            let mut looker = shared.looker(&state, &lease);
+            let sketches = documents.sketch(0);
+            let blank = documents.is_blank(0);
+            let near = near_rows(&state, shared.rules(), sketches, shared.isa(), 1, cancel)?;
+            let asked = Asked::of(documents, 0, if blank { &[] } else { near.of(0) });
+            let found = looker.all_matches(&asked)?;
+            found
+                .into_iter()
+                .take(limit)
+                .map(|evidence| {
+                    Ok(Neighbour {
+                        id: looker.id(evidence.kept_row)?,
+                        evidence,
+                    })
+                })
+                .collect()
+        })
+    }
+
+    /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store.
+    pub fn remove(&self, id: &str) -> Result<Removed, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        self.mending(|| {
+            let shared = &self.shared;
+            let mut writer = lock(&shared.writer);
+            let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+            let state = shared.state();
+            let mut looker = shared.looker(&state, store);
+            let row = looker.row_of_id(id)?;
+            let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
+            let removal = looker.removal(row, shared)?;
+            let promoted = removal.promoted.iter().map(|&row| looker.id(row));
+            let promoted_ids = promoted.collect::<Result<_, _>>()?;
+            let mut moved_ids = Vec::with_capacity(removal.moved.len());
+            for &(row, evidence) in &removal.moved {
+                moved_ids.push((looker.id(row)?, looker.id(evidence.kept_row)?));
+            }
+            drop(looker);
+            drop(state);
+            shared.commit_events(store, &[removal.event()])?;
+            Ok(Removed {
+                removal,
+                promoted_ids,
+                moved_ids,
+            })
+        })
+    }
+
+    /// Does some work; where a table turns out to be damaged it is made again and the work done once more.
+    pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        match work() {
+            Err(error) if self.recover(&error)? => work(),
+            other => other,
+        }
+    }
+}
+
+impl Looker<'_> {
+    /// Evidence of every kept document that matches, best first.
+    fn all_matches(&mut self, asked: &Asked<'_>) -> Result<Vec<Evidence>, Error> {
+        let (mut seen, _) = self.seen(asked, None)?;
+        if let Some(of_class) = self.kept_of_class(asked, u32::MAX)? {
+            seen.push(of_class);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        let min_equal = self.rules().min_equal();
+        let mut own = OwnSet::new(*asked);
+        let mut found = Vec::new();
+        for row in seen {
+            if self.is_kept(row)? {
+                found.extend(self.matches(asked, &mut own, row, min_equal)?);
+            }
+        }
+        found.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
+        Ok(found)
+    }
+}

@@ -1,0 +1,213 @@
+//! When and how do rows in memory become segments?
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_disk::segments::{
+    Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
+};
+use likewise_disk::store::{LiveSegment, Store};
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::load::{open_segment, renew_late};
+use crate::shared::{Shared, lock};
+use crate::source::{TrueRows, segment_plan};
+use crate::state::Layer;
+
+/// Bytes that a build takes, about.
+const BUILD_BYTES: usize = 256 << 20;
+/// Rows without a segment that are better built into one before an index is used than held in memory.
+const MANY_ROWS: u32 = 1 << 18;
+
+impl Index {
+    /// Begins to build in the background if so many rows are in memory; `is_quiet` is what callers who wait for nothing pass.
+    pub(crate) fn build_when_due(&self) {
+        let shared = &self.shared;
+        if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_due = {
+            let mut state = shared.state_mut();
+            let in_memory = match state.newest() {
+                Some(tail) => tail.rows().len() as u32,
+                None => 0,
+            };
+            in_memory >= shared.flush_rows && shared.freeze(&mut state).is_ok()
+        };
+        if !is_due || shared.is_building.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = shared.clone();
+        let work = move || {
+            let built = shared.build_due(1, shared.flush_rows, &shared.stop);
+            if let Err(error) = built
+                && !error.is_cancelled()
+            {
+                *lock(&shared.build_error) = Some(error.to_string());
+            }
+            shared.is_building.store(false, Ordering::Release);
+        };
+        lock(&self.threads).retain(|thread| !thread.is_finished());
+        self.keep(std::thread::Builder::new().name("likewise-build".into()).spawn(work));
+    }
+}
+
+impl Shared {
+    /// Builds segments until none is due of the rows that are not in the newest tail.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn build_due(
+        &self,
+        threads: usize,
+        min_rows: u32,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        loop {
+            let (live, end) = {
+                let state = self.state();
+                let end = match state.layers.last() {
+                    Some(Layer::Tail(tail)) => tail.rows().start,
+                    _ => state.num_rows(),
+                };
+                (state.segment_rows(), end)
+            };
+            let Some(rows) = next_build(&live, end, min_rows) else {
+                return Ok(());
+            };
+            self.build(rows, threads, cancel)?;
+        }
+    }
+
+    /// Builds one segment of rows, which begin and end where layers do, and lets everybody know.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn build(
+        &self,
+        rows: Range<u32>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        let live = {
+            let store = Store::open_reader(&self.dir)?;
+            self.build_files(&store, rows.clone(), threads, cancel)?
+        };
+        let mut writer = lock(&self.writer);
+        let store = writer.as_mut().ok_or(Error::Closed)?;
+        let dropped = self.publish(store, live, &rows, cancel)?;
+        drop(writer);
+        unlink_segments(&self.segment_dir(), &PlainFiles, &dropped)?;
+        Ok(())
+    }
+
+    fn build_files(
+        &self,
+        store: &Store,
+        rows: Range<u32>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<LiveSegment, Error> {
+        let source = TrueRows {
+            store,
+            rules: self.rules(),
+            last_event: store.last_event(),
+            cancel,
+        };
+        let building = Building {
+            isa: self.isa(),
+            threads,
+            memory_bytes: BUILD_BYTES,
+            cancel,
+        };
+        let plan = segment_plan(self.rules());
+        let dir = self.segment_dir();
+        Ok(build_segment(&dir, &PlainFiles, &source, rows, &plan, building)?)
+    }
+
+    /// Names a built segment in the store and puts it in the place of what it holds; gives the names of those it replaces.
+    fn publish(
+        &self,
+        store: &mut Store,
+        live: LiveSegment,
+        rows: &Range<u32>,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<String>, Error> {
+        let inside = |other: &Range<u32>| other.start >= rows.start && other.end <= rows.end;
+        let dropped: Vec<String> = store
+            .segments()?
+            .into_iter()
+            .filter(|other| inside(&other.rows))
+            .map(|other| other.name)
+            .collect();
+        let dir = self.segment_dir();
+        let segment = open_segment(self, store, &dir, &live, cancel)?.ok_or(Error::Damaged)?;
+        store.publish(&[live], &dropped)?;
+        self.num_built.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state_mut();
+        let first = state.layers.iter().position(|layer| inside(&layer.rows()));
+        let Some(first) = first else {
+            // The layers are yet to be made of what the store names.
+            return Ok(dropped);
+        };
+        let last = first
+            + state.layers[first..]
+                .iter()
+                .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
+                .count();
+        let new = Layer::Segment(Arc::new(segment));
+        state.layers.splice(first..last, [new]);
+        renew_late(self, store, &mut state)?;
+        Ok(dropped)
+    }
+
+    /// Segments for many rows that have none, so that they need not be held in memory.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn mend(
+        &self,
+        store: &mut Store,
+        segments: Vec<Arc<Segment>>,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Arc<Segment>>, Error> {
+        let mut mended = Vec::new();
+        let mut end = 0;
+        let num_rows = store.num_rows();
+        let mut rest = segments.into_iter();
+        loop {
+            let next = rest.next();
+            let start = next.as_ref().map_or(num_rows, |segment| segment.rows().start);
+            if start - end >= MANY_ROWS {
+                let live = self.build_files(store, end..start, 1, cancel)?;
+                let dir = self.segment_dir();
+                let segment = open_segment(self, store, &dir, &live, cancel)?;
+                store.publish(&[live], &[])?;
+                mended.extend(segment.map(Arc::new));
+            }
+            let Some(segment) = next else {
+                return Ok(mended);
+            };
+            end = segment.rows().end;
+            mended.push(segment);
+        }
+    }
+
+    /// Builds a segment of what is in memory where that is worth its files: then the next opening reads little.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn build_last(&self, cancel: &AtomicBool) -> Result<(), Error> {
+        let (live, end) = {
+            let mut state = self.state_mut();
+            let end = self.freeze(&mut state)?;
+            (state.segment_rows(), end)
+        };
+        match next_build(&live, end, MIN_ROWS) {
+            Some(rows) => self.build(rows, 1, cancel),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Is a document new, or a duplicate of which?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+use likewise_disk::store::{Evidence, Store};
+
+use crate::documents::Documents;
+use crate::error::Error;
+use crate::look::{Asked, BandEnd, Looker, Near};
+use crate::measure::OwnSet;
+use crate::near::{NearRows, near_rows};
+use crate::shared::Shared;
+use crate::staged::Staged;
+use crate::state::State;
+
+/// Documents that are looked at together.
+pub const BLOCK: usize = 1024;
+/// Documents that a thread takes at once.
+const GRAIN: usize = 32;
+
+/// What the tables say of one document.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The row of its id, where there is one.
+    pub known: Option<u32>,
+    /// Evidence of one of its class.
+    pub collapse: Option<Evidence>,
+    /// The best evidence else.
+    pub best: Option<Evidence>,
+    /// Where its buckets end.
+    pub ends: Vec<BandEnd>,
+}
+
+impl Seen {
+    /// The evidence against the document, were there no others with it.
+    pub fn evidence(&self) -> Option<Evidence> {
+        self.collapse.or(self.best)
+    }
+}
+
+impl Looker<'_> {
+    /// Looks one document up.
+    pub fn look(&mut self, asked: &Asked<'_>) -> Result<Seen, Error> {
+        if let Some(evidence) = self.collapse(asked)? {
+            return Ok(Seen {
+                collapse: Some(evidence),
+                ..Seen::default()
+            });
+        }
+        let (rows, ends) = self.seen(asked, None)?;
+        let best = self.best(asked, &mut OwnSet::new(*asked), &rows)?;
+        Ok(Seen {
+            best,
+            ends,
+            ..Seen::default()
+        })
+    }
+
+    /// The row of an id, where the document is the one that has it.
+    fn known(
+        &mut self,
+        documents: &Documents,
+        i: usize,
+        id: &str,
+    ) -> Result<Option<u32>, Error> {
+        let Some(row) = self.row_of_id(id)? else {
+            return Ok(None);
+        };
+        let known = self.row(row)?;
+        let is_same = match (documents.text_digests.get(i), known.text_digest()) {
+            (Some(digest), Some(of_row)) => *digest == of_row,
+            _ => {
+                known.sketch() == documents.sketch(i)
+                    && known.num_features() == documents.num_features[i]
+                    && known.is_blank() == documents.is_blank(i)
+            }
+        };
+        match is_same {
+            true => Ok(Some(row)),
+            false => Err(other_text(i, id)),
+        }
+    }
+}
+
+/// The id stands for another text.
+pub fn other_text(position: usize, id: &str) -> Error {
+    Error::input(
+        position,
+        format!("the id {id:?} is there already with another text; remove it first, or give this one another id"),
+    )
+}
+
+/// Looks up documents of a range by what is committed, in their order. With `ids` those that are there already are told.
+///
+/// # Errors
+/// [`Error::Input`] where an id stands for another text; those of the store.
+pub fn look_up(
+    shared: &Shared,
+    state: &State,
+    own_store: Option<&Store>,
+    documents: &Documents,
+    ids: Option<&[&str]>,
+    range: Range<usize>,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Vec<Seen>, Error> {
+    let rules = shared.rules();
+    let isa = shared.isa();
+    let bytes = rules.sketch_bytes();
+    let sketches = &documents.sketches[range.start * bytes..range.end * bytes];
+    let near = near_rows(state, rules, sketches, isa, threads, cancel)?;
+    let look = |looker: &mut Looker<'_>, i: usize, near: &NearRows| -> Result<Seen, Error> {
+        if let Some(ids) = ids
+            && let Some(row) = looker.known(documents, i, ids[i])?
+        {
+            return Ok(Seen {
+                known: Some(row),
+                ..Seen::default()
+            });
+        }
+        looker.look(&Asked::of(documents, i, near.of(i - range.start)))
+    };
+    if let Some(store) = own_store
+        && (threads == 1 || range.len() <= GRAIN)
+    {
+        let mut looker = shared.looker(state, store);
+        return range
+            .clone()
+            .map(|i| look(&mut looker, i, &near))
+            .collect();
+    }
+    let parts = map_ranges(
+        range.len(),
+        GRAIN,
+        threads,
+        cancel,
+        || shared.lease(state),
+        |lease, part| -> Result<Vec<Seen>, Error> {
+            let store = match lease {
+                Ok(store) => store,
+                Err(_) => return Err(Error::Closed),
+            };
+            let mut looker = shared.looker(state, store);
+            part.map(|i| look(&mut looker, range.start + i, &near))
+                .collect()
+        },
+    )?;
+    let mut all = Vec::with_capacity(range.len());
+    for part in parts {
+        all.extend(part?);
+    }
+    Ok(all)
+}
+
+/// Decides documents in their order, each by what is committed and by those before it.
+///
+/// # Errors
+/// As [`look_up`].
+pub fn decide<'d>(
+    shared: &Shared,
+    state: &State,
+    store: &Store,
+    documents: &'d Documents,
+    ids: &[&'d str],
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Staged<'d>, Error> {
+    let rules = shared.rules();
+    let first_row = state.num_rows();
+    let mut staged = Staged::new(documents, rules, shared.plan.as_ref(), first_row)?;
+    let mut looker = shared.looker(state, store);
+    let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
+    for start in (0..documents.len()).step_by(BLOCK) {
+        let range = start..documents.len().min(start + BLOCK);
+        let seen = look_up(
+            shared,
+            state,
+            Some(store),
+            documents,
+            Some(ids),
+            range.clone(),
+            threads,
+            cancel,
+        )?;
+        let matches = staged.near(rules, range.clone(), shared.isa(), threads, cancel)?;
+        for (i, seen) in range.clone().zip(seen) {
+            let id = ids[i];
+            if let Some(row) = seen.known {
+                staged.push_known(row);
+                continue;
+            }
+            if let Some(place) = staged.place_of_id(id) {
+                let place = place as usize;
+                let is_same = match documents.text_digests.is_empty() {
+                    true => documents.sketch(place) == documents.sketch(i),
+                    false => documents.text_digests[place] == documents.text_digests[i],
+                };
+                if !is_same {
+                    return Err(other_text(i, id));
+                }
+                staged.push_known(staged.rows[place]);
+                continue;
+            }
+            let asked = Asked::of(documents, i, &[]);
+            near.clear();
+            if let Some(matches) = &matches {
+                staged.near_rows(matches, i - range.start, i as u32, &mut near);
+            }
+            let collapse = seen
+                .collapse
+                .or_else(|| staged.collapse(rules, &looker.keys, &asked, &near));
+            if let Some(evidence) = collapse {
+                staged.push(rules, &mut looker.keys, id, &asked, Some(evidence), None);
+                continue;
+            }
+            let mut own = OwnSet::new(asked);
+            of_batch.clear();
+            committed.clear();
+            let levels = staged.buckets(
+                &mut looker,
+                &asked,
+                &seen.ends,
+                &mut of_batch,
+                &mut committed,
+            )?;
+            near.extend(of_batch.iter().map(|&row| Near { row, distance: 0 }));
+            let mut best = seen.best;
+            if !committed.is_empty() {
+                committed.sort_unstable();
+                committed.dedup();
+                let more = looker.best(&asked, &mut own, &committed)?;
+                best = match (best, more) {
+                    (Some(a), Some(b)) if crate::measure::is_better(&b, &a) => Some(b),
+                    (None, more) => more,
+                    (best, _) => best,
+                };
+            }
+            let best = match asked.is_blank() {
+                true => None,
+                false => staged.best(&looker, &asked, &mut own, &near, best),
+            };
+            staged.push(rules, &mut looker.keys, id, &asked, best, Some(levels));
+        }
+    }
+    Ok(staged)
+}

@@ -1,0 +1,76 @@
+//! What can go wrong with an index?
+
+use std::fmt;
+
+/// An error of the index.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// An error of the files.
+    Disk(likewise_disk::Error),
+    /// A document cannot be taken.
+    Input {
+        /// Its place in the batch, from 0.
+        position: usize,
+        /// Why, and how to go on.
+        reason: String,
+    },
+    /// No document that is not gone has this id.
+    UnknownId(String),
+    /// The index was opened by another process, from which this one was forked.
+    Forked,
+    /// The index was opened for reading only.
+    ReadOnly,
+    /// The index was closed.
+    Closed,
+    /// A derived table contradicts itself; it is built again.
+    Damaged,
+}
+
+impl Error {
+    /// Builds [`Error::Input`].
+    pub fn input(position: usize, reason: impl Into<String>) -> Self {
+        Error::Input {
+            position,
+            reason: reason.into(),
+        }
+    }
+
+    /// Whether the caller asked the operation to stop.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Error::Disk(likewise_disk::Error::Cancelled))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Disk(error) => error.fmt(f),
+            Error::Input { reason, .. } => f.write_str(reason),
+            Error::UnknownId(id) => write!(f, "no document has the id {id:?}"),
+            Error::Forked => f.write_str(
+                "the index was opened before this process was forked; open it again in this one",
+            ),
+            Error::ReadOnly => f.write_str("the index was opened for reading only"),
+            Error::Closed => f.write_str("the index is closed"),
+            Error::Damaged => f.write_str("a search table is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<likewise_disk::Error> for Error {
+    fn from(error: likewise_disk::Error) -> Self {
+        Error::Disk(error)
+    }
+}
+
+impl From<likewise_core::error::Error> for Error {
+    fn from(error: likewise_core::error::Error) -> Self {
+        match error {
+            likewise_core::error::Error::Damaged => Error::Damaged,
+            other => Error::Disk(other.into()),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! How is an index opened, asked, and added to?
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::plan_for;
+use likewise_disk::segments::{PlainFiles, delete_orphans};
+use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
+
+use crate::documents::Sketching;
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::load::{apply_events, extend_tail, load_state, open_segments};
+use crate::rules::Method;
+use crate::sets::RecentSets;
+use crate::shared::{SEGMENTS, Shared, lock};
+use crate::state::{Layer, State};
+use crate::tail::Tail;
+
+/// Rows in memory at which fingerprints become a segment.
+const FLUSH_FINGERPRINTS: u32 = 1 << 17;
+/// Rows in memory at which signatures become a segment.
+const FLUSH_SIGNATURES: u32 = 1 << 16;
+
+/// An open index; any number of threads may use it at once.
+pub struct Index {
+    pub(crate) shared: Arc<Shared>,
+    /// What goes on in the background.
+    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// How an index is opened.
+#[derive(Clone)]
+pub struct Opening {
+    /// Rules and features.
+    pub sketching: Sketching,
+    /// When an addition is safe from power loss.
+    pub durability: Durability,
+    /// Seconds after which a document is gone.
+    pub ttl_s: Option<u64>,
+    /// Rows in memory at which a segment is built; a usual number where `None`.
+    pub flush_rows: Option<u32>,
+}
+
+impl Index {
+    /// Makes an index in a directory that holds none.
+    ///
+    /// # Errors
+    /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
+    pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
+        let store = Store::create(dir, description, opening.durability)?;
+        Index::of_writer(dir, store, opening, &AtomicBool::new(false))
+    }
+
+    /// Opens the index of a directory to write and read.
+    ///
+    /// # Errors
+    /// Those of the store: where another process has it open to write, or it is damaged.
+    ///
+    /// # Cost
+    /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
+    pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+        let store = Store::open(dir, opening.durability)?;
+        Index::of_writer(dir, store, opening, cancel)
+    }
+
+    /// Opens the index of a directory to read; it follows what its writer commits.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+        let store = Store::open_reader(dir)?;
+        let shared = Shared::new(dir, opening)?;
+        let opened = open_segments(&shared, &store, cancel)?;
+        let state = load_state(&shared, &store, opened.segments, cancel)?;
+        *shared.state_mut() = state;
+        *lock(&shared.follower) = Some(store);
+        Ok(Index {
+            shared: Arc::new(shared),
+            threads: Mutex::default(),
+        })
+    }
+
+    fn of_writer(
+        dir: &Path,
+        mut store: Store,
+        opening: Opening,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
+        let durability = opening.durability;
+        let shared = Shared::new(dir, opening)?;
+        let opened = open_segments(&shared, &store, cancel)?;
+        if !opened.bad.is_empty() {
+            store.publish(&[], &opened.bad)?;
+            let num = opened.bad.len() as u64;
+            shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
+        }
+        let live: Vec<String> = store.segments()?.into_iter().map(|live| live.name).collect();
+        delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
+        let segments = shared.mend(&mut store, opened.segments, cancel)?;
+        let state = load_state(&shared, &store, segments, cancel)?;
+        *shared.state_mut() = state;
+        *lock(&shared.writer) = Some(store);
+        let index = Index {
+            shared: Arc::new(shared),
+            threads: Mutex::default(),
+        };
+        if let Durability::Interval(interval) = durability {
+            index.sync_every(interval);
+        }
+        Ok(index)
+    }
+
+    /// Syncs the log this often until the index is closed.
+    fn sync_every(&self, interval: Duration) {
+        let shared = self.shared.clone();
+        let work = move || {
+            while !shared.stop.load(Ordering::Relaxed) {
+                std::thread::park_timeout(interval);
+                if let Some(store) = lock(&shared.writer).as_mut()
+                    && let Err(error) = store.sync()
+                {
+                    *lock(&shared.build_error) = Some(error.to_string());
+                }
+            }
+        };
+        self.keep(std::thread::Builder::new().name("likewise-sync".into()).spawn(work));
+    }
+
+    /// Remembers a thread, so that it is waited for when the index is closed.
+    pub(crate) fn keep(&self, thread: std::io::Result<JoinHandle<()>>) {
+        match thread {
+            Ok(handle) => lock(&self.threads).push(handle),
+            Err(error) => *lock(&self.shared.build_error) = Some(error.to_string()),
+        }
+    }
+
+    /// Refuses a process that was forked from the one that opened the index, and a closed index.
+    ///
+    /// # Errors
+    /// [`Error::Forked`], [`Error::Closed`].
+    pub fn guard(&self) -> Result<(), Error> {
+        if std::process::id() != self.shared.process {
+            return Err(Error::Forked);
+        }
+        match self.shared.is_closed.load(Ordering::Relaxed) {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`guard`](Self::guard); a reader takes what its writer has committed since.
+    pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
+        self.guard()?;
+        let mut follower = lock(&self.shared.follower);
+        match follower.as_mut() {
+            Some(store) => self.shared.follow(store, cancel),
+            None => Ok(()),
+        }
+    }
+
+    /// What the truth knows now.
+    pub fn position(&self) -> Position {
+        let state = self.shared.state();
+        Position {
+            num_rows: state.num_rows(),
+            last_event: state.last_event,
+            expired_below: state.expired_below,
+        }
+    }
+
+    /// Rules and features.
+    pub fn sketching(&self) -> &Sketching {
+        &self.shared.sketching
+    }
+
+    /// Documents that are not gone.
+    ///
+    /// # Errors
+    /// As [`guard`](Self::guard); those of the store in a reader.
+    pub fn num_documents(&self) -> Result<usize, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        Ok(self.shared.state().num_documents())
+    }
+}
+
+impl Shared {
+    fn new(dir: &Path, opening: Opening) -> Result<Self, Error> {
+        let rules = opening.sketching.rules;
+        let plan = match rules.method {
+            Method::Simhash { bits, within } => Some(plan_for(
+                Fingerprints { words: &[], bits },
+                within,
+                true,
+                None,
+                &AtomicBool::new(false),
+            )?),
+            Method::Minhash { .. } => None,
+        };
+        let usual = match rules.method {
+            Method::Simhash { .. } => FLUSH_FINGERPRINTS,
+            Method::Minhash { .. } => FLUSH_SIGNATURES,
+        };
+        Ok(Shared {
+            dir: dir.to_owned(),
+            keys: Keys::new(&rules),
+            sketching: opening.sketching,
+            plan,
+            state: RwLock::default(),
+            writer: Mutex::new(None),
+            follower: Mutex::new(None),
+            readers: Mutex::default(),
+            recent: RecentSets::default(),
+            ttl_s: opening.ttl_s,
+            process: std::process::id(),
+            stop: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            is_building: AtomicBool::new(false),
+            num_rebuilt: AtomicU64::new(0),
+            num_built: AtomicU64::new(0),
+            build_error: Mutex::default(),
+            flush_rows: opening.flush_rows.unwrap_or(usual).max(1),
+        })
+    }
+
+    /// Takes what the writer has committed since the last look.
+    fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        if !store.changed()? {
+            return Ok(());
+        }
+        let position = store.refresh()?;
+        let live = store.segments()?;
+        let mut state = self.state_mut();
+        let mine: Vec<&str> = state
+            .layers
+            .iter()
+            .filter_map(|layer| match layer {
+                Layer::Segment(segment) => Some(segment.name()),
+                Layer::Tail(_) => None,
+            })
+            .collect();
+        if !live.iter().map(|live| live.name.as_str()).eq(mine) {
+            let opened = open_segments(self, store, cancel)?;
+            *state = load_state(self, store, opened.segments, cancel)?;
+            return Ok(());
+        }
+        let rows = state.num_rows()..position.num_rows;
+        if let Some(tail) = state.newest() {
+            extend_tail(self, store, tail, rows, cancel)?;
+        }
+        state.expired_below = position.expired_below;
+        let mut events = Vec::new();
+        store.events(state.last_event, |number, event| {
+            events.push((number, event.clone()));
+            Ok(())
+        })?;
+        apply_events(self, store, &mut state, &events)
+    }
+
+    /// Forgets what is too old at a time.
+    pub(crate) fn expired(&self, store: &Store, now_s: u64) -> Result<Option<Event>, Error> {
+        let Some(ttl_s) = self.ttl_s else {
+            return Ok(None);
+        };
+        let below = store.first_row_since(now_s.saturating_sub(ttl_s))?;
+        let is_news = below > self.state().expired_below;
+        Ok(is_news.then_some(Event::Expired { below }))
+    }
+
+    /// Commits events without rows and lets the state know of them.
+    pub(crate) fn commit_events(&self, store: &mut Store, events: &[Event]) -> Result<(), Error> {
+        let before = store.last_event();
+        store.append(&NewRows::default(), events)?;
+        let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
+        let mut state = self.state_mut();
+        apply_events(self, store, &mut state, &numbered)
+    }
+
+    /// Begins a new tail behind the newest rows, so that those before it stay as they are; gives the end of them.
+    pub(crate) fn freeze(&self, state: &mut State) -> Result<u32, Error> {
+        let end = state.num_rows();
+        let is_empty = state.newest().is_none_or(|tail| tail.rows().is_empty());
+        if !is_empty {
+            let tail = Tail::new(self.rules(), self.plan.as_ref(), end)?;
+            state.layers.push(Layer::Tail(tail));
+        }
+        Ok(end)
+    }
+}

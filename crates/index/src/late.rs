@@ -1,0 +1,147 @@
+//! Which documents stand in the tables though they collapsed when they came?
+//!
+//! One that collapsed and is promoted later must be found from then on. It is kept beside the tables until a segment is built that knows of it.
+
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+use likewise_core::error::Error;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{Building, HammingSet, Matches};
+use likewise_core::hamming::plan::SearchPlan;
+use likewise_core::isa::Isa;
+
+use crate::keys::{Keys, words_of};
+use crate::rows_by_hash::RowsByHash;
+use crate::rules::{Method, Rules};
+
+/// Documents that came to stand late.
+#[derive(Debug, Default)]
+pub struct Late {
+    /// Their rows, in the order of their promotion, without empty ones.
+    rows: Vec<u32>,
+    /// Empty ones.
+    blank: Vec<u32>,
+    by_class: RowsByHash,
+    /// Fingerprints by place in `rows`.
+    hamming: Option<HammingSet>,
+    bands: Vec<RowsByHash>,
+}
+
+impl Late {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.blank.is_empty()
+    }
+
+    /// Empty ones.
+    pub fn blank(&self) -> &[u32] {
+        &self.blank
+    }
+
+    /// Their rows, without empty ones.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// Adds an empty document: it is found by its class alone.
+    pub fn insert_blank(&mut self, row: u32, class: Option<u64>) {
+        self.blank.push(row);
+        if let Some(class) = class {
+            self.by_class.insert(class, row);
+        }
+    }
+
+    /// Adds a document that is not empty. `num_members` says how many members the bucket of a band, level and key has beside those here: the
+    /// document becomes one where there is room.
+    ///
+    /// # Errors
+    /// Those of `num_members`; [`Error::OutOfMemory`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn insert<E: From<Error>>(
+        &mut self,
+        rules: &Rules,
+        plan: Option<&SearchPlan>,
+        keys: &mut Keys,
+        row: u32,
+        class: Option<u64>,
+        sketch: &[u8],
+        mut num_members: impl FnMut(u32, u32, u64) -> Result<usize, E>,
+        isa: Isa,
+    ) -> Result<(), E> {
+        let place = self.rows.len() as u32;
+        self.rows.push(row);
+        if let Some(class) = class {
+            self.by_class.insert(class, row);
+        }
+        match (rules.method, plan) {
+            (Method::Simhash { bits, .. }, Some(plan)) => {
+                let words: Vec<u64> = words_of(sketch).collect();
+                let fingerprints = Fingerprints {
+                    words: &words,
+                    bits,
+                };
+                if self.hamming.is_none() {
+                    self.hamming = Some(HammingSet::new(plan.clone())?);
+                }
+                if let Some(set) = &self.hamming {
+                    let cancel = AtomicBool::new(false);
+                    set.insert(fingerprints, Some(&[place]), building(isa, &cancel))?;
+                }
+            }
+            (Method::Minhash { bands, .. }, _) => {
+                self.bands.resize_with(bands as usize, RowsByHash::default);
+                for band in 0..bands {
+                    for level in 0..NUM_LEVELS {
+                        let key = keys.of(sketch, band, level);
+                        let members = &mut self.bands[band as usize];
+                        if members.num_of(key) + num_members(band, level, key)? < BUCKET_SIZE {
+                            members.insert(key, row);
+                            break;
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Appends those that stand for a class of this hash.
+    pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
+        self.by_class.append_to(hash, out);
+    }
+
+    /// Appends the members of a bucket.
+    pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) {
+        if let Some(members) = self.bands.get(band as usize) {
+            members.append_to(key, out);
+        }
+    }
+
+    /// Places in [`rows`](Self::rows) within a radius of each fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn search(
+        &self,
+        queries: Fingerprints<'_>,
+        within: u32,
+        isa: Isa,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Matches>, Error> {
+        let search = |set: &HammingSet| set.search(queries, within, isa, 1, cancel);
+        self.hamming.as_ref().map(search).transpose()
+    }
+}
+
+/// Means of small insertions.
+pub fn building(isa: Isa, cancel: &AtomicBool) -> Building<'_> {
+    Building {
+        isa,
+        threads: 1,
+        memory_bytes: 64 << 20,
+        with_rows: true,
+        cancel,
+    }
+}

@@ -1,0 +1,496 @@
+//! What do the tables say of a document?
+
+use std::sync::Arc;
+
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+use likewise_core::features::{Extractor, Shape, digest};
+use likewise_core::sketch::signatures::num_equal;
+use likewise_core::verify::FeatureSet;
+use likewise_disk::store::{Content, Evidence, Row, Store};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::documents::{Documents, Sketching, measured_set, wide};
+use crate::error::Error;
+use crate::keys::{Keys, distance_of};
+use crate::late::Late;
+use crate::rows_by_hash::Quick;
+use crate::rules::{Method, Rules};
+use crate::sets::RecentSets;
+use crate::state::{Layer, State};
+use crate::tail::{COLLAPSED, TailRow, level_of};
+
+/// Rows of the store that are held while a batch is looked at.
+const MAX_HELD: usize = 8192;
+
+/// A fingerprint near the one asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Near {
+    /// Its row.
+    pub row: u32,
+    /// Differing bits.
+    pub distance: u16,
+}
+
+/// What one document looks for.
+#[derive(Clone, Copy)]
+pub struct Asked<'d> {
+    /// Its sketch.
+    pub sketch: &'d [u8],
+    /// Its shape.
+    pub shape: u8,
+    /// Distinct features.
+    pub num_features: u32,
+    /// Digest of the feature set; 0 where it is not known.
+    pub digest: u128,
+    /// Features and weights, where they are known.
+    pub set: Option<(&'d [u64], &'d [u32])>,
+    /// Rows within the radius, ascending.
+    pub near: &'d [Near],
+}
+
+impl<'d> Asked<'d> {
+    /// Document `i` of a batch.
+    pub fn of(documents: &'d Documents, i: usize, near: &'d [Near]) -> Self {
+        Asked {
+            sketch: documents.sketch(i),
+            shape: documents.shapes[i],
+            num_features: documents.num_features[i],
+            digest: documents.feature_digests.get(i).copied().unwrap_or(0),
+            set: documents.set(i),
+            near,
+        }
+    }
+
+    /// Whether the normalised text is empty.
+    pub fn is_blank(&self) -> bool {
+        self.shape & 3 == Shape::Empty as u8
+    }
+}
+
+/// Where the buckets of a band stop: the level at which a document is, or could become, a member, and how many members it has.
+pub type BandEnd = Option<(u32, usize)>;
+
+/// Looks documents up in one state of an index; of one thread.
+pub struct Looker<'a> {
+    /// What is known.
+    pub state: &'a State,
+    /// The truth.
+    pub store: &'a Store,
+    /// Rules and features.
+    pub sketching: &'a Sketching,
+    /// Feature sets asked for lately.
+    pub recent: &'a RecentSets,
+    /// Band keys.
+    pub keys: Keys,
+    /// What the present removal has changed beside the state.
+    pub pending: Pending,
+    held: Quick<u32, Row>,
+    extractor: Option<Extractor>,
+    found: Vec<u32>,
+}
+
+/// Changes that are not in the state yet.
+#[derive(Debug, Default)]
+pub struct Pending {
+    /// A row on its way out.
+    pub gone: Option<u32>,
+    /// Rows that are kept from now on.
+    pub promoted: Vec<u32>,
+    /// Those of them that no table finds.
+    pub late: Late,
+}
+
+/// A row, of memory or of the store.
+pub enum Known<'k> {
+    /// Of memory.
+    Tail(TailRow<'k>),
+    /// Of the store.
+    Stored(&'k Row),
+}
+
+impl Known<'_> {
+    /// The user's id.
+    pub fn id(&self) -> &str {
+        match self {
+            Known::Tail(row) => row.id,
+            Known::Stored(row) => &row.id,
+        }
+    }
+
+    /// The sketch.
+    pub fn sketch(&self) -> &[u8] {
+        match self {
+            Known::Tail(row) => row.sketch,
+            Known::Stored(row) => &row.sketch,
+        }
+    }
+
+    /// The shape, with [`COLLAPSED`].
+    pub fn shape(&self) -> u8 {
+        match self {
+            Known::Tail(row) => row.shape,
+            Known::Stored(row) => row.shape,
+        }
+    }
+
+    /// Distinct features.
+    pub fn num_features(&self) -> u32 {
+        match self {
+            Known::Tail(row) => row.num_features,
+            Known::Stored(row) => row.num_features,
+        }
+    }
+
+    /// XXH3-64 of the text, where there was one.
+    pub fn text_digest(&self) -> Option<u64> {
+        match self {
+            Known::Tail(row) => row.text_digest,
+            Known::Stored(row) => row.text_digest,
+        }
+    }
+
+    /// Evidence of a removed one.
+    pub fn verdict(&self) -> Option<Evidence> {
+        match self {
+            Known::Tail(row) => row.verdict,
+            Known::Stored(row) => row.verdict,
+        }
+    }
+
+    /// Whether the normalised text is empty.
+    pub fn is_blank(&self) -> bool {
+        self.shape() & !COLLAPSED == Shape::Empty as u8
+    }
+
+    /// The level of a band at which it is a member.
+    pub fn level(&self, band: u32) -> Option<u32> {
+        match self {
+            Known::Tail(row) => level_of(row.levels, band),
+            Known::Stored(row) => level_of(&row.levels, band),
+        }
+    }
+}
+
+impl<'a> Looker<'a> {
+    /// A looker at a state.
+    pub fn new(
+        state: &'a State,
+        store: &'a Store,
+        sketching: &'a Sketching,
+        recent: &'a RecentSets,
+        keys: Keys,
+    ) -> Self {
+        Looker {
+            state,
+            store,
+            sketching,
+            recent,
+            keys,
+            pending: Pending::default(),
+            held: Quick::default(),
+            extractor: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &'a Rules {
+        &self.sketching.rules
+    }
+
+    /// A row.
+    pub fn row(&mut self, row: u32) -> Result<Known<'_>, Error> {
+        if let Some(tail) = self.state.tail_of(row) {
+            return Ok(Known::Tail(tail.row(row)));
+        }
+        if self.held.len() > MAX_HELD {
+            self.held.clear();
+        }
+        use std::collections::hash_map::Entry;
+        match self.held.entry(row) {
+            Entry::Occupied(held) => Ok(Known::Stored(held.into_mut())),
+            Entry::Vacant(place) => Ok(Known::Stored(place.insert(self.store.row(row)?))),
+        }
+    }
+
+    /// The user's id of a row.
+    pub fn id(&mut self, row: u32) -> Result<String, Error> {
+        if let Some(tail) = self.state.tail_of(row) {
+            return Ok(tail.id(row).to_owned());
+        }
+        match self.held.get(&row) {
+            Some(held) => Ok(held.id.clone()),
+            None => Ok(self.store.id(row)?),
+        }
+    }
+
+    /// Whether a row is gone.
+    pub fn is_gone(&self, row: u32) -> bool {
+        self.pending.gone == Some(row) || self.state.is_gone(row)
+    }
+
+    /// Whether a row is kept and not gone.
+    pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
+        Ok(!self.is_gone(row)
+            && (self.pending.promoted.contains(&row) || self.state.is_kept(row)?))
+    }
+
+    /// The row of an id that is not gone.
+    pub fn row_of_id(&mut self, id: &str) -> Result<Option<u32>, Error> {
+        let hash = xxh3_64(id.as_bytes());
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        for layer in self.state.layers.iter().rev() {
+            match layer {
+                Layer::Segment(segment) => segment.rows_of_id(hash, &mut found)?,
+                Layer::Tail(tail) => tail.rows_of_id(hash, &mut found),
+            }
+        }
+        let mut of_id = None;
+        for &row in &found {
+            if !self.is_gone(row) && self.row(row)?.id() == id {
+                of_id = Some(row);
+                break;
+            }
+        }
+        self.found = found;
+        Ok(of_id)
+    }
+
+    /// What cuts features.
+    pub fn extractor(&mut self) -> &mut Extractor {
+        let sketching = self.sketching;
+        self.extractor
+            .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
+    }
+
+    /// The digest of the feature set of a row that is short, or whose pairs are verified.
+    pub fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
+        if let Some(tail) = self.state.tail_of(row) {
+            return Ok(tail.row(row).digest);
+        }
+        if let Known::Stored(stored) = self.row(row)?
+            && let Some(digest) = stored.feature_digest
+        {
+            return Ok(digest);
+        }
+        self.stored_digest(row)
+    }
+
+    /// The digest of the feature set of a row by what the store keeps of it.
+    pub fn stored_digest(&mut self, row: u32) -> Result<u128, Error> {
+        Ok(match self.store.content(row)? {
+            Content::Features(features, weights) => wide(digest(&features, &weights)),
+            Content::Text(text) => {
+                let document = self.sketching.text_kind.document(&text);
+                let view = self.extractor().features(document);
+                wide(digest(view.features, view.weights))
+            }
+            Content::Absent => 0,
+        })
+    }
+
+    /// Whether two documents are of one class: no comparison could tell them apart.
+    fn is_of_class(&mut self, asked: &Asked<'_>, row: u32) -> Result<bool, Error> {
+        let rules = self.rules();
+        let known = self.row(row)?;
+        if known.is_blank() || asked.is_blank() {
+            return Ok(known.is_blank() && asked.is_blank());
+        }
+        if !rules.is_distance_only() {
+            return Ok(self.digest_of(row)? == asked.digest);
+        }
+        if known.sketch() != asked.sketch {
+            return Ok(false);
+        }
+        let is_short = rules.is_short(asked.num_features);
+        if rules.is_short(known.num_features()) != is_short {
+            return Ok(false);
+        }
+        Ok(!is_short || self.digest_of(row)? == asked.digest)
+    }
+
+    /// Rows that stand for the class of a document and are not gone.
+    fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
+        let mut found = Vec::new();
+        let shape = asked.shape & 3;
+        match self.keys.class_hash(self.rules(), shape, asked.digest) {
+            Some(hash) => {
+                for layer in &self.state.layers {
+                    match layer {
+                        Layer::Segment(segment) => segment.rows_of_class(hash, &mut found)?,
+                        Layer::Tail(tail) => tail.rows_of_class(hash, &mut found),
+                    }
+                }
+                self.state.late.rows_of_class(hash, &mut found);
+                self.pending.late.rows_of_class(hash, &mut found);
+            }
+            None => {
+                let same = asked.near.iter().filter(|near| near.distance == 0);
+                found.extend(same.map(|near| near.row));
+                let late = self.pending.late.rows().iter();
+                found.extend(late.copied().filter(|row| !asked.near.iter().any(|n| n.row == *row)));
+            }
+        }
+        let mut of_class = Vec::new();
+        for row in found {
+            if !self.is_gone(row) && self.is_of_class(asked, row)? {
+                of_class.push(row);
+            }
+        }
+        of_class.sort_unstable();
+        of_class.dedup();
+        Ok(of_class)
+    }
+
+    /// The evidence of a document of whose class there is one already that stands for it; `None` where there is none.
+    pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Evidence>, Error> {
+        let of_class = self.rows_of_class(asked)?;
+        for &row in &of_class {
+            if self.is_kept(row)? {
+                return Ok(Some(self.equal(row)));
+            }
+        }
+        for &row in &of_class {
+            if let Some(evidence) = self.row(row)?.verdict()
+                && !self.is_gone(evidence.kept_row)
+            {
+                return Ok(Some(evidence));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The kept row that stands for the class of a document, other than `but`.
+    pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
+        for row in self.rows_of_class(asked)? {
+            if row != but && self.is_kept(row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Evidence by an equal document.
+    pub fn equal(&self, row: u32) -> Evidence {
+        Evidence {
+            kept_row: row,
+            similarity: 1.0,
+            distance: self.rules().zero_distance(),
+        }
+    }
+
+    /// The rows that a document looks at: those near it, or the members of its buckets, ascending. `place` says the level of each band where it is
+    /// a member itself. Gives where each band ends too.
+    pub fn seen(
+        &mut self,
+        asked: &Asked<'_>,
+        place: Option<&[Option<u32>]>,
+    ) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
+        let mut seen = Vec::new();
+        let mut ends = Vec::new();
+        if asked.is_blank() {
+            return Ok((seen, ends));
+        }
+        let Method::Minhash { bands, .. } = self.rules().method else {
+            return Ok((asked.near.iter().map(|near| near.row).collect(), ends));
+        };
+        for band in 0..bands {
+            let mut end = None;
+            for level in 0..NUM_LEVELS {
+                let before = seen.len();
+                self.bucket(asked.sketch, band, level, &mut seen)?;
+                let num = seen.len() - before;
+                let stops = match place {
+                    None => num < BUCKET_SIZE,
+                    Some(place) => place[band as usize] == Some(level),
+                };
+                if stops {
+                    end = Some((level, num));
+                    break;
+                }
+            }
+            ends.push(end);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        Ok((seen, ends))
+    }
+
+    /// Appends the members of one bucket, gone ones too where they are still known.
+    pub fn bucket(
+        &mut self,
+        sketch: &[u8],
+        band: u32,
+        level: u32,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let key = self.keys.of(sketch, band, level);
+        let mut found = std::mem::take(&mut self.found);
+        for layer in &self.state.layers {
+            match layer {
+                Layer::Tail(tail) => tail.bucket(band, key, out),
+                Layer::Segment(segment) => {
+                    found.clear();
+                    segment.bucket(band, key, &mut found)?;
+                    for &row in &found {
+                        // Some bits of the key decide there: who is asked for again is asked in full.
+                        let known = self.row(row)?;
+                        let is_member = known.level(band) == Some(level);
+                        let of_row = is_member.then(|| known.sketch().to_vec());
+                        if of_row.is_some_and(|of_row| self.keys.of(&of_row, band, level) == key) {
+                            out.push(row);
+                        }
+                    }
+                }
+            }
+        }
+        self.found = found;
+        self.state.late.bucket(band, key, out);
+        self.pending.late.bucket(band, key, out);
+        Ok(())
+    }
+
+    /// The feature set of a row as it is measured.
+    pub fn set_of(&mut self, row: u32) -> Result<Arc<FeatureSet>, Error> {
+        if let Some(set) = self.recent.get(row) {
+            return Ok(set);
+        }
+        let set = match self.store.content(row)? {
+            Content::Features(features, weights) => measured_set(self.rules(), &features, &weights),
+            Content::Text(text) => {
+                let sketching = self.sketching;
+                sketching.set_of_text(self.extractor(), &text)
+            }
+            Content::Absent => FeatureSet::new(&[], &[]),
+        };
+        let set = Arc::new(set);
+        self.recent.insert(row, set.clone());
+        Ok(set)
+    }
+
+    /// Whether the signatures of a document and a row have slots enough in common.
+    pub fn may_match(&mut self, asked: &Asked<'_>, row: u32, min_equal: u32) -> Result<bool, Error> {
+        if min_equal == 0 {
+            return Ok(true);
+        }
+        let Method::Minhash { slot_bytes, .. } = self.rules().method else {
+            return Ok(true);
+        };
+        let isa = self.sketching.isa;
+        let known = self.row(row)?;
+        Ok(num_equal(asked.sketch, known.sketch(), slot_bytes as usize, isa) >= min_equal)
+    }
+
+    /// Bits in which a document and a row differ.
+    pub fn distance(&mut self, asked: &Asked<'_>, row: u32) -> Result<Option<u16>, Error> {
+        if self.rules().zero_distance().is_none() {
+            return Ok(None);
+        }
+        if let Ok(place) = asked.near.binary_search_by_key(&row, |near| near.row) {
+            return Ok(Some(asked.near[place].distance));
+        }
+        let known = self.row(row)?;
+        Ok(Some(distance_of(asked.sketch, known.sketch())))
+    }
+}

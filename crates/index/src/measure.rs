@@ -1,0 +1,148 @@
+//! Which kept document matches best?
+
+use likewise_core::verify::{FeatureSet, Measure};
+use likewise_disk::store::Evidence;
+
+use crate::documents::measured_set;
+use crate::error::Error;
+use crate::look::{Asked, Looker};
+use crate::rules::{Matching, Method, SHORT_FEATURES};
+
+/// The feature set of a document that is asked for, made when it is first needed.
+pub struct OwnSet<'d> {
+    asked: Asked<'d>,
+    set: Option<FeatureSet>,
+}
+
+impl<'d> OwnSet<'d> {
+    /// Of a document.
+    pub fn new(asked: Asked<'d>) -> Self {
+        OwnSet { asked, set: None }
+    }
+
+    /// The set as it is measured.
+    pub fn get(&mut self, rules: &crate::rules::Rules) -> &FeatureSet {
+        let (features, weights) = self.asked.set.unwrap_or((&[], &[]));
+        self.set
+            .get_or_insert_with(|| measured_set(rules, features, weights))
+    }
+}
+
+/// Whether evidence `a` is better than `b`: more similar, among equals of a lower row.
+pub fn is_better(a: &Evidence, b: &Evidence) -> bool {
+    a.similarity > b.similarity || (a.similarity == b.similarity && a.kept_row < b.kept_row)
+}
+
+impl Looker<'_> {
+    /// The evidence of a row against a document, if it matches.
+    pub fn matches(
+        &mut self,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        row: u32,
+        min_equal: u32,
+    ) -> Result<Option<Evidence>, Error> {
+        let rules = self.rules();
+        let isa = self.sketching.isa;
+        match rules.matching {
+            Matching::Distance { short_threshold } => {
+                let Method::Simhash { bits, within } = rules.method else {
+                    return Ok(None);
+                };
+                let distance = self.distance(asked, row)?.unwrap_or(u16::MAX);
+                if u32::from(distance) > within {
+                    return Ok(None);
+                }
+                let num_features = self.row(row)?.num_features();
+                if asked.num_features.min(num_features) < SHORT_FEATURES {
+                    // A document of more features cannot reach the threshold with a short one.
+                    if !rules.is_short(asked.num_features) || !rules.is_short(num_features) {
+                        return Ok(None);
+                    }
+                    let other = self.set_of(row)?;
+                    let set = own.get(rules);
+                    let jaccard =
+                        set.similarity_from(&other, Measure::Jaccard, short_threshold, isa);
+                    if jaccard.is_nan() {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(Evidence {
+                    kept_row: row,
+                    similarity: 1.0 - f64::from(distance) / f64::from(bits),
+                    distance: Some(distance),
+                }))
+            }
+            Matching::Verified { measure, threshold } => {
+                if !self.may_match(asked, row, min_equal)? {
+                    return Ok(None);
+                }
+                let other = self.set_of(row)?;
+                let similarity = own
+                    .get(rules)
+                    .similarity_from(&other, measure, threshold, isa);
+                if similarity.is_nan() {
+                    return Ok(None);
+                }
+                Ok(Some(Evidence {
+                    kept_row: row,
+                    similarity,
+                    distance: self.distance(asked, row)?,
+                }))
+            }
+        }
+    }
+
+    /// The best evidence against a document among the rows given, ascending.
+    pub fn best(
+        &mut self,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        seen: &[u32],
+    ) -> Result<Option<Evidence>, Error> {
+        let rules = self.rules();
+        if rules.is_distance_only() {
+            return self.best_by_distance(asked, own, seen);
+        }
+        let min_equal = rules.min_equal();
+        let mut best: Option<Evidence> = None;
+        for &row in seen {
+            if !self.is_kept(row)? {
+                continue;
+            }
+            let found = self.matches(asked, own, row, min_equal)?;
+            if let Some(evidence) = found
+                && best.is_none_or(|best| is_better(&evidence, &best))
+            {
+                best = Some(evidence);
+                if evidence.similarity >= 1.0 {
+                    // None can be better, and rows ascend.
+                    break;
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// By distance alone the nearest come first, so that the first that matches is the best.
+    fn best_by_distance(
+        &mut self,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        seen: &[u32],
+    ) -> Result<Option<Evidence>, Error> {
+        let mut order = Vec::new();
+        for &row in seen {
+            if self.is_kept(row)? {
+                order.push((self.distance(asked, row)?.unwrap_or(u16::MAX), row));
+            }
+        }
+        order.sort_unstable();
+        for (_, row) in order {
+            if let Some(evidence) = self.matches(asked, own, row, 0)? {
+                return Ok(Some(evidence));
+            }
+        }
+        Ok(None)
+    }
+}

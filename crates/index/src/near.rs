@@ -1,0 +1,95 @@
+//! Which rows have fingerprints near these?
+
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::error::Error;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::Matches;
+use likewise_core::isa::Isa;
+
+use crate::keys::words_of;
+use crate::look::Near;
+use crate::rules::{Method, Rules};
+use crate::state::{Layer, State};
+
+/// Rows near each of several fingerprints, ascending.
+#[derive(Debug, Default)]
+pub struct NearRows {
+    offsets: Vec<usize>,
+    near: Vec<Near>,
+}
+
+impl NearRows {
+    /// Those of fingerprint `i`; of an empty search none.
+    pub fn of(&self, i: usize) -> &[Near] {
+        match self.offsets.get(i + 1) {
+            Some(&end) => &self.near[self.offsets[i]..end],
+            None => &[],
+        }
+    }
+}
+
+/// Searches all layers for sketches; nothing is found for rules without fingerprints.
+///
+/// # Errors
+/// [`Error::Cancelled`]; [`Error::Damaged`] of a segment.
+pub fn near_rows(
+    state: &State,
+    rules: &Rules,
+    sketches: &[u8],
+    isa: Isa,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<NearRows, Error> {
+    let Method::Simhash { bits, within } = rules.method else {
+        return Ok(NearRows::default());
+    };
+    let words: Vec<u64> = words_of(sketches).collect();
+    let queries = Fingerprints {
+        words: &words,
+        bits,
+    };
+    let mut parts: Vec<(Matches, u32)> = Vec::with_capacity(state.layers.len());
+    for layer in &state.layers {
+        let found = match layer {
+            Layer::Tail(tail) => tail.search(queries, within, isa, threads, cancel)?,
+            Layer::Segment(segment) => match segment.hamming() {
+                Some(set) => set.search(queries, within, isa, threads, cancel)?,
+                None => continue,
+            },
+        };
+        if !found.rows.is_empty() {
+            parts.push((found, layer.rows().start));
+        }
+    }
+    let late = state.late.search(queries, within, isa, cancel)?;
+    let late = late.filter(|found| !found.rows.is_empty());
+    let num = queries.len();
+    let mut all = NearRows {
+        offsets: Vec::with_capacity(num + 1),
+        near: Vec::new(),
+    };
+    all.offsets.push(0);
+    for i in 0..num {
+        let begin = all.near.len();
+        for (found, first) in &parts {
+            for at in found.offsets[i] as usize..found.offsets[i + 1] as usize {
+                all.near.push(Near {
+                    row: first + found.rows[at],
+                    distance: found.distances[at],
+                });
+            }
+        }
+        if let Some(found) = &late {
+            for at in found.offsets[i] as usize..found.offsets[i + 1] as usize {
+                all.near.push(Near {
+                    row: state.late.rows()[found.rows[at] as usize],
+                    distance: found.distances[at],
+                });
+            }
+            all.near[begin..].sort_unstable_by_key(|near| near.row);
+        }
+        all.offsets.push(all.near.len());
+    }
+    Ok(all)
+}

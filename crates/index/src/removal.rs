@@ -1,0 +1,181 @@
+//! What happens to the duplicates of a document that is removed?
+
+use likewise_disk::store::{Event, Evidence};
+
+use crate::documents::wide;
+use crate::error::Error;
+use crate::look::{Asked, Looker, Near};
+use crate::measure::OwnSet;
+use crate::near::near_rows;
+use crate::rules::Method;
+use crate::shared::Shared;
+use crate::state::Layer;
+use crate::tail::COLLAPSED;
+use likewise_core::features::digest;
+use likewise_disk::store::Content;
+use std::sync::atomic::AtomicBool;
+
+/// What a removal did, by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Removal {
+    /// The document.
+    pub row: u32,
+    /// Whether it was kept.
+    pub was_kept: bool,
+    /// Documents that are kept from now on, ascending.
+    pub promoted: Vec<u32>,
+    /// Documents that are removed because of another one from now on, ascending.
+    pub moved: Vec<(u32, Evidence)>,
+}
+
+impl Removal {
+    /// As the store takes it.
+    pub fn event(&self) -> Event {
+        Event::Removed {
+            row: self.row,
+            promoted: self.promoted.clone(),
+            moved: self.moved.clone(),
+        }
+    }
+}
+
+impl Looker<'_> {
+    /// Rows that are removed because of a kept one and not gone, ascending.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn members(&mut self, leader: u32) -> Result<Vec<u32>, Error> {
+        let mut found = Vec::new();
+        for layer in &self.state.layers {
+            match layer {
+                Layer::Segment(segment) => segment.members(leader, &mut found)?,
+                Layer::Tail(tail) => tail.members(leader, &mut found),
+            }
+        }
+        if let Some(moved) = self.state.moved.get(&leader) {
+            found.extend_from_slice(moved);
+        }
+        found.sort_unstable();
+        found.dedup();
+        let mut members = Vec::new();
+        for row in found {
+            if self.is_gone(row) || self.pending.promoted.contains(&row) {
+                continue;
+            }
+            let verdict = self.row(row)?.verdict();
+            if verdict.is_some_and(|evidence| evidence.kept_row == leader) {
+                members.push(row);
+            }
+        }
+        Ok(members)
+    }
+
+    /// What the removal of a row does: each of its duplicates, in order of row, goes to the kept document that matches it best, or is kept.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn removal(&mut self, row: u32, shared: &Shared) -> Result<Removal, Error> {
+        let was_kept = self.is_kept(row)?;
+        let members = match was_kept {
+            true => self.members(row)?,
+            false => Vec::new(),
+        };
+        let mut removal = Removal {
+            row,
+            was_kept,
+            promoted: Vec::new(),
+            moved: Vec::new(),
+        };
+        self.pending.gone = Some(row);
+        for member in members {
+            match self.other_evidence(member)? {
+                Some(evidence) => removal.moved.push((member, evidence)),
+                None => {
+                    removal.promoted.push(member);
+                    if self.row(member)?.shape() & COLLAPSED != 0 && !self.stands_late(member) {
+                        let mut late = std::mem::take(&mut self.pending.late);
+                        let stood = self.stand(&mut late, member, shared);
+                        self.pending.late = late;
+                        stood?;
+                    }
+                    self.pending.promoted.push(member);
+                }
+            }
+        }
+        Ok(removal)
+    }
+
+    /// Whether a row that collapsed is found all the same.
+    fn stands_late(&self, row: u32) -> bool {
+        match self.state.layer_of(row) {
+            Layer::Segment(segment) => segment.is_found(row).unwrap_or(false),
+            Layer::Tail(_) => false,
+        }
+    }
+
+    /// The best evidence against a row among the kept documents, earlier and later ones.
+    fn other_evidence(&mut self, row: u32) -> Result<Option<Evidence>, Error> {
+        let rules = *self.rules();
+        let known = self.row(row)?;
+        let sketch = known.sketch().to_vec();
+        let (shape, num_features) = (known.shape(), known.num_features());
+        let stands = shape & COLLAPSED == 0;
+        let place: Option<Vec<Option<u32>>> = match rules.method {
+            Method::Minhash { bands, .. } if stands => {
+                Some((0..bands).map(|band| known.level(band)).collect())
+            }
+            _ => None,
+        };
+        let (features, weights) = match self.store.content(row)? {
+            Content::Features(features, weights) => (features, weights),
+            Content::Text(text) => {
+                let document = self.sketching.text_kind.document(&text);
+                let view = self.extractor().features(document);
+                (view.features.to_vec(), view.weights.to_vec())
+            }
+            Content::Absent => (Vec::new(), Vec::new()),
+        };
+        let cancel = AtomicBool::new(false);
+        let mut near: Vec<Near> = Vec::new();
+        if shape & !COLLAPSED != likewise_core::features::Shape::Empty as u8 {
+            let found = near_rows(self.state, &rules, &sketch, self.sketching.isa, 1, &cancel)?;
+            near.extend_from_slice(found.of(0));
+            self.pending_near(&sketch, &mut near)?;
+        }
+        let asked = Asked {
+            sketch: &sketch,
+            shape: shape & !COLLAPSED,
+            num_features,
+            digest: match rules.is_distance_only() {
+                true => wide(digest(&features, &weights)),
+                false => self.digest_of(row)?,
+            },
+            set: Some((&features, &weights)),
+            near: &near,
+        };
+        let (mut seen, _) = self.seen(&asked, place.as_deref())?;
+        if let Some(of_class) = self.kept_of_class(&asked, row)? {
+            // Compared even where full buckets or empty texts would not be.
+            seen.push(of_class);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        seen.retain(|&other| other != row);
+        self.best(&asked, &mut OwnSet::new(asked), &seen)
+    }
+
+    /// Adds documents of the present removal to those near a fingerprint.
+    fn pending_near(&mut self, sketch: &[u8], near: &mut Vec<Near>) -> Result<(), Error> {
+        let Method::Simhash { within, .. } = self.rules().method else {
+            return Ok(());
+        };
+        for row in self.pending.late.rows().to_vec() {
+            let distance = crate::keys::distance_of(sketch, self.row(row)?.sketch());
+            if u32::from(distance) <= within {
+                near.push(Near { row, distance });
+            }
+        }
+        near.sort_unstable_by_key(|near| near.row);
+        Ok(())
+    }
+}

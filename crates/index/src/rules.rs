@@ -1,0 +1,115 @@
+//! By which rules is a document decided?
+
+use likewise_core::bands::min_equal_slots;
+use likewise_core::sketch::Scheme;
+use likewise_core::verify::Measure;
+use likewise_disk::store::Keeps;
+
+/// In a run by distance alone a document of fewer features is also measured by them.
+pub const SHORT_FEATURES: u32 = 64;
+
+/// What is sketched, and how candidates are found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    /// Fingerprints, within a radius.
+    Simhash {
+        /// Width, a multiple of 32 from 32 to 256.
+        bits: u32,
+        /// Radius.
+        within: u32,
+    },
+    /// Signatures, by bands.
+    Minhash {
+        /// Slots.
+        num_slots: u32,
+        /// Bytes of a slot: 1, 2 or 4.
+        slot_bytes: u32,
+        /// How they are filled.
+        scheme: Scheme,
+        /// Bands.
+        bands: u32,
+        /// Slots of a band.
+        rows: u32,
+    },
+}
+
+/// How a candidate is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Matching {
+    /// By the distance of the fingerprints alone, and by the features of short documents, each counted once.
+    Distance {
+        /// Least Jaccard similarity where either has fewer than [`SHORT_FEATURES`].
+        short_threshold: f64,
+    },
+    /// On the feature sets.
+    Verified {
+        /// What is measured.
+        measure: Measure,
+        /// Least similarity.
+        threshold: f64,
+    },
+}
+
+/// Everything that decides a verdict, but for what makes features of a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// Sketch and candidates.
+    pub method: Method,
+    /// Measure.
+    pub matching: Matching,
+    /// Seed of the sketch.
+    pub seed: u64,
+    /// What is kept of a document.
+    pub keeps: Keeps,
+}
+
+impl Rules {
+    /// Bytes of a sketch: of a fingerprint whole 64-bit words.
+    pub fn sketch_bytes(&self) -> usize {
+        match self.method {
+            Method::Simhash { bits, .. } => 8 * bits.div_ceil(64) as usize,
+            Method::Minhash {
+                num_slots,
+                slot_bytes,
+                ..
+            } => (num_slots * slot_bytes) as usize,
+        }
+    }
+
+    /// Whether the distance of the fingerprints alone decides.
+    pub fn is_distance_only(&self) -> bool {
+        matches!(self.matching, Matching::Distance { .. })
+    }
+
+    /// Whether a document has so few features that, by distance alone, they may decide too: its class is told by them, and they are kept.
+    pub fn is_short(&self, num_features: u32) -> bool {
+        match self.matching {
+            Matching::Distance { short_threshold } => {
+                f64::from(num_features) * short_threshold < f64::from(SHORT_FEATURES)
+            }
+            Matching::Verified { .. } => false,
+        }
+    }
+
+    /// Slots that a pair must share to be measured.
+    pub fn min_equal(&self) -> u32 {
+        match (self.method, self.matching) {
+            (
+                Method::Minhash { num_slots, .. },
+                Matching::Verified {
+                    measure: Measure::Jaccard,
+                    threshold,
+                },
+            ) => min_equal_slots(num_slots, threshold),
+            _ => 0,
+        }
+    }
+
+    /// The distance that goes with equal documents.
+    pub fn zero_distance(&self) -> Option<u16> {
+        match self.method {
+            Method::Simhash { .. } => Some(0),
+            Method::Minhash { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What do all threads of an open index share?
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use likewise_core::hamming::plan::SearchPlan;
+use likewise_core::isa::Isa;
+use likewise_disk::store::Store;
+
+use crate::documents::Sketching;
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::look::Looker;
+use crate::rules::Rules;
+use crate::sets::RecentSets;
+use crate::state::State;
+
+/// Name of the directory of segments inside that of the index.
+pub const SEGMENTS: &str = "segments";
+
+/// An open index.
+pub struct Shared {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Rules and features.
+    pub sketching: Sketching,
+    /// How fingerprints in memory are searched.
+    pub plan: Option<SearchPlan>,
+    /// Band keys, to be copied.
+    pub keys: Keys,
+    /// What is known.
+    pub state: RwLock<State>,
+    /// The truth, for whoever writes; none in a reader, or once closed.
+    pub writer: Mutex<Option<Store>>,
+    /// In a reader, what follows the writer.
+    pub follower: Mutex<Option<Store>>,
+    /// The truth for those who read at once.
+    pub readers: Mutex<Vec<Store>>,
+    /// Feature sets asked for lately.
+    pub recent: RecentSets,
+    /// Seconds after which a document is gone.
+    pub ttl_s: Option<u64>,
+    /// The process that opened it.
+    pub process: u32,
+    /// Ends what goes on in the background.
+    pub stop: AtomicBool,
+    /// Whether it was closed.
+    pub is_closed: AtomicBool,
+    /// Whether something builds segments now.
+    pub is_building: AtomicBool,
+    /// Segments that were damaged, missing or stale and were built again.
+    pub num_rebuilt: AtomicU64,
+    /// Segments built.
+    pub num_built: AtomicU64,
+    /// Why the last build in the background failed.
+    pub build_error: Mutex<Option<String>>,
+    /// Rows in memory at which a segment is built.
+    pub flush_rows: u32,
+}
+
+/// Takes a lock. Whoever panicked while holding it left what it guards whole: it is changed by single assignments and inserts, and the truth is
+/// elsewhere.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.sketching.rules
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.sketching.isa
+    }
+
+    /// The directory of segments.
+    pub fn segment_dir(&self) -> PathBuf {
+        self.dir.join(SEGMENTS)
+    }
+
+    /// What is known, to look at.
+    pub fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known, to change.
+    pub fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A store to read from that knows all that the state knows.
+    pub fn lease(&self, state: &State) -> Result<Lease<'_>, Error> {
+        let idle = lock(&self.readers).pop();
+        let mut store = match idle {
+            Some(store) => store,
+            None => Store::open_reader(&self.dir)?,
+        };
+        let position = store.position();
+        if position.num_rows < state.num_rows() || position.last_event < state.last_event {
+            store.refresh()?;
+        }
+        Ok(Lease {
+            readers: &self.readers,
+            store: Some(store),
+        })
+    }
+
+    /// A looker at a state.
+    pub fn looker<'a>(&'a self, state: &'a State, store: &'a Store) -> Looker<'a> {
+        Looker::new(
+            state,
+            store,
+            &self.sketching,
+            &self.recent,
+            self.keys.clone(),
+        )
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// A store for one thread; it goes back to the others when dropped.
+pub struct Lease<'a> {
+    readers: &'a Mutex<Vec<Store>>,
+    store: Option<Store>,
+}
+
+impl Deref for Lease<'_> {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        match &self.store {
+            Some(store) => store,
+            None => unreachable!("taken when dropped only"),
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        if let Some(store) = self.store.take() {
+            lock(self.readers).push(store);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! How does the truth give segments what they are built of?
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::features::Shape;
+use likewise_disk::Error;
+use likewise_disk::segments::{BandPlan, HammingPlan, Needed, RowSource, SegmentPlan, SourceRow};
+use likewise_disk::store::Store;
+
+use crate::keys::Keys;
+use crate::rules::{Method, Rules};
+use crate::tail::COLLAPSED;
+
+/// What segments of these rules hold.
+pub fn segment_plan(rules: &Rules) -> SegmentPlan {
+    match rules.method {
+        Method::Simhash { bits, within } => SegmentPlan {
+            classes: true,
+            hamming: Some(HammingPlan {
+                bits,
+                within,
+                table_bytes: None,
+            }),
+            bands: None,
+        },
+        Method::Minhash {
+            num_slots,
+            slot_bytes,
+            bands,
+            rows,
+            ..
+        } => SegmentPlan {
+            classes: true,
+            hamming: None,
+            bands: Some(BandPlan {
+                num_slots,
+                slot_bytes,
+                bands,
+                rows,
+            }),
+        },
+    }
+}
+
+/// The rows of a store as segments take them.
+pub struct TrueRows<'a> {
+    /// The truth.
+    pub store: &'a Store,
+    /// What decides which rows stand.
+    pub rules: &'a Rules,
+    /// The last event when the build began.
+    pub last_event: u64,
+    /// Ends the work when set.
+    pub cancel: &'a AtomicBool,
+}
+
+impl RowSource for TrueRows<'_> {
+    fn identity(&self) -> [u8; 16] {
+        self.store.identity()
+    }
+
+    fn sketch_id(&self) -> &str {
+        &self.store.description().sketch_id
+    }
+
+    fn last_event(&self) -> u64 {
+        self.last_event
+    }
+
+    fn batch_before(&self, end: u32) -> Result<u64, Error> {
+        self.store.batch_before(end)?.ok_or_else(|| Error::Damaged {
+            reason: format!("no batch of the store ends before row {end}"),
+        })
+    }
+
+    fn each_row(
+        &self,
+        rows: Range<u32>,
+        _: Needed,
+        each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let keys = Keys::default();
+        let sketch_bytes = self.rules.sketch_bytes();
+        let mut exceptions: Vec<(u16, u8)> = Vec::new();
+        self.store.scan(rows.clone(), |chunk| {
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let mut levels = chunk.levels().iter().peekable();
+            for (place, row) in chunk.rows().enumerate() {
+                exceptions.clear();
+                while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
+                    if level.position as usize == place {
+                        exceptions.push((level.band, level.level));
+                    }
+                }
+                if !rows.contains(&row) {
+                    continue;
+                }
+                let verdict = chunk.verdicts()[place];
+                let shape = chunk.shapes()[place];
+                // One that collapsed and is kept was promoted since.
+                let stands = shape & COLLAPSED == 0 || verdict.is_none();
+                let digest = chunk.feature_digests().map_or(0, |digests| digests[place]);
+                let class = keys.class_hash(self.rules, shape, digest);
+                each(&SourceRow {
+                    row,
+                    id: chunk.id(place),
+                    sketch: &chunk.sketches()[place * sketch_bytes..(place + 1) * sketch_bytes],
+                    leader: verdict.map(|evidence| evidence.kept_row),
+                    is_gone: chunk.gone()[place],
+                    is_found: stands && shape & !COLLAPSED != Shape::Empty as u8,
+                    class: class.filter(|_| stands),
+                    levels: &exceptions,
+                })?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}

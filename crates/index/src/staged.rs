@@ -1,0 +1,337 @@
+//! What do the documents of one batch say of each other?
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+use likewise_core::error::Error as CoreError;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{HammingSet, Matches};
+use likewise_core::hamming::plan::SearchPlan;
+use likewise_core::isa::Isa;
+use likewise_core::sketch::signatures::num_equal;
+use likewise_core::verify::{FeatureSet, Measure};
+use likewise_disk::store::{BandLevel, Evidence};
+
+use crate::documents::{Documents, measured_set};
+use crate::error::Error;
+use crate::keys::{Keys, distance_of, words_of};
+use crate::late::building;
+use crate::look::{Asked, BandEnd, Looker, Near};
+use crate::measure::{OwnSet, is_better};
+use crate::rows_by_hash::RowsByHash;
+use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
+
+/// Verdicts of documents that come together, and tables to find them by. Rows are those they will have once the batch is committed.
+pub struct Staged<'d> {
+    documents: &'d Documents,
+    /// Row of the first that is added.
+    first_row: u32,
+    /// Places in the batch of those that are added, in order.
+    pub places: Vec<u32>,
+    /// The row of each place of the batch: that of an added one, or of one that was there.
+    pub rows: Vec<u32>,
+    /// Evidence of those that are added.
+    pub verdicts: Vec<Option<Evidence>>,
+    /// Whether each of those that are added collapsed.
+    pub collapsed: Vec<bool>,
+    /// Buckets that are not of level 0, of those that are added.
+    pub levels: Vec<BandLevel>,
+    by_id: HashMap<&'d str, u32>,
+    by_class: RowsByHash,
+    bands: Vec<RowsByHash>,
+    /// Fingerprints of all documents so far, by place in the batch.
+    fingerprints: Option<HammingSet>,
+    sets: HashMap<u32, Arc<FeatureSet>>,
+}
+
+impl<'d> Staged<'d> {
+    /// Nothing staged yet.
+    pub fn new(
+        documents: &'d Documents,
+        rules: &Rules,
+        plan: Option<&SearchPlan>,
+        first_row: u32,
+    ) -> Result<Self, Error> {
+        let is_single = documents.len() == 1;
+        let plan = plan.filter(|_| !is_single);
+        Ok(Staged {
+            documents,
+            first_row,
+            places: Vec::with_capacity(documents.len()),
+            rows: Vec::with_capacity(documents.len()),
+            verdicts: Vec::with_capacity(documents.len()),
+            collapsed: Vec::with_capacity(documents.len()),
+            levels: Vec::new(),
+            by_id: HashMap::new(),
+            by_class: RowsByHash::default(),
+            bands: match rules.method {
+                Method::Minhash { bands, .. } if !is_single => {
+                    vec![RowsByHash::default(); bands as usize]
+                }
+                _ => Vec::new(),
+            },
+            fingerprints: plan.cloned().map(HammingSet::new).transpose()?,
+            sets: HashMap::new(),
+        })
+    }
+
+    /// The place of the document of this id.
+    pub fn place_of_id(&self, id: &str) -> Option<u32> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The verdict of a row of this batch.
+    pub fn verdict(&self, row: u32) -> Option<Evidence> {
+        self.verdicts[(row - self.first_row) as usize]
+    }
+
+    fn place(&self, row: u32) -> u32 {
+        self.places[(row - self.first_row) as usize]
+    }
+
+    /// Makes the documents of a range known, and finds those of the batch near each of them.
+    ///
+    /// # Errors
+    /// [`CoreError::Cancelled`].
+    pub fn near(
+        &mut self,
+        rules: &Rules,
+        range: std::ops::Range<usize>,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Matches>, CoreError> {
+        let (Some(set), Method::Simhash { bits, within }) = (&self.fingerprints, rules.method)
+        else {
+            return Ok(None);
+        };
+        let bytes = rules.sketch_bytes();
+        let sketches = &self.documents.sketches[range.start * bytes..range.end * bytes];
+        let words: Vec<u64> = words_of(sketches).collect();
+        let places: Vec<u32> = (range.start as u32..range.end as u32).collect();
+        let queries = Fingerprints {
+            words: &words,
+            bits,
+        };
+        set.insert(queries, Some(&places), building(isa, cancel))?;
+        Ok(Some(set.search(queries, within, isa, threads, cancel)?))
+    }
+
+    /// Notes that the document at the next place is row `row`, which was there.
+    pub fn push_known(&mut self, row: u32) {
+        self.rows.push(row);
+    }
+
+    /// Evidence of a document of whose class one of this batch stands.
+    pub fn collapse(
+        &self,
+        rules: &Rules,
+        keys: &Keys,
+        asked: &Asked<'_>,
+        near: &[Near],
+    ) -> Option<Evidence> {
+        let mut found = Vec::new();
+        match keys.class_hash(rules, asked.shape, asked.digest) {
+            Some(hash) => self.by_class.append_to(hash, &mut found),
+            None => found.extend(near.iter().filter(|n| n.distance == 0).map(|n| n.row)),
+        }
+        let row = found.into_iter().find(|&row| {
+            let other = Asked::of(self.documents, self.place(row) as usize, &[]);
+            if asked.is_blank() || other.is_blank() {
+                return asked.is_blank() && other.is_blank();
+            }
+            if !rules.is_distance_only() {
+                return asked.digest == other.digest;
+            }
+            let is_short = rules.is_short(asked.num_features);
+            asked.sketch == other.sketch
+                && rules.is_short(other.num_features) == is_short
+                && (!is_short || asked.digest == other.digest)
+        })?;
+        Some(self.verdict(row).unwrap_or(Evidence {
+            kept_row: row,
+            similarity: 1.0,
+            distance: rules.zero_distance(),
+        }))
+    }
+
+    /// Rows of this batch that stand near a document; the places of `matches` are those of the batch.
+    pub fn near_rows(&self, matches: &Matches, i: usize, place: u32, out: &mut Vec<Near>) {
+        out.clear();
+        for at in matches.offsets[i] as usize..matches.offsets[i + 1] as usize {
+            if matches.rows[at] >= place {
+                break;
+            }
+            // Places ascend among those that are added, as rows do.
+            if let Ok(added) = self.places.binary_search(&matches.rows[at])
+                && !self.collapsed[added]
+            {
+                out.push(Near {
+                    row: self.first_row + added as u32,
+                    distance: matches.distances[at],
+                });
+            }
+        }
+    }
+
+    /// Goes on through the buckets of a document from where the committed ones ended: appends members of this batch, and of the levels below
+    /// committed ones. Gives its levels that are not 0.
+    ///
+    /// # Errors
+    /// Those of the looker.
+    pub fn buckets(
+        &mut self,
+        looker: &mut Looker<'_>,
+        asked: &Asked<'_>,
+        ends: &[BandEnd],
+        staged: &mut Vec<u32>,
+        committed: &mut Vec<u32>,
+    ) -> Result<Vec<(u16, u8)>, Error> {
+        let mut exceptions = Vec::new();
+        for (band, end) in (0_u32..).zip(ends) {
+            // Where committed members fill a bucket, documents of this batch went on too.
+            let mut place = None;
+            if let &Some((from, num)) = end {
+                let mut num = num;
+                for level in from..NUM_LEVELS {
+                    if level > from {
+                        let before = committed.len();
+                        looker.bucket(asked.sketch, band, level, committed)?;
+                        num = committed.len() - before;
+                    }
+                    let before = staged.len();
+                    if let Some(members) = self.bands.get(band as usize) {
+                        members.append_to(looker.keys.of(asked.sketch, band, level), staged);
+                    }
+                    if num + staged.len() - before < BUCKET_SIZE {
+                        place = Some(level);
+                        break;
+                    }
+                }
+            }
+            match place {
+                Some(0) => {}
+                Some(level) => exceptions.push((band as u16, level as u8)),
+                None => exceptions.push((band as u16, BandLevel::CAPPED)),
+            }
+        }
+        staged.sort_unstable();
+        staged.dedup();
+        Ok(exceptions)
+    }
+
+    /// The better of the evidence so far and that of rows of this batch, ascending.
+    pub fn best(
+        &mut self,
+        looker: &Looker<'_>,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        staged: &[Near],
+        best: Option<Evidence>,
+    ) -> Option<Evidence> {
+        let rules = looker.rules();
+        let isa = looker.sketching.isa;
+        let min_equal = rules.min_equal();
+        let mut best = best;
+        for near in staged {
+            if self.verdict(near.row).is_some() {
+                continue;
+            }
+            let place = self.place(near.row) as usize;
+            let other = Asked::of(self.documents, place, &[]);
+            let similarity = match (rules.matching, rules.method) {
+                (Matching::Distance { short_threshold }, Method::Simhash { bits, .. }) => {
+                    if asked.num_features.min(other.num_features) < SHORT_FEATURES {
+                        let are_short = rules.is_short(asked.num_features)
+                            && rules.is_short(other.num_features);
+                        let jaccard = match are_short {
+                            false => f64::NAN,
+                            true => {
+                                let set = self.set(rules, place);
+                                let own = own.get(rules);
+                                own.similarity_from(&set, Measure::Jaccard, short_threshold, isa)
+                            }
+                        };
+                        if jaccard.is_nan() {
+                            continue;
+                        }
+                    }
+                    1.0 - f64::from(near.distance) / f64::from(bits)
+                }
+                (Matching::Verified { measure, threshold }, method) => {
+                    if let Method::Minhash { slot_bytes, .. } = method
+                        && num_equal(asked.sketch, other.sketch, slot_bytes as usize, isa)
+                            < min_equal
+                    {
+                        continue;
+                    }
+                    let set = self.set(rules, place);
+                    own.get(rules).similarity_from(&set, measure, threshold, isa)
+                }
+                (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
+            };
+            let evidence = Evidence {
+                kept_row: near.row,
+                similarity,
+                distance: rules
+                    .zero_distance()
+                    .map(|_| distance_of(asked.sketch, other.sketch)),
+            };
+            if !similarity.is_nan() && best.is_none_or(|best| is_better(&evidence, &best)) {
+                best = Some(evidence);
+            }
+        }
+        best
+    }
+
+    fn set(&mut self, rules: &Rules, place: usize) -> Arc<FeatureSet> {
+        let documents = self.documents;
+        let make = || {
+            let (features, weights) = documents.set(place).unwrap_or((&[], &[]));
+            Arc::new(measured_set(rules, features, weights))
+        };
+        self.sets.entry(place as u32).or_insert_with(make).clone()
+    }
+
+    /// Adds the document at the next place; gives its row. One that stands enters the tables.
+    pub fn push(
+        &mut self,
+        rules: &Rules,
+        keys: &mut Keys,
+        id: &'d str,
+        asked: &Asked<'_>,
+        verdict: Option<Evidence>,
+        levels: Option<Vec<(u16, u8)>>,
+    ) -> u32 {
+        let place = self.rows.len() as u32;
+        let added = self.places.len() as u32;
+        let row = self.first_row + added;
+        self.rows.push(row);
+        self.places.push(place);
+        self.verdicts.push(verdict);
+        self.by_id.insert(id, place);
+        self.collapsed.push(levels.is_none());
+        let Some(levels) = levels else {
+            return row;
+        };
+        if let Some(class) = keys.class_hash(rules, asked.shape, asked.digest) {
+            self.by_class.insert(class, row);
+        }
+        if !asked.is_blank() {
+            for (band, members) in (0..).zip(&mut self.bands) {
+                if let Some(level) = crate::tail::level_of(&levels, band) {
+                    members.insert(keys.of(asked.sketch, band, level), row);
+                }
+            }
+        }
+        let exceptions = levels.iter().map(|&(band, level)| BandLevel {
+            position: added,
+            band,
+            level,
+        });
+        self.levels.extend(exceptions);
+        row
+    }
+}

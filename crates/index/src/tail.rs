@@ -1,0 +1,249 @@
+//! What is known of the newest rows, before a segment holds them?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::error::Error;
+use likewise_core::features::Shape;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{Building, HammingSet, Matches};
+use likewise_core::hamming::plan::SearchPlan;
+use likewise_core::isa::Isa;
+use likewise_disk::store::{BandLevel, Evidence};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::keys::{Keys, words_of};
+use crate::rows_by_hash::{Quick, RowsByHash};
+use crate::rules::{Method, Rules};
+
+/// Bit of a stored shape: the document collapsed into one that stood for its class, and stands in no table.
+pub const COLLAPSED: u8 = 4;
+
+/// One document as the tables take it.
+#[derive(Debug, Clone, Copy)]
+pub struct TailRow<'a> {
+    /// The user's id.
+    pub id: &'a str,
+    /// Its sketch.
+    pub sketch: &'a [u8],
+    /// Its shape, with [`COLLAPSED`].
+    pub shape: u8,
+    /// Distinct features.
+    pub num_features: u32,
+    /// XXH3-64 of its text, where there was one.
+    pub text_digest: Option<u64>,
+    /// Digest of its feature set; 0 where it is not known.
+    pub digest: u128,
+    /// Evidence of a removed one.
+    pub verdict: Option<Evidence>,
+    /// Band and level of each bucket that is not of level 0.
+    pub levels: &'a [(u16, u8)],
+}
+
+/// Consecutive rows in memory, with tables to find them by.
+#[derive(Debug)]
+pub struct Tail {
+    first_row: u32,
+    ids: String,
+    id_ends: Vec<usize>,
+    sketch_bytes: usize,
+    sketches: Vec<u8>,
+    shapes: Vec<u8>,
+    num_features: Vec<u32>,
+    text_digests: Vec<Option<u64>>,
+    digests: Vec<u128>,
+    verdicts: Vec<Option<Evidence>>,
+    levels: Quick<u32, Vec<(u16, u8)>>,
+    by_id: RowsByHash,
+    by_class: RowsByHash,
+    members: Quick<u32, Vec<u32>>,
+    /// Fingerprints of rows that stand, by row less `first_row`.
+    hamming: Option<HammingSet>,
+    /// Members of each band by key.
+    bands: Vec<RowsByHash>,
+}
+
+/// Which bucket of a band a document with these exceptions is a member of; none where all were full.
+pub fn level_of(levels: &[(u16, u8)], band: u32) -> Option<u32> {
+    let level = levels
+        .iter()
+        .find(|&&(of, _)| u32::from(of) == band)
+        .map_or(0, |&(_, level)| level);
+    (level < BandLevel::CAPPED).then_some(u32::from(level))
+}
+
+impl Tail {
+    /// No rows, the first to come being `first_row`.
+    ///
+    /// # Errors
+    /// Those of the plan.
+    pub fn new(rules: &Rules, plan: Option<&SearchPlan>, first_row: u32) -> Result<Self, Error> {
+        Ok(Tail {
+            first_row,
+            ids: String::new(),
+            id_ends: Vec::new(),
+            sketch_bytes: rules.sketch_bytes(),
+            sketches: Vec::new(),
+            shapes: Vec::new(),
+            num_features: Vec::new(),
+            text_digests: Vec::new(),
+            digests: Vec::new(),
+            verdicts: Vec::new(),
+            levels: Quick::default(),
+            by_id: RowsByHash::default(),
+            by_class: RowsByHash::default(),
+            members: Quick::default(),
+            hamming: plan.cloned().map(HammingSet::new).transpose()?,
+            bands: match rules.method {
+                Method::Simhash { .. } => Vec::new(),
+                Method::Minhash { bands, .. } => vec![RowsByHash::default(); bands as usize],
+            },
+        })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Range<u32> {
+        self.first_row..self.first_row + self.shapes.len() as u32
+    }
+
+    fn place(&self, row: u32) -> usize {
+        (row - self.first_row) as usize
+    }
+
+    /// The user's id of a row.
+    pub fn id(&self, row: u32) -> &str {
+        let place = self.place(row);
+        let begin = if place == 0 { 0 } else { self.id_ends[place - 1] };
+        &self.ids[begin..self.id_ends[place]]
+    }
+
+    /// A row.
+    pub fn row(&self, row: u32) -> TailRow<'_> {
+        let place = self.place(row);
+        TailRow {
+            id: self.id(row),
+            sketch: &self.sketches[place * self.sketch_bytes..(place + 1) * self.sketch_bytes],
+            shape: self.shapes[place],
+            num_features: self.num_features[place],
+            text_digest: self.text_digests[place],
+            digest: self.digests[place],
+            verdict: self.verdicts[place],
+            levels: self.levels.get(&row).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// Changes the verdict of a row.
+    pub fn set_verdict(&mut self, row: u32, verdict: Option<Evidence>) {
+        let place = self.place(row);
+        self.verdicts[place] = verdict;
+    }
+
+    /// Whether a row stands in the tables.
+    pub fn stands(&self, row: u32) -> bool {
+        self.shapes[self.place(row)] & COLLAPSED == 0
+    }
+
+    /// Appends rows and puts those that stand into the tables.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], [`Error::OutOfMemory`] from merging fingerprints.
+    pub fn extend<'a>(
+        &mut self,
+        rules: &Rules,
+        keys: &mut Keys,
+        rows: impl Iterator<Item = TailRow<'a>>,
+        building: Building<'_>,
+    ) -> Result<(), Error> {
+        let (mut words, mut standing) = (Vec::new(), Vec::new());
+        for document in rows {
+            let place = self.shapes.len() as u32;
+            let row = self.first_row + place;
+            self.ids.push_str(document.id);
+            self.id_ends.push(self.ids.len());
+            self.sketches.extend_from_slice(document.sketch);
+            self.shapes.push(document.shape);
+            self.num_features.push(document.num_features);
+            self.text_digests.push(document.text_digest);
+            self.digests.push(document.digest);
+            self.verdicts.push(document.verdict);
+            if !document.levels.is_empty() {
+                self.levels.insert(row, document.levels.to_vec());
+            }
+            self.by_id.insert(xxh3_64(document.id.as_bytes()), row);
+            if let Some(evidence) = document.verdict {
+                self.members.entry(evidence.kept_row).or_default().push(row);
+            }
+            if document.shape & COLLAPSED != 0 {
+                continue;
+            }
+            if let Some(class) = keys.class_hash(rules, document.shape, document.digest) {
+                self.by_class.insert(class, row);
+            }
+            if document.shape & !COLLAPSED == Shape::Empty as u8 {
+                continue;
+            }
+            if self.hamming.is_some() {
+                words.extend(words_of(document.sketch));
+                standing.push(place);
+            }
+            for (band, members) in (0..).zip(&mut self.bands) {
+                if let Some(level) = level_of(document.levels, band) {
+                    members.insert(keys.of(document.sketch, band, level), row);
+                }
+            }
+        }
+        if let (Some(set), Method::Simhash { bits, .. }) = (&self.hamming, rules.method)
+            && !standing.is_empty()
+        {
+            let fingerprints = Fingerprints {
+                words: &words,
+                bits,
+            };
+            set.insert(fingerprints, Some(&standing), building)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the rows whose id has this hash.
+    pub fn rows_of_id(&self, hash: u64, out: &mut Vec<u32>) {
+        self.by_id.append_to(hash, out);
+    }
+
+    /// Appends the rows that stand for a class of this hash.
+    pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) {
+        self.by_class.append_to(hash, out);
+    }
+
+    /// Appends the members of a bucket.
+    pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) {
+        self.bands[band as usize].append_to(key, out);
+    }
+
+    /// Appends rows that were removed because of this one when they came.
+    pub fn members(&self, leader: u32, out: &mut Vec<u32>) {
+        if let Some(members) = self.members.get(&leader) {
+            out.extend_from_slice(members);
+        }
+    }
+
+    /// Rows within a radius of each fingerprint, less the first row.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn search(
+        &self,
+        queries: Fingerprints<'_>,
+        within: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Matches, Error> {
+        match &self.hamming {
+            Some(set) => set.search(queries, within, isa, threads, cancel),
+            None => Ok(Matches {
+                offsets: vec![0; queries.len() + 1],
+                ..Matches::default()
+            }),
+        }
+    }
+}

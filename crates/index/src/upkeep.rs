@@ -1,0 +1,292 @@
+//! Checking, compacting, copying, rebuilding and closing an index.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_disk::segments::{PlainFiles, unlink_segments};
+use likewise_disk::store::{Chunk, Sizes, Store};
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::load::{load_state, open_segments};
+use crate::shared::lock;
+use crate::state::Layer;
+
+/// Sizes and counts of an index.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Documents that are not gone.
+    pub num_documents: usize,
+    /// Documents ever added.
+    pub num_rows: u32,
+    /// Rows of each segment.
+    pub segment_rows: Vec<u32>,
+    /// Bytes of each segment.
+    pub segment_bytes: Vec<u64>,
+    /// Rows held in memory.
+    pub num_in_memory: u32,
+    /// Promoted documents beside the tables.
+    pub num_late: usize,
+    /// Rows below have expired.
+    pub expired_below: u32,
+    /// Removals and expiries.
+    pub last_event: u64,
+    /// Segments built since it was opened.
+    pub num_built: u64,
+    /// Segments found damaged, missing or stale since it was opened.
+    pub num_rebuilt: u64,
+    /// Whether a build goes on in the background.
+    pub is_building: bool,
+    /// Why the last one failed.
+    pub build_error: Option<String>,
+    /// What the database takes.
+    pub sizes: Sizes,
+}
+
+impl Index {
+    /// Sizes and counts.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn facts(&self) -> Result<Facts, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        let shared = &self.shared;
+        let state = shared.state();
+        let mut facts = Facts {
+            num_documents: state.num_documents(),
+            num_rows: state.num_rows(),
+            num_late: state.late.rows().len() + state.late.blank().len(),
+            expired_below: state.expired_below,
+            last_event: state.last_event,
+            num_built: shared.num_built.load(Ordering::Relaxed),
+            num_rebuilt: shared.num_rebuilt.load(Ordering::Relaxed),
+            is_building: shared.is_building.load(Ordering::Relaxed),
+            build_error: lock(&shared.build_error).clone(),
+            sizes: shared.lease(&state)?.sizes()?,
+            ..Facts::default()
+        };
+        for layer in &state.layers {
+            match layer {
+                Layer::Segment(segment) => {
+                    facts.segment_rows.push(segment.rows().len() as u32);
+                    facts.segment_bytes.push(segment.num_bytes());
+                }
+                Layer::Tail(tail) => facts.num_in_memory += tail.rows().len() as u32,
+            }
+        }
+        Ok(facts)
+    }
+
+    /// What is wrong with the index, in words; nothing where all is well. `full` reads every byte.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Disk`] where it was cancelled.
+    pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
+        self.ready(cancel)?;
+        let state = self.shared.state();
+        let lease = self.shared.lease(&state)?;
+        let mut findings = lease.check(full, || stopped(cancel))?;
+        for layer in &state.layers {
+            if let Layer::Segment(segment) = layer {
+                match segment.verify(cancel) {
+                    Ok(()) => {}
+                    Err(likewise_disk::Error::Cancelled) => {
+                        return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                    }
+                    Err(error) => {
+                        findings.push(format!("segment {}: {error}", segment.name()));
+                    }
+                }
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Makes one segment of all rows and joins small pieces of the database; gives how many pieces there are less.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; those of the store.
+    pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
+        self.ready(cancel)?;
+        self.quiesce();
+        let result = self.compact_quiet(threads, cancel);
+        self.shared.is_building.store(false, Ordering::Release);
+        result
+    }
+
+    fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
+        let shared = &self.shared;
+        let num_joined = {
+            let mut writer = lock(&shared.writer);
+            let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+            store.compact_chunks(|| stopped(cancel))?
+        };
+        let end = {
+            let mut state = shared.state_mut();
+            shared.freeze(&mut state)?
+        };
+        if end > 0 {
+            shared.build(0..end, threads, cancel)?;
+        }
+        Ok(num_joined)
+    }
+
+    /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
+    fn quiesce(&self) {
+        while self.shared.is_building.swap(true, Ordering::AcqRel) {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    /// Copies the truth as it is now to a new directory; what is derived is made again where the copy is opened.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+        self.ready(cancel)?;
+        let state = self.shared.state();
+        let lease = self.shared.lease(&state)?;
+        drop(state);
+        Ok(lease.snapshot(to, || stopped(cancel))?)
+    }
+
+    /// Gives all documents, chunk by chunk.
+    ///
+    /// # Errors
+    /// Those of the store and of `each`.
+    pub fn scan(
+        &self,
+        each: impl FnMut(&Chunk, &Store) -> Result<(), likewise_disk::Error>,
+    ) -> Result<(), Error> {
+        self.ready(&AtomicBool::new(false))?;
+        let state = self.shared.state();
+        let lease = self.shared.lease(&state)?;
+        let num_rows = state.num_rows();
+        drop(state);
+        let mut each = each;
+        lease.scan(0..num_rows, |chunk| each(chunk, &lease))?;
+        Ok(())
+    }
+
+    /// Throws all segments away and builds them again from the truth.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; those of the store.
+    pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
+        self.ready(cancel)?;
+        self.quiesce();
+        let result = self.compact_segments(threads, cancel);
+        self.shared.is_building.store(false, Ordering::Release);
+        result
+    }
+
+    fn compact_segments(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
+        let shared = &self.shared;
+        if lock(&shared.writer).is_none() {
+            return Err(Error::ReadOnly);
+        }
+        let end = {
+            let mut state = shared.state_mut();
+            shared.freeze(&mut state)?
+        };
+        match end {
+            0 => Ok(()),
+            _ => shared.build(0..end, threads, cancel),
+        }
+    }
+
+    /// After an error of a damaged segment: drops it, loads or builds what it held, and says whether the work may be tried again.
+    pub(crate) fn recover(&self, error: &Error) -> Result<bool, Error> {
+        let may_be_damage = matches!(
+            error,
+            Error::Damaged | Error::Disk(likewise_disk::Error::Damaged { .. })
+        );
+        if !may_be_damage {
+            return Ok(false);
+        }
+        let shared = &self.shared;
+        let cancel = AtomicBool::new(false);
+        let mut bad = Vec::new();
+        for layer in &shared.state().layers {
+            if let Layer::Segment(segment) = layer
+                && (segment.damage().is_some() || segment.verify(&cancel).is_err())
+            {
+                bad.push(segment.name().to_owned());
+            }
+        }
+        if bad.is_empty() {
+            return Ok(false);
+        }
+        shared.num_rebuilt.fetch_add(bad.len() as u64, Ordering::Relaxed);
+        let mut writer = lock(&shared.writer);
+        let mut follower = lock(&shared.follower);
+        if let Some(store) = writer.as_mut() {
+            store.publish(&[], &bad)?;
+            let opened = open_segments(shared, store, &cancel)?;
+            let segments = shared.mend(store, opened.segments, &cancel)?;
+            let state = load_state(shared, store, segments, &cancel)?;
+            *shared.state_mut() = state;
+            unlink_segments(&shared.segment_dir(), &PlainFiles, &bad)?;
+        } else if let Some(store) = follower.as_mut() {
+            store.refresh()?;
+            let mut opened = open_segments(shared, store, &cancel)?;
+            opened
+                .segments
+                .retain(|segment| !bad.iter().any(|name| name == segment.name()));
+            let state = load_state(shared, store, opened.segments, &cancel)?;
+            *shared.state_mut() = state;
+        }
+        Ok(true)
+    }
+
+    /// Closes the index; a second call does nothing. What is in memory becomes a segment where that is worth it.
+    ///
+    /// # Errors
+    /// Those of the last segment and of the last sync: what was acknowledged is safe by then all the same, unless durability is by interval.
+    pub fn close(&self) -> Result<(), Error> {
+        let shared = &self.shared;
+        if std::process::id() != shared.process {
+            return Err(Error::Forked);
+        }
+        if shared.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        shared.stop.store(true, Ordering::Release);
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            thread.thread().unpark();
+            // One that panicked left nothing that the next opening does not see through.
+            let _ = thread.join();
+        }
+        let is_writer = lock(&shared.writer).is_some();
+        let built = match is_writer {
+            true => shared.build_last(&AtomicBool::new(false)),
+            false => Ok(()),
+        };
+        let synced = match lock(&shared.writer).take() {
+            Some(mut store) => store.sync().map_err(Error::from),
+            None => Ok(()),
+        };
+        *lock(&shared.follower) = None;
+        lock(&shared.readers).clear();
+        *shared.state_mut() = crate::state::State::default();
+        synced.and(built)
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        // In a forked process the threads are not there, and the locks are the parent's.
+        if std::process::id() == self.shared.process {
+            let _ = self.close();
+        }
+    }
+}
+
+/// Ends long work of the store when asked to.
+fn stopped(cancel: &AtomicBool) -> Result<(), likewise_disk::Error> {
+    match cancel.load(Ordering::Relaxed) {
+        true => Err(likewise_disk::Error::Cancelled),
+        false => Ok(()),
+    }
+}

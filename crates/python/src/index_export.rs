@@ -1,0 +1,74 @@
+//! How are the documents of an index written as lines of JSON?
+
+use std::fmt::Write;
+
+use likewise_disk::Error;
+use likewise_disk::store::{Chunk, Content, Store};
+
+/// Appends a line for each document of a chunk that is not gone.
+pub fn export_chunk(
+    chunk: &Chunk,
+    store: &Store,
+    measure: &str,
+    out: &mut String,
+) -> Result<(), Error> {
+    let bytes = store.description().sketch_bytes as usize;
+    for (place, row) in chunk.rows().enumerate() {
+        if chunk.gone()[place] {
+            continue;
+        }
+        out.push_str("{\"id\":");
+        push_json(chunk.id(place), out);
+        let _ = write!(
+            out,
+            ",\"seq\":{},\"added\":{}",
+            u64::from(row) + 1,
+            chunk.arrivals_s()[place]
+        );
+        out.push_str(",\"sketch\":\"");
+        for byte in &chunk.sketches()[place * bytes..(place + 1) * bytes] {
+            let _ = write!(out, "{byte:02x}");
+        }
+        let _ = write!(out, "\",\"num_features\":{}", chunk.num_features()[place]);
+        match chunk.verdicts()[place] {
+            None => out.push_str(",\"kept_id\":null"),
+            Some(evidence) => {
+                out.push_str(",\"kept_id\":");
+                push_json(&store.id(evidence.kept_row)?, out);
+                let _ = write!(
+                    out,
+                    ",\"measure\":\"{measure}\",\"similarity\":{}",
+                    evidence.similarity
+                );
+                if let Some(distance) = evidence.distance {
+                    let _ = write!(out, ",\"distance\":{distance}");
+                }
+            }
+        }
+        if let Content::Text(text) = store.content(row)? {
+            out.push_str(",\"text\":");
+            push_json(&String::from_utf8_lossy(&text), out);
+        }
+        out.push_str("}\n");
+    }
+    Ok(())
+}
+
+/// Appends a string of JSON.
+fn push_json(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' || control == '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,391 @@
+"""The index in one directory: the face of the native one."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from likewise import _native
+from likewise.documents import document_batches
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.index.opening import check_recipe, check_store, exists, recipe_of, recipe_parts, sync_seconds
+from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_integer
+from likewise.sketch import Sketches
+from likewise.threads import num_threads
+
+# Ids of an iterator that are paired with one batch of texts.
+_MAX_LIMIT = 2**31 - 1
+
+
+class Index:
+    """A directory of documents that says of each new one whether it was seen before, and of which it is a duplicate.
+
+    Parameters
+    ----------
+    path : str or Path
+        The directory; made where there is none. One writer at a time, any number of readers.
+    recipe : Recipe, optional
+        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. ``Recipe.minhash()`` for a new index;
+        an index that is there knows its own, and refuses another.
+    store : {"sketch", "shingles", "text"}, optional
+        What is kept of each document beside its sketch. ``sketch`` (the default by distance alone) keeps the features
+        of short texts only; recipes that measure pairs keep the feature sets, ``shingles``, or the texts.
+    durability : str
+        ``commit``: an addition is safe from power loss when the call returns. ``interval:200ms``: so long after it; a
+        kill of the process loses nothing, power loss the last batches, whole.
+    ttl : float, optional
+        Seconds after which a document is forgotten. Nothing is promoted then.
+    read_only : bool
+        Whether to read beside the writer; what it commits is seen by the next call.
+    threads : int, optional
+        Threads of each call; all processors where None.
+
+    Raises
+    ------
+    IndexLocked
+        If another process writes to it.
+    RecipeMismatch
+        If the index was made by another recipe.
+    StoreError
+        If it is damaged, or the file system is a network's.
+
+    Notes
+    -----
+    Documents get the verdicts that :func:`likewise.dedup` gives them in the order of their arrival. Any number of
+    threads may use one object; a process that is forked must open its own.
+
+    Examples
+    --------
+    >>> import likewise, tempfile
+    >>> with likewise.Index(tempfile.mkdtemp() + "/seen", likewise.Recipe.simhash(within=3)) as seen:
+    ...     first = seen.check_and_add("a", "one fine day in spring")
+    ...     again = seen.check_and_add("b", "One fine day, in spring!")
+    >>> first.is_new, again.is_new, again.kept_id
+    (True, False, 'a')
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        recipe: Recipe | None = None,
+        *,
+        store: str | None = None,
+        durability: str = "commit",
+        ttl: float | None = None,
+        read_only: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        directory = Path(path)
+        seconds = sync_seconds(durability)
+        if ttl is not None and not ttl > 0:
+            raise InvalidParameter("ttl", f"{ttl!r} given; it must be above 0 seconds")
+        self._threads = num_threads(threads)
+        if exists(directory):
+            mode = "read" if read_only else "write"
+            resolved, kept = recipe_of(directory, recipe)
+            if store is not None and check_store(store, resolved) != kept:
+                raise InvalidParameter("store", f"{path} keeps {kept}; {store} was given")
+        elif read_only:
+            raise FileNotFoundError(f"{path}: there is no index to read")
+        else:
+            mode = "create"
+            resolved = check_recipe(recipe or Recipe.minhash())
+            kept = check_store(store, resolved)
+        self._recipe = resolved
+        self._path = directory
+        self._store = kept
+        self._native = _native.OnlineIndex(
+            directory,
+            mode,
+            recipe_parts(resolved, kept),
+            resolved.feature_rules,
+            sync_seconds=seconds,
+            ttl_seconds=None if ttl is None else max(1, round(ttl)),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Documents that are neither removed nor expired."""
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        return f"Index({str(self._path)!r}, {self._recipe.method}, store={self._store!r})"
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decides, with its search chosen."""
+        return self._recipe
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._path
+
+    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, or what the recipe's tokens take
+        """Return the verdict that a document would get now; nothing is added."""
+        return self.check_batch([text])[0]
+
+    def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
+        """Return the verdict that each document would get now, by itself; nothing is added.
+
+        Parameters
+        ----------
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The documents; sketches by the index's recipe, where distance alone decides.
+
+        Returns
+        -------
+        Verdicts
+            In their order.
+
+        Raises
+        ------
+        InvalidInput
+            If an entry is no text, or a sketch is of a document so short that its features count too.
+        RecipeMismatch
+            If sketches were made by another recipe.
+        """
+        if isinstance(texts, Sketches):
+            columns = self._native.check_sketches(*self._sketch_columns(texts), threads=self._threads)
+            return self._verdicts(columns, None)
+        parts = [
+            self._verdicts(self._native.check(batch, threads=self._threads), None)
+            for batch in document_batches(texts, self._recipe)
+        ]
+        return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
+
+    def add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
+        """As :meth:`check_and_add`: for seeding an index, where nobody asks for the verdict."""
+        return self.check_and_add(doc_id, text)
+
+    def add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
+        """As :meth:`check_and_add_batch`."""
+        return self.check_and_add_batch(ids, texts)
+
+    def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
+        """Decide a document and add it, in one step: of two threads with the same page exactly one hears that it is new.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id. One that is there with the same text changes nothing and gets the verdict that it has.
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            With its number in order of commit, `seq`.
+
+        Raises
+        ------
+        InvalidInput
+            If the id is there with another text.
+        IndexPoisoned
+            If a write failed.
+        """
+        return self.check_and_add_batch([doc_id], [text])[0]
+
+    def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
+        """Decide documents one after the other and add them.
+
+        Parameters
+        ----------
+        ids : list of str or int, Arrow data, or iterable
+            Their ids.
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The documents.
+
+        Returns
+        -------
+        Verdicts
+            In their order, each as if they had come one by one.
+
+        Raises
+        ------
+        InvalidInput
+            If an id is there with another text, or ids and texts are not as many. Nothing of the batch is added then.
+
+        Notes
+        -----
+        A list, an array and sketches are one transaction; an iterator is one for each 8,192 documents. Where it fails on
+        the way, the verdicts of earlier ones are lost to the caller, but the documents are there, and the same ids may be
+        given again.
+        """
+        now = int(time.time())
+        if isinstance(texts, Sketches):
+            names = _all_ids(ids)
+            columns = self._native.add_sketches(names, *self._sketch_columns(texts), now, threads=self._threads)
+            return self._verdicts(columns, names)
+        rest = iter(ids) if isinstance(ids, Iterator) or not hasattr(ids, "__len__") else None
+        whole = None if rest is not None else _all_ids(ids)
+        parts = []
+        row = 0
+        for batch in document_batches(texts, self._recipe):
+            if rest is not None:
+                names = _all_ids(list(islice(rest, len(batch))))
+            else:
+                assert whole is not None
+                end = row + len(batch)
+                is_all = row == 0 and end == len(whole)
+                names = whole if is_all else whole.take(np.arange(row, min(end, len(whole)), dtype=np.int64))
+                if end > len(whole):
+                    raise InvalidInput(f"{len(whole)} ids for {end} or more documents")
+            parts.append(self._verdicts(self._native.add(names, batch, now, threads=self._threads), names))
+            row += len(batch)
+        if whole is not None and len(whole) != row:
+            raise InvalidInput(f"{len(whole)} ids for {row} documents")
+        return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
+
+    def get(self, doc_id: str) -> Document | None:
+        """Return the document of an id with its present verdict; None where there is none, or it is gone."""
+        found = self._native.get(doc_id)
+        if found is None:
+            return None
+        row, kept_id, similarity, distance, arrival_s = found
+        is_new = kept_id is None
+        return Document(
+            doc_id,
+            is_new,
+            kept_id,
+            None if is_new else self._recipe.measure,
+            None if is_new else similarity,
+            distance,
+            row + 1,
+            arrival_s,
+        )
+
+    def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
+        """Return the kept documents that match a text, best first, at most `limit`."""
+        limit = check_integer("limit", limit, 1, _MAX_LIMIT)
+        if isinstance(text, Sketches):
+            if len(text) != 1:
+                raise InvalidInput(f"{len(text)} sketches were given; give one")
+            found = self._native.neighbours_of_sketch(*self._sketch_columns(text), limit)
+        else:
+            (batch,) = document_batches([text], self._recipe)
+            found = self._native.neighbours(batch, limit)
+        return [Neighbour(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
+
+    def group(self, doc_id: str) -> Group:
+        """Return the kept document that speaks for this one, and all its duplicates.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has the id.
+        """
+        leader, is_gone, members = self._native.group(doc_id)
+        return Group(leader, is_gone, tuple(members))
+
+    def remove(self, doc_id: str) -> Removal:
+        """Remove a document. Its duplicates move to another kept one that matches them, or are kept from now on.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id, free again after this.
+
+        Returns
+        -------
+        Removal
+            What became of its duplicates. No kept document is ever demoted.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has the id.
+        """
+        was_kept, promoted, moved = self._native.remove(doc_id)
+        return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Counts of documents and events, rows and bytes of segments and database, version of SQLite."""
+        facts: dict[str, Any] = dict(self._native.facts())
+        facts["store"] = self._store
+        facts["recipe_id"] = self._recipe.recipe_id
+        return facts
+
+    def verify(self, *, full: bool = False) -> list[str]:
+        """Return what is wrong, in words; nothing where all is well. `full` reads every byte of the database."""
+        return self._native.verify(full)
+
+    def compact(self) -> None:
+        """Make one segment of all documents and join small pieces of the database; others may go on meanwhile."""
+        self._native.compact(threads=self._threads)
+
+    def rebuild(self) -> None:
+        """Throw all derived files away and make them again from the database."""
+        self._native.rebuild(threads=self._threads)
+
+    def snapshot(self, path: str | os.PathLike[str]) -> None:
+        """Copy the index as it is now to a new directory, while it goes on being used."""
+        self._native.snapshot(Path(path))
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write all documents as JSON, a line each, in order of arrival: id, sketch, verdict, and text where kept."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            self._native.export(file.write)
+
+    def close(self) -> None:
+        """Close the index; a second call does nothing."""
+        self._native.close()
+
+    def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
+        distance = columns["distance"]
+        return Verdicts(
+            is_new=np.asarray(columns["is_new"]).view(bool),
+            kept_ids=columns["kept_ids"],
+            similarity=np.asarray(columns["similarity"]),
+            distance=None if distance is None else np.asarray(distance).astype(np.int32),
+            seq=None if columns["seq"] is None else np.asarray(columns["seq"]),
+            added=np.asarray(columns["added"]).view(bool),
+            measure=self._recipe.measure,
+            doc_ids=None if names is None else names.to_list(),
+        )
+
+    def _sketch_columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
+        if not self._recipe.is_distance_only:
+            raise InvalidInput("this index measures pairs on their features, which sketches have not; give texts")
+        if self._store == "text":
+            raise InvalidInput("this index keeps texts; give texts")
+        sketches.check_same_recipe(self._recipe)
+        flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
+        is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
+        return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
+
+
+def _all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
+    """Return ids as a native column; whole numbers in decimal."""
+    if isinstance(ids, _native.Texts):
+        return ids
+    if isinstance(ids, str | bytes):
+        raise InvalidInput("a single id was given where several are expected; put it in a list")
+    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        column = pa.chunked_array(ids)
+        return _native.Texts.from_arrow(column.cast(pa.large_string()) if pa.types.is_integer(column.type) else column)
+    if not isinstance(ids, Iterable):
+        raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
+    names = list(ids)
+    for row, name in enumerate(names):
+        if isinstance(name, str):
+            continue
+        if isinstance(name, bool) or not hasattr(name, "__index__"):
+            raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
+        names[row] = str(name.__index__())
+    return _native.Texts.from_list(names)
+
