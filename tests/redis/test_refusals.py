@@ -19,10 +19,10 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
     [
         (likewise.Recipe.minhash(), "by distance alone"),
         (likewise.Recipe.simhash(threshold=0.8), "by distance alone"),
-        (likewise.Recipe.simhash(within=5, recall=0.9), "exact"),
-        (likewise.Recipe.simhash(within=3, keep="longest"), "order of arrival"),
+        (likewise.Recipe.simhash(within=5, recall=0.9), "leave recall out"),
+        (likewise.Recipe.simhash(within=3, keep="longest"), "who came first"),
         (likewise.Recipe.simhash(within=3, group="components"), "leaders"),
-        (likewise.Recipe.simhash(within=3, weights="log-count-idf"), "weight table"),
+        (likewise.Recipe.simhash(within=3, weights="log-count-idf"), "give a table"),
         (likewise.Recipe.simhash(), "up to 7"),
     ],
 )
@@ -174,7 +174,7 @@ def test_large_groups_are_taken_apart(open_index, monkeypatch):
     base = [f"word{i}" for i in range(90)]
     copies = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) if i % 3 else " ".join(base) for i in range(90)]
     index.add_batch([f"doc-{i}" for i in range(90)], copies)
-    before = len(index.group("doc-0").members)
+    before = len(index.group("doc-0").member_ids)
     removal = index.remove("doc-0")
     assert len(removal.promoted) + len(removal.moved) == before > 30
     assert removal.promoted[0] == "doc-3"
@@ -217,10 +217,10 @@ def test_facts_and_export(open_index, tmp_path, layout):
     assert [line["doc_id"] for line in lines] == [f"doc-{i}" for i in range(len(TEXTS)) if i != 3]
     for line in lines:
         found = index.get(line["doc_id"])
-        assert [line[name] for name in ("is_kept", "kept_id", "similarity", "distance", "seq")] == [
-            getattr(found, name) for name in ("is_kept", "kept_id", "similarity", "distance", "seq")
+        assert [line[name] for name in ("is_new", "kept_id", "similarity", "distance", "seq")] == [
+            getattr(found, name) for name in ("is_new", "kept_id", "similarity", "distance", "seq")
         ]
-    assert sum(line["is_kept"] for line in lines) == facts["num_kept"]
+    assert sum(line["is_new"] for line in lines) == facts["num_kept"]
     expected = likewise.sketch([TEXTS[0]], RECIPE).array[0]
     assert int(lines[0]["fingerprint"], 16) == int(expected)
 

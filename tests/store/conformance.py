@@ -136,7 +136,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert evidence(verdict) == evidence(self.model.check(text))
         assert verdict.doc_id is None
         assert not verdict.added
-        assert verdict.measure == self.recipe.measure
+        assert verdict.measure == (None if verdict.is_new else self.recipe.measure)
 
     @rule(given=st.lists(texts, max_size=8))
     def check_batch(self, given):
@@ -149,7 +149,7 @@ class IndexMachine(RuleBasedStateMachine):
         found, expected = self.index.get(doc_id), self.model.get(doc_id)
         assert (found is None) == (expected is None)
         if found is not None:
-            assert (found.doc_id, found.seq, found.is_kept) == (doc_id, expected.seq, expected.is_new)
+            assert (found.doc_id, found.seq, found.is_new) == (doc_id, expected.seq, expected.is_new)
             assert (found.kept_id, found.similarity, found.distance) == expected[2:5]
 
     @rule(doc_id=ids)
@@ -157,7 +157,7 @@ class IndexMachine(RuleBasedStateMachine):
         both = self._both_known(doc_id, lambda: self.index.group(doc_id))
         if both:
             leader, members = self.model.group(doc_id)
-            assert (both.kept_id, tuple(both.members)) == (leader, members)
+            assert (both.leader_id, tuple(both.member_ids)) == (leader, members)
 
     @rule(doc_id=ids)
     def remove(self, doc_id):

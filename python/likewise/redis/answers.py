@@ -1,9 +1,10 @@
-"""Verdicts as columns."""
+"""Answers in the words of every index."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.index.verdicts import Verdicts
+from likewise.index.verdicts import Document, Verdicts
+from likewise.redis.search import Record
 
 MEASURE = "hamming"
 
@@ -30,20 +31,16 @@ def verdicts_of(
     )
 
 
-def joined(parts: list[Verdicts]) -> Verdicts:
-    """Return the verdicts of several parts end to end."""
-    if len(parts) == 1:
-        return parts[0]
-    distances = [part.distance for part in parts if part.distance is not None]
-    seqs = [part.seq for part in parts if part.seq is not None]
-    ids = [part.doc_ids for part in parts if part.doc_ids is not None]
-    return Verdicts(
-        is_new=np.concatenate([part.is_new for part in parts]),
-        kept_ids=[kept_id for part in parts for kept_id in part.kept_ids],
-        similarity=np.concatenate([part.similarity for part in parts]),
-        distance=np.concatenate(distances),
-        seq=np.concatenate(seqs) if seqs else None,
-        added=np.concatenate([part.added for part in parts]),
-        measure=MEASURE,
-        doc_ids=[doc_id for part in ids for doc_id in part] if ids else None,
+def document_of(record: Record, kept_id: str | None, bits: int) -> Document:
+    """Return what is said of a stored document; `kept_id` is that of its leader, None where it is kept itself."""
+    is_new = kept_id is None
+    return Document(
+        record.doc_id,
+        is_new,
+        kept_id,
+        None if is_new else MEASURE,
+        None if is_new else 1.0 - record.distance / bits,
+        None if is_new else record.distance,
+        record.row + 1,
+        record.arrival_s,
     )

@@ -4,12 +4,18 @@ local state = redis.call('HMGET', meta, 'identity', 'rows', 'epoch', 'watermark'
 local watermark = tonumber(state[4])
 local ttl = tonumber(state[6])
 if ttl then
-  local rows, times = tonumber(state[2]), prefix .. 'times'
+  local rows = tonumber(state[2])
   local now = tonumber(ARGV[1] ~= '' and ARGV[1] or redis.call('TIME')[1])
-  local function first_row_since(second)
-    return tonumber(redis.call('ZRANGEBYSCORE', times, second, '+inf', 'LIMIT', 0, 1)[1] or rows)
+  -- The first row from `low` on that came at that second or later, by bisection: arrivals never fall.
+  local since = watermark
+  if since < rows and arrival(since) < now - ttl then
+    local low, high = since, rows
+    while high - low > 1 do
+      local middle = math.floor((low + high) / 2)
+      if arrival(middle) < now - ttl then low = middle else high = middle end
+    end
+    since = high
   end
-  local since = first_row_since(now - ttl)
   if since > watermark then
     watermark = since
     -- On a full server nothing is stored, and all that only asks goes on.
@@ -18,7 +24,10 @@ if ttl then
   end
   -- Members may outlive their leader by one more ttl and still name it: only then its record goes.
   local purged = tonumber(state[7])
-  local last = math.min(math.floor(first_row_since(now - 2 * ttl) / ROWS), purged + MAX_PURGED)
+  local last = purged
+  while last < purged + MAX_PURGED and (last + 1) * ROWS <= rows and arrival((last + 1) * ROWS - 1) < now - 2 * ttl do
+    last = last + 1
+  end
   for chunk = purged, last - 1 do
     local key = prefix .. 'd' .. chunk
     for i = 0, ROWS - 1 do
@@ -28,7 +37,5 @@ if ttl then
     redis.call('DEL', key)
   end
   if last > purged then redis.pcall('HSET', meta, 'purged', last) end
-  local oldest = redis.call('ZREVRANGEBYSCORE', times, now - 2 * ttl, '-inf', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-  if oldest then redis.call('ZREMRANGEBYSCORE', times, '-inf', '(' .. oldest) end
 end
 return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1', state[8]}

@@ -44,6 +44,8 @@ end
 
 remember(writer, counter, rows)
 local records, heads, num_kept = {}, {}, 0
+local second = math.max(tonumber(now ~= '' and now or redis.call('TIME')[1]), rows > 0 and arrival(rows - 1) or 0)
+local second_bytes = pack_row(second)
 for j = 1, num do
   local flags = flags_of:byte(j)
   local row_bytes = pack_row(rows + j - 1)
@@ -73,7 +75,8 @@ for j = 1, num do
   if has(flags, SHORT) then
     redis.call('SET', prefix .. 's' .. (rows + j - 1), sets:sub(end_at(set_ends, j - 1) + 1, end_at(set_ends, j)))
   end
-  records[j] = {fingerprint, leader, previous, digests:sub(8 * j - 7, 8 * j), '', string.char(flags, distances:byte(j))}
+  records[j] = {fingerprint, leader, previous, digests:sub(8 * j - 7, 8 * j), '',
+    string.char(flags, distances:byte(j)), second_bytes}
 end
 
 local j = 1
@@ -109,9 +112,6 @@ redis.call('HINCRBY', meta, 'rows', num)
 redis.call('HINCRBY', meta, 'num_kept', num_kept)
 
 if ttl then
-  local newest = redis.call('ZREVRANGE', prefix .. 'times', 0, 0, 'WITHSCORES')
-  local second = tonumber(now ~= '' and now or redis.call('TIME')[1])
-  if not newest[2] or tonumber(newest[2]) < second then redis.call('ZADD', prefix .. 'times', second, rows) end
   -- Buckets forget what expired when they are added to, one of sixteen times.
   local function forget(key, length)
     local packed = redis.call('GET', key) or ''

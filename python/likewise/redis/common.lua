@@ -12,6 +12,13 @@ local function has(flags, flag) return bit.band(flags, flag) ~= 0 end
 -- The key of a row's chunk, and where the row's record begins in it (from 0).
 local function place(row) return prefix .. 'd' .. math.floor(row / ROWS), (row % ROWS) * RECORD end
 
+-- When a document came, in seconds since 1970; 0 where its record is gone.
+local function arrival(row)
+  local key, at = place(row)
+  local bytes = redis.call('GETRANGE', key, at + END + 4, at + END + 7)
+  return #bytes == 4 and unpack_row(bytes) or 0
+end
+
 local function ones_of(word)
   local x = bit.tobit(word)
   x = x - bit.band(bit.rshift(x, 1), 0x55555555)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.opening import check_recipe, needs_companions
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.redis.layout import FORMAT, Layout, layout_of
@@ -80,13 +81,7 @@ def check_served(recipe: Recipe) -> Recipe:
         raise InvalidParameter(
             "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
         )
-    if recipe.recall is not None or recipe.bands is not None:
-        raise InvalidParameter("recall", "an index on a server is exact; leave recall and bands out")
-    if recipe.keep != "first" or recipe.group != "leaders":
-        raise InvalidParameter("keep", "an index decides in order of arrival: keep first, group leaders")
-    if recipe.needs_counting:
-        raise InvalidParameter("weights", "an index needs the weight table that its recipe names: Weights.count(texts)")
-    return recipe.resolve()
+    return check_recipe(recipe)
 
 
 def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
@@ -113,11 +108,17 @@ def _checked(
         raise StoreError(
             f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
         )
-    theirs = Recipe.from_json(stored["recipe"].decode())
+    text, recipe_id = stored["recipe"].decode(), stored["recipe_id"].decode()
     if recipe is None:
-        recipe = theirs
-    differing = recipe.differences(theirs)
-    if differing or recipe.recipe_id != stored["recipe_id"].decode():
+        if needs_companions(text):
+            raise InvalidParameter(
+                "recipe",
+                f"that of the index on {server.name} reads tables or lists of words that do not stand in it; give it",
+            )
+        recipe = Recipe.from_json(text)
+    if recipe.recipe_id != recipe_id:
+        differing = recipe.differences(Recipe.from_json(text)) if not needs_companions(text) else {}
+        differing = differing or {"recipe_id": (recipe.recipe_id, recipe_id)}
         raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
     kind = stored["layout"].decode()
     if layout is not None and layout != kind:

@@ -16,7 +16,7 @@ from likewise.errors import ForkedError, InvalidInput, InvalidParameter, StoreEr
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
 from likewise.redis import upkeep
-from likewise.redis.answers import MEASURE, joined, verdicts_of
+from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
 from likewise.redis.decision import BATCH, Decision, Seen, see
 from likewise.redis.description import open_description
@@ -121,9 +121,9 @@ class RedisIndex:
         self._check()
         return upkeep.num_documents(self._server, self._reader)
 
-    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes or tokens
+    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes, tokens, or Sketches of one
         """Return whether a text is new, and if not, of what it is a duplicate; nothing is added."""
-        return self.check_batch([text])[0]
+        return self.check_batch(_alone(text))[0]
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         """Return a verdict for each text by itself; nothing is added.
@@ -140,7 +140,7 @@ class RedisIndex:
             seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
             kept_ids = [self._id_of(seen, row, []) for row in decision.leader.tolist()]
             parts.append(verdicts_of(kept_ids, decision.distance, self._layout.bits))
-        return joined(parts)
+        return Verdicts.concatenate(parts)
 
     def _decided_alone(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
         seen = see(self._reader, arrivals, None, None)
@@ -154,7 +154,7 @@ class RedisIndex:
         InvalidInput
             If the id stands for another text.
         """
-        return self.check_and_add_batch([doc_id], [text])[0]
+        return self.check_and_add_batch([doc_id], _alone(text))[0]
 
     add = check_and_add
 
@@ -183,7 +183,7 @@ class RedisIndex:
             parts.append(self._added(some, arrivals))
         if next(source, None) is not None:
             raise InvalidInput("there are more ids than texts; those that had a text were added")
-        return joined(parts)
+        return Verdicts.concatenate(parts)
 
     add_batch = check_and_add_batch
 
@@ -218,24 +218,19 @@ class RedisIndex:
         record = self._record(doc_id, self._reader.begin())
         if record is None:
             return None
-        kept_id = None
-        if not is_kept(record):
-            leader = self._reader.records({record.leader}).get(record.leader)
-            kept_id = None if leader is None else leader.doc_id
-        similarity = None if kept_id is None else 1.0 - record.distance / self._layout.bits
-        distance = None if kept_id is None else record.distance
-        return Document(doc_id, is_kept(record), kept_id, MEASURE, similarity, distance, record.row + 1)
+        kept_id = None if is_kept(record) else self._reader.records({record.leader})[record.leader].doc_id
+        return document_of(record, kept_id, self._layout.bits)
 
     def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
         """Return the kept documents that match a text, the most similar first, then the oldest."""
         self._check()
         if limit < 1:
             raise InvalidParameter("limit", f"{limit} given; expected 1 or more")
-        arrivals = next(self._parts([text]))
+        arrivals = next(self._parts(_alone(text)))
         seen, decision = self._settled(lambda: self._decided_alone(arrivals))
         found = decision.matches(0)[:limit]
         bits = self._layout.bits
-        return [Neighbour(seen.records[row].doc_id, 1.0 - distance / bits, distance) for distance, row in found]
+        return [Neighbour(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
 
     def group(self, doc_id: str) -> Group:
         """Return the group of a document: the kept one, and what it removed in order of arrival.
@@ -255,7 +250,8 @@ class RedisIndex:
         leader = record.row if is_kept(record) else record.leader
         members = [row for row in self._reader.members(leader, state) if row < state.num_rows]
         records = self._reader.records({leader, *members})
-        return state, Group(records[leader].doc_id, tuple(records[row].doc_id for row in members))
+        is_gone = leader < state.watermark
+        return state, Group(records[leader].doc_id, is_gone, tuple(records[row].doc_id for row in members))
 
     def remove(self, doc_id: str) -> Removal:
         """Take a document out; what it had removed moves to the best kept document that matches, or is kept itself.
@@ -356,3 +352,12 @@ class RedisIndex:
         if row >= BATCH:
             return ids[row - BATCH]
         return seen.records[row].doc_id
+
+
+def _alone(text: Any) -> Any:  # noqa: ANN401
+    """Return one document as a batch: a text, or sketches of one."""
+    if not isinstance(text, Sketches):
+        return [text]
+    if len(text) != 1:
+        raise InvalidInput(f"{len(text)} sketches were given; give one")
+    return text

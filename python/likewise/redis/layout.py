@@ -121,6 +121,7 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
             ("end", "<u2"),
             ("flags", "u1"),
             ("distance", "u1"),
+            ("arrival_s", "<u4"),  # never falls from row to row
         ]
     )
     return Layout(

@@ -39,6 +39,7 @@ class Record(NamedTuple):
     digest: int | None
     flags: int
     distance: int
+    arrival_s: int
 
 
 class ShortSet(NamedTuple):
@@ -276,6 +277,7 @@ class Reader:
             int(raw["digest"]) if flags & HAS_DIGEST else None,
             flags,
             int(raw["distance"]),
+            int(raw["arrival_s"]),
         )
 
     def short_sets(self, records: dict[int, Record]) -> dict[int, ShortSet]:

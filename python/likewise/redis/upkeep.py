@@ -70,7 +70,7 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
                 leader = None if is_kept else (records.get(record.leader) or leaders.get(record.leader))
                 line = {
                     "doc_id": record.doc_id,
-                    "is_kept": is_kept,
+                    "is_new": is_kept,
                     "kept_id": None if leader is None else leader.doc_id,
                     "measure": "hamming",
                     "similarity": None if is_kept else 1.0 - record.distance / layout.bits,
