@@ -127,19 +127,17 @@ def test_of_two_clients_with_one_page_one_is_new_while_others_remove(open_index,
 
 def test_a_lost_reply_changes_nothing(open_index, monkeypatch):
     index = open_index(RECIPE)
-    send = index._server._send
+    send = index._server._one
     lost = []
 
-    def send_twice(commands):
-        first = send(commands)
-        if commands[0][0] == "EVALSHA" and commands[0][1] in (
-            index._server._scripts[n][0] for n in ("commit", "remove")
-        ):
+    def send_twice(command):
+        first = send(command)
+        if command[:2] in [("EVALSHA", index._server._scripts[name][0]) for name in ("commit", "remove")]:
             lost.append(first)
-            return send(commands)
+            return send(command)
         return first
 
-    monkeypatch.setattr(index._server, "_send", send_twice)
+    monkeypatch.setattr(index._server, "_one", send_twice)
     model = ModelIndex(oracle_recipe(RECIPE))
     for i, text in enumerate(TEXTS):
         assert said(index.check_and_add(f"doc-{i}", text)) == said(model.check_and_add(f"doc-{i}", text))

@@ -73,6 +73,7 @@ class Hits:
     @staticmethod
     def joined(parts: "list[Hits]") -> "Hits":
         """Return the hits of several parts, each once."""
+        parts = [part for part in parts if len(part.query)] or parts[:1]
         query, row, distance, is_kept = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("query", "row", "distance", "is_kept")
         )
@@ -80,6 +81,8 @@ class Hits:
         return Hits(query[first], row[first], distance[first], is_kept[first])
 
 
+# The mask that flips nothing.
+_ITSELF = np.zeros(1, np.uint16)
 _NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
@@ -123,63 +126,79 @@ class Reader:
 
         The state is read first: what was added later is left out, and whoever removes meanwhile changes the epoch.
         """
-        commands: list[tuple[Any, ...]] = [] if state is not None else [self._server.command("begin", self.now)]
-        if hashes is not None and len(hashes):
+        asks_ids = hashes is not None and len(hashes) > 0
+        first: list[tuple[Any, ...]] = [] if state is not None else [self._server.command("begin", self.now)]
+        if hashes is not None and asks_ids:
             head, packed = self._server.prefix + b"i", hashes.tobytes()
-            commands.append(("MGET", *(head + packed[i : i + 2] for i in range(0, len(packed), 8))))
-        replies = self._server.calls(commands) if commands else []
-        state = self._state(replies[0]) if state is None else state
-        buckets = replies[-1] if hashes is not None and len(hashes) else []
-        parts = [_NO_HITS]
+            first.append(("MGET", *(head + packed[i : i + 2] for i in range(0, len(packed), 8))))
+        # What is asked first goes with the first part: one trip to the server for a small batch.
         a_fingerprint = 1 + (
             len(self._layout.blocks) if self._layout.is_classic else sum(map(len, self._layout.probes))
         )
         step = max(1, _KEYS_AT_ONCE // a_fingerprint)
-        for start in range(0, len(raw), step):
-            part = self._near(raw[start : start + step])
+        parts = [_NO_HITS]
+        buckets: list[bytes | None] = []
+        for start in range(0, max(1, len(raw)), step):
+            some = raw[start : start + step]
+            replies = self._server.calls([*first, *self._questions(some)])
+            if first:
+                state = state if state is not None else self._state(replies[0])
+                buckets = replies[len(first) - 1] if asks_ids else []
+                replies, first = replies[len(first) :], []
+            assert state is not None
+            part = self._answers(some, replies)
             inside = (part.row < state.num_rows) & (part.row >= state.watermark)
             query, row, distance = (column[inside] for column in (part.query, part.row, part.distance))
             parts.append(Hits(query + start, row, distance, part.is_kept[inside]))
+        assert state is not None
         return state, Hits.joined(parts), buckets
 
-    def _near(self, raw: NDArray[np.uint8]) -> Hits:
+    def _questions(self, raw: NDArray[np.uint8]) -> list[tuple[Any, ...]]:
+        """Return the commands that ask for all that may be near."""
         layout = self._layout
-        commands = [("MGET", *self._keys(b"r", raw, 0, np.zeros(1, np.uint16)))]
-        if layout.is_classic:
-            ones = np.bitwise_count(raw).sum(axis=1).tolist()
-            for block in range(len(layout.blocks)):
-                keys = self._keys(b"z%d" % (block + 1), raw, block, np.zeros(1, np.uint16))
-                commands += [
-                    ("ZRANGEBYSCORE", key, num - layout.within, num + layout.within)
-                    for key, num in zip(keys, ones, strict=True)
-                ]
-        else:
-            for block, masks in enumerate(layout.probes):
-                if len(masks):
-                    commands.append(("MGET", *self._keys(b"b%d" % (block + 1), raw, block, masks)))
-        replies = self._server.calls(commands)
-        parts = [self._entries(replies[0], raw, 0, np.zeros(1, np.uint16), 0, is_kept=False)]
-        if layout.is_classic:
+        if not len(raw):
+            return []
+        commands: list[tuple[Any, ...]] = [("MGET", *self._keys(b"r", raw, 0, _ITSELF))]
+        if not layout.is_classic:
+            return commands + [
+                ("MGET", *self._keys(b"b%d" % (block + 1), raw, block, masks))
+                for block, masks in enumerate(layout.probes)
+                if len(masks)
+            ]
+        ones = np.bitwise_count(raw).sum(axis=1).tolist()
+        for block in range(len(layout.blocks)):
+            keys = self._keys(b"z%d" % (block + 1), raw, block, _ITSELF)
+            commands += [
+                ("ZRANGEBYSCORE", key, num - layout.within, num + layout.within)
+                for key, num in zip(keys, ones, strict=True)
+            ]
+        return commands
+
+    def _answers(self, raw: NDArray[np.uint8], replies: list[Any]) -> Hits:
+        """Return what is near by the replies to these questions."""
+        if not len(raw):
+            return _NO_HITS
+        parts = [self._entries(replies[0], raw, 0, _ITSELF, 0, is_kept=False)]
+        if self._layout.is_classic:
             parts.append(self._rows_of_members(raw, replies[1:]))
         else:
-            probed = [(block, masks) for block, masks in enumerate(layout.probes) if len(masks)]
+            probed = [(block, masks) for block, masks in enumerate(self._layout.probes) if len(masks)]
             for (block, masks), reply in zip(probed, replies[1:], strict=True):
-                parts.append(self._entries(reply, raw, block, masks, layout.within, is_kept=True))
+                parts.append(self._entries(reply, raw, block, masks, self._layout.within, is_kept=True))
         return Hits.joined(parts)
 
     def tables(self, raw: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for kept rows and each block whether the block's table holds the row: of shape (n, blocks)."""
-        one = np.zeros(1, np.uint16)
         holds = np.zeros((len(raw), len(self._layout.blocks)), bool)
         for block in range(len(self._layout.blocks)):
             if self._layout.is_classic:
-                keys = self._keys(b"z%d" % (block + 1), raw, block, one)
+                keys = self._keys(b"z%d" % (block + 1), raw, block, _ITSELF)
                 members = [row.tobytes() for row in raw]
                 scores = self._server.calls([("ZSCORE", *pair) for pair in zip(keys, members, strict=True)])
                 holds[:, block] = [score is not None for score in scores]
                 continue
-            buckets = self._server.call("MGET", *self._keys(b"b%d" % (block + 1), raw, block, one))
-            found = self._entries(buckets, raw, block, one, 0, is_kept=True)
+            buckets = self._server.call("MGET", *self._keys(b"b%d" % (block + 1), raw, block, _ITSELF))
+            found = self._entries(buckets, raw, block, _ITSELF, 0, is_kept=True)
             same = found.row == rows[found.query]
             holds[found.query[same], block] = True
         return holds

@@ -80,10 +80,14 @@ class Server:
         StoreError
             If the server cannot be reached, does not answer in time, or refuses.
         """
-        return self._guarded(lambda: self._client.execute_command(*command))  # type: ignore[no-untyped-call]
+        return self._one(command)
 
     def calls(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return the replies to several commands, sent at once; a script stands for itself as ``run(name, ...)``."""
+        """Return the replies to several commands, sent at once."""
+        if not commands:
+            return []
+        if len(commands) == 1:
+            return [self._one(commands[0])]
         replies = self._send(commands)
         if any(isinstance(reply, _client.exceptions.NoScriptError) for reply in replies):
             # Scripts that write are called alone, so that nothing is done twice here.
@@ -94,9 +98,19 @@ class Server:
                 raise self._error(reply)
         return replies
 
+    def _one(self, command: tuple[Any, ...]) -> Any:  # noqa: ANN401
+        def send() -> Any:  # noqa: ANN401
+            try:
+                return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
+            except _client.exceptions.NoScriptError:
+                self._load()
+                return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+        return self._guarded(send)
+
     def run(self, name: str, *arguments: Any) -> Any:  # noqa: ANN401 - what the script returns
         """Return what a script returns."""
-        return self.calls([self.command(name, *arguments)])[0]
+        return self._one(self.command(name, *arguments))
 
     def command(self, name: str, *arguments: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of any kind that is sent
         """Return the command that runs a script."""
