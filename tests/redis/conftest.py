@@ -27,9 +27,12 @@ class Running:
             [self._program, *options, *self._options], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
         self.client = None
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while not self._answers():
-            assert time.monotonic() < until, "the server does not come up"
+            if time.monotonic() > until or self.process.poll() is not None:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError("the server does not come up")
             time.sleep(0.02)
 
     def _answers(self):

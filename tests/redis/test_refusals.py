@@ -121,17 +121,23 @@ def test_a_server_that_would_drop_keys(start):
         RedisIndex(start("--maxmemory-policy", "allkeys-lru").url, RECIPE)
 
 
-def test_a_replica_takes_no_writes(start):
+@pytest.mark.parametrize("ttl", [None, 100])
+def test_a_replica_takes_no_writes_and_answers(start, ttl):
     from likewise.redis import RedisIndex
 
     server = start()
-    with RedisIndex(server.url, RECIPE, threads=1) as index:
+    with RedisIndex(server.url, RECIPE, threads=1, ttl=ttl) as index:
+        index._reader.now_s = 1
+        index.add("old", TEXTS[11])
+        index._reader.now_s = 102
         index.add("a", TEXTS[0])
         server.client.replicaof("localhost", 1)
         with pytest.raises(StoreError, match="is a replica"):
             index.add("b", TEXTS[1])
+        assert index.check(TEXTS[0]).kept_id == "a"
         server.client.replicaof("NO", "ONE")
         assert index.check_and_add("b", TEXTS[0]).kept_id == "a"
+        assert (index.get("old") is None) == (ttl is not None)
 
 
 @pytest.mark.parametrize("doc_id", ["", "x" * 1001, 7, None])
@@ -237,3 +243,30 @@ def test_without_the_package_redis_the_extra_is_named():
     code = "import sys; sys.modules['redis'] = None\nimport likewise.redis"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "likewise[redis]"' in done.stderr
+
+
+def test_a_node_of_a_cluster(start):
+    """All keys lie on one node, where scripts may use them all."""
+    import socket
+    import time
+
+    from redis.exceptions import MovedError
+
+    from likewise.redis import RedisIndex
+
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    server = start("--cluster-enabled", "yes", "--cluster-port", "0", "--port", str(port))
+    server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    until = time.monotonic() + 10
+    while server.client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    with RedisIndex(server.url, RECIPE, threads=1, ttl=1000) as index:
+        index.add_batch([f"doc-{i}" for i in range(len(TEXTS))], TEXTS)
+        index.remove("doc-0")
+        index.compact()
+        assert index.verify(full=True) == []
+        error = index._server._error(MovedError("12 10.0.0.7:6380"))
+        assert "kept on its node 10.0.0.7:6380" in str(error)

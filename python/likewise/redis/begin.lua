@@ -16,19 +16,21 @@ if ttl then
     end
     since = high
   end
-  if since > watermark then
-    watermark = since
-    -- On a full server nothing is stored, and all that only asks goes on.
-    redis.pcall('HSET', meta, 'watermark', watermark)
-    redis.call('ZREMRANGEBYSCORE', prefix .. 'gone', '-inf', '(' .. watermark)
-  end
+  -- On a full server, or a replica, nothing is stored, and all that only asks goes on.
+  local stored = since > watermark and redis.pcall('HSET', meta, 'watermark', since)
+  watermark = since
+  local is_writable = type(stored) ~= 'table'
+  if stored and is_writable then redis.call('ZREMRANGEBYSCORE', prefix .. 'gone', '-inf', '(' .. watermark) end
   -- Members may outlive their leader by one more ttl and still name it: only then its record goes.
   local purged = tonumber(state[7])
   local last = purged
   while last < purged + MAX_PURGED and (last + 1) * ROWS <= rows and arrival((last + 1) * ROWS - 1) < now - 2 * ttl do
     last = last + 1
   end
-  for chunk = purged, last - 1 do
+  if last > purged and is_writable then
+    is_writable = type(redis.pcall('HSET', meta, 'purged', last)) ~= 'table'
+  end
+  for chunk = purged, is_writable and last - 1 or -1 do
     local key = prefix .. 'd' .. chunk
     for i = 0, ROWS - 1 do
       local flags = redis.call('GETRANGE', key, i * RECORD + END + 2, i * RECORD + END + 2)
@@ -36,6 +38,5 @@ if ttl then
     end
     redis.call('DEL', key)
   end
-  if last > purged then redis.pcall('HSET', meta, 'purged', last) end
 end
 return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1', state[8]}

@@ -1,6 +1,7 @@
 """The index on a Redis or Valkey server, shared by many clients."""
 
 import contextlib
+import functools
 import itertools
 import os
 from collections.abc import Iterable, Iterator
@@ -266,7 +267,8 @@ class RedisIndex:
             with self._writer.alone() as token:
                 state = self._reader.begin()
                 record = self._known(doc_id, state)
-                moved, promoted, records = decide_members(self._reader, self.recipe, self._layout, state, record)
+                hold = functools.partial(self._writer.hold, token)
+                moved, promoted, records = decide_members(self._reader, self.recipe, self._layout, state, record, hold)
                 columns = removal_columns(moved, promoted, encoded_ids([doc_id])[0])
                 if self._writer.remove(token, record.row, columns):
                     return Removal(

@@ -1,5 +1,7 @@
 """Removal: a document goes, and what it removed is decided anew."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from likewise import _native
@@ -13,9 +15,21 @@ _AT_ONCE = 1000
 
 
 def decide_members(
-    reader: Reader, recipe: Recipe, layout: Layout, state: State, gone: Record
+    reader: Reader, recipe: Recipe, layout: Layout, state: State, gone: Record, hold: Callable[[], None]
 ) -> tuple[list[tuple[Record, int, int]], list[Record], dict[int, Record]]:
     """Decide the members of a document that goes, in order of arrival; one that is not kept has none.
+
+    Parameters
+    ----------
+    reader : Reader
+    recipe : Recipe
+    layout : Layout
+    state : State
+        Under the lock.
+    gone : Record
+        The document.
+    hold : callable
+        Called now and then, to keep the lock.
 
     Returns
     -------
@@ -33,6 +47,7 @@ def decide_members(
     records: dict[int, Record] = {}
     for start in range(0, len(members), _AT_ONCE):
         part = members[start : start + _AT_ONCE]
+        hold()
         of_part = reader.records({*part})
         raw = np.frombuffer(b"".join(of_part[row].fingerprint for row in part), np.uint8).reshape(len(part), -1)
         texts = [i for i, row in enumerate(part) if not of_part[row].flags & EMPTY]

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from likewise.redis.layout import ROWS_A_CHUNK, Layout
 
-NAMES = ("begin", "commit", "create", "members", "remove", "trim", "unlock")
+NAMES = ("begin", "commit", "create", "hold", "members", "remove", "trim")
 # Pairs that a commit compares on the server; more are compared by the client, and the server goes on.
 MAX_PAIRS_ON_SERVER = 1024
 # Chunks whose time is over that one call takes away.

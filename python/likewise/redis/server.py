@@ -173,6 +173,11 @@ class Server:
             return StoreError(f"the server at {self.name} is full (maxmemory); nothing was changed")
         if isinstance(error, errors.ReadOnlyError) or "READONLY" in text:
             return StoreError(f"the server at {self.name} is a replica and takes no writes; name the primary")
+        if isinstance(error, errors.MovedError):
+            return StoreError(
+                f"the server at {self.name} belongs to a cluster; the index is kept on its node "
+                f"{error.host}:{error.port}: name that one"
+            )
         if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
             return StoreError(f"the server at {self.name} refuses this user: {text}")
         if isinstance(error, errors.BusyLoadingError):

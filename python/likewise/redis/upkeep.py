@@ -15,8 +15,8 @@ from likewise.redis.server import Server
 
 _AT_ONCE = 16 * ROWS_A_CHUNK
 _KEYS_AT_ONCE = 200
-# Beyond so many members a sorted set of the classic layout takes four times the room, unless the server is told.
-_CLASSIC_LISTPACK = 1024
+# Beyond 128 members sets and hashes of the classic layout take four times the room, unless the server is told.
+_CLASSIC_ADVICE = "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024 keep it small past 8 million documents"
 
 
 def num_documents(server: Server, reader: Reader) -> int:
@@ -54,7 +54,7 @@ def stats(server: Server, reader: Reader, description: Description) -> dict[str,
         "num_replicas": info.get("connected_slaves", 0),
     }
     if layout.is_classic:
-        facts["advice"] = f"CONFIG SET zset-max-listpack-entries {_CLASSIC_LISTPACK} keeps the sorted sets small"
+        facts["advice"] = _CLASSIC_ADVICE
     return facts
 
 

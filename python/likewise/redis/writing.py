@@ -123,7 +123,7 @@ class Writer:
 
     @contextmanager
     def lock(self) -> Iterator[bytes]:
-        """Keep other clients from writing meanwhile; for 10 seconds at most.
+        """Keep other clients from writing meanwhile; for 10 seconds, unless :meth:`hold` says more.
 
         Raises
         ------
@@ -143,7 +143,11 @@ class Writer:
         try:
             yield token
         finally:
-            self._server.run("unlock", token)
+            self._server.run("hold", token, 0)
+
+    def hold(self, token: bytes) -> None:
+        """Keep the lock for another 10 seconds, where it was not lost."""
+        self._server.run("hold", token, _LOCK_MS)
 
 
 def _columns(
