@@ -48,7 +48,7 @@ def test_every_neighbour_is_found(open_index, bits, within, layout):
     for i in range(len(words)):
         arrivals = arrivals_of(sketches(words[i : i + 1], recipe), recipe, layout_, 1)
         flags, hashes = b"\x03", np.array([i], "<u8").tobytes()
-        columns = arrivals.raw.tobytes(), flags, b"\0", b"\xff" * 4, b"\0", bytes(8), hashes, b"\1\0\0\0", b"x"
+        columns = arrivals.raw.tobytes(), flags, b"\0", b"\xff" * 4, b"\0", bytes(4), hashes, b"\1\0\0\0", b"x"
         state = index._reader.begin()
         assert index._writer._send("commit", b"", state.num_rows, state.epoch, i, "", *columns, bytes(4), b"") == (
             b"ok",

@@ -32,15 +32,15 @@ class Arrivals:
         Empty documents.
     sets : list of (ShortSet or None)
         Feature sets of those with so few features that they are looked at.
-    digests : ndarray, uint64, optional
-        Of the texts; None where sketches were given.
+    digests : ndarray, uint32, optional
+        Of the texts: with equal fingerprints enough to tell them apart; None where sketches were given.
     """
 
     raw: NDArray[np.uint8]
     words: NDArray[np.uint64]
     is_empty: NDArray[np.bool_]
     sets: list[ShortSet | None]
-    digests: NDArray[np.uint64] | None
+    digests: NDArray[np.uint32] | None
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -52,10 +52,9 @@ class Arrivals:
         return Arrivals(self.raw[which], self.words[which], self.is_empty[which], self.sets[which], digests)
 
     def is_same_text(self, i: int, digest: int | None, fingerprint: bytes) -> bool:
-        """Return whether document `i` is the one with this digest; where either has none, with this fingerprint."""
-        if digest is not None and self.digests is not None:
-            return int(self.digests[i]) == digest
-        return bool(self.raw[i].tobytes() == fingerprint)
+        """Return whether document `i` is the one with this fingerprint and, where both have one, this digest."""
+        is_same = digest is None or self.digests is None or int(self.digests[i]) == digest
+        return is_same and bool(self.raw[i].tobytes() == fingerprint)
 
 
 def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) -> Arrivals:  # noqa: ANN401
@@ -76,7 +75,9 @@ def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) ->
     is_empty = np.asarray(batch.shapes) == EMPTY
     words = np.asarray(batch.sketches).reshape(-1, recipe.num_words)
     sets = _short_sets(texts, recipe, batch, is_empty)
-    return Arrivals(layout.fingerprint_bytes(words), words, is_empty, sets, np.asarray(texts.hashes(0)))
+    return Arrivals(
+        layout.fingerprint_bytes(words), words, is_empty, sets, np.asarray(texts.hashes(0)).astype(np.uint32)
+    )
 
 
 def is_short(num_features: Any, recipe: Recipe) -> Any:  # noqa: ANN401 - of one document or of an array

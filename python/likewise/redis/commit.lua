@@ -71,11 +71,11 @@ for j = 1, num do
     if has(flags, STANDS) then redis.call('APPEND', removed_key(fingerprint), removed_entry(fingerprint, row_bytes)) end
   end
   local hash = hashes:sub(8 * j - 7, 8 * j)
-  redis.call('APPEND', prefix .. 'i' .. hash:sub(1, 2), hash:sub(3, 6) .. row_bytes)
+  redis.call('APPEND', prefix .. 'i' .. hash:sub(1, 2), hash:sub(3, 4) .. row_bytes)
   if has(flags, SHORT) then
     redis.call('SET', prefix .. 's' .. (rows + j - 1), sets:sub(end_at(set_ends, j - 1) + 1, end_at(set_ends, j)))
   end
-  records[j] = {fingerprint, leader, previous, digests:sub(8 * j - 7, 8 * j), '',
+  records[j] = {fingerprint, leader, previous, digests:sub(4 * j - 3, 4 * j), '',
     string.char(flags, distances:byte(j)), second_bytes}
 end
 
@@ -127,7 +127,7 @@ if ttl then
   for i = 1, num do
     if watermark > 0 and (rows + i) % 16 == 0 then
       local fingerprint = fingerprints:sub((i - 1) * BYTES + 1, i * BYTES)
-      forget(prefix .. 'i' .. hashes:sub(8 * i - 7, 8 * i - 6), 8)
+      forget(prefix .. 'i' .. hashes:sub(8 * i - 7, 8 * i - 6), 6)
       forget(removed_key(fingerprint), BYTES + 2)
       for b = 1, CLASSIC and 0 or #BLOCKS do
         forget(prefix .. 'b' .. b .. block_of(fingerprint, b), BYTES + 2)

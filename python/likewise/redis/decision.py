@@ -10,7 +10,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.recipe import Recipe
 from likewise.redis.arrivals import SHORT_FEATURES, Arrivals
-from likewise.redis.layout import EMPTY, GONE, KEPT, SHORT, STANDS, Layout
+from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, SHORT, STANDS, Layout
 from likewise.redis.search import Hits, Reader, Record, ShortSet, State, has_leader
 
 # Documents of this batch are rows from here on, behind all of the index.
@@ -62,7 +62,7 @@ def see(reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArr
     texts = np.flatnonzero(~arrivals.is_empty)
     state, hits, buckets = reader.look(np.ascontiguousarray(arrivals.raw[texts]), hashes)
     hits = Hits(texts[hits.query], hits.row, hits.distance, hits.is_kept)
-    candidates = {} if ids is None or hashes is None else _candidates_of_ids(buckets, hashes, state)
+    candidates = {} if ids is None or hashes is None else candidates_of_ids(buckets, hashes, state)
     wanted = {*hits.row.tolist(), *(row for rows in candidates.values() for row in rows)}
     if state.empty_row is not None and arrivals.is_empty.any():
         wanted.add(state.empty_row)
@@ -127,15 +127,15 @@ def _join(
     return texts[pairs[order, 1]], texts[pairs[order, 0]], distance[order]
 
 
-def _candidates_of_ids(buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State) -> dict[int, list[int]]:
-    """Return for each id the rows whose id has the same hash, but for its last 16 bits."""
+def candidates_of_ids(buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State) -> dict[int, list[int]]:
+    """Return for each id the rows whose id has the same first 32 bits of its hash."""
     parts = [bucket or b"" for bucket in buckets]
-    counts = np.fromiter(map(len, parts), np.int64, len(parts)) // 8
-    entries = np.frombuffer(b"".join(parts), "<u4").reshape(-1, 2)
+    counts = np.fromiter(map(len, parts), np.int64, len(parts)) // ID_ENTRY.itemsize
+    entries = np.frombuffer(b"".join(parts), ID_ENTRY)
     query = np.repeat(np.arange(len(parts)), counts)
-    same = np.flatnonzero(entries[:, 0] == (hashes >> np.uint64(16)).astype(np.uint32)[query])
+    same = np.flatnonzero(entries["hash"] == (hashes >> np.uint64(16)).astype(np.uint16)[query])
     found: dict[int, list[int]] = {}
-    for i, row in zip(query[same].tolist(), entries[same, 1].tolist(), strict=True):
+    for i, row in zip(query[same].tolist(), entries["row"][same].tolist(), strict=True):
         if state.watermark <= row < state.num_rows:
             found.setdefault(i, []).append(row)
     return found

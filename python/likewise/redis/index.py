@@ -19,9 +19,9 @@ from likewise.recipe import Recipe
 from likewise.redis import upkeep
 from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
-from likewise.redis.decision import BATCH, Decision, Seen, see
+from likewise.redis.decision import BATCH, Decision, Seen, candidates_of_ids, see
 from likewise.redis.description import open_description
-from likewise.redis.layout import GONE, prefix_bytes
+from likewise.redis.layout import GONE, MAX_ROWS, prefix_bytes
 from likewise.redis.removal import decide_members, is_kept, removal_columns
 from likewise.redis.search import Reader, Record, State
 from likewise.redis.server import Server
@@ -331,10 +331,9 @@ class RedisIndex:
     def _record(self, doc_id: str, state: State) -> Record | None:
         encoded_ids([doc_id])
         hashes = np.asarray(_native.Texts.from_list([doc_id]).hashes(0))
-        _, _, (bucket,) = self._reader.look(np.zeros((0, self._layout.num_bytes), np.uint8), hashes, state)
-        entries = np.frombuffer(bucket or b"", "<u4").reshape(-1, 2)
-        middle = np.uint32(int(hashes[0]) >> 16 & 0xFFFFFFFF)
-        rows = {row for row in entries[entries[:, 0] == middle, 1].tolist() if row >= state.watermark}
+        none = np.zeros((0, self._layout.num_bytes), np.uint8)
+        _, _, buckets = self._reader.look(none, hashes, state)
+        rows = {*candidates_of_ids(buckets, hashes, state._replace(num_rows=MAX_ROWS)).get(0, ())}
         records = self._reader.records(rows).values()
         return next((r for r in records if r.doc_id == doc_id and not r.flags & GONE), None)
 

@@ -17,6 +17,9 @@ MAX_ID_BYTES = 1000
 BLOCK_BITS = 16
 MAX_WITHIN = {"classic": 3, "packed": 7}
 NO_ROW = 0xFFFFFFFF
+MAX_ROWS = NO_ROW - 1
+# An entry of the table of ids, below the first 16 bits of the id's hash.
+ID_ENTRY = np.dtype([("hash", "<u2"), ("row", "<u4")])
 NUM_BLOCKS = 4
 
 # What a document is: one byte of its record. The scripts know the same numbers (common.lua).
@@ -117,7 +120,7 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
             ("fingerprint", "u1", num_bytes),
             ("leader", "<u4"),  # of a kept document: its newest member
             ("previous", "<u4"),  # the next older member of the same leader
-            ("digest", "<u8"),
+            ("digest", "<u4"),
             ("end", "<u2"),
             ("flags", "u1"),
             ("distance", "u1"),

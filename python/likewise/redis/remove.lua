@@ -26,7 +26,7 @@ elseif has(flags, STANDS) then
   cut_entry(removed_key(fingerprint), removed_entry(fingerprint, row_bytes))
 end
 write_flags(key, at, bit.bor(flags, GONE), distance_byte)
-cut_entry(prefix .. 'i' .. hash:sub(1, 2), hash:sub(3, 6) .. row_bytes)
+cut_entry(prefix .. 'i' .. hash:sub(1, 2), hash:sub(3, 4) .. row_bytes)
 if has(flags, SHORT) then redis.call('DEL', prefix .. 's' .. row) end
 
 for from = 1, #promoted, 4 do

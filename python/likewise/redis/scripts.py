@@ -17,7 +17,7 @@ def script(name: str, layout: Layout) -> str:
     constants = {
         "BYTES": layout.num_bytes,
         "RECORD": layout.record.itemsize,
-        "END": layout.num_bytes + 16,
+        "END": layout.num_bytes + 12,
         "ROWS": ROWS_A_CHUNK,
         "WITHIN": layout.within,
         "CLASSIC": "true" if layout.is_classic else "false",

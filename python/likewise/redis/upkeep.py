@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.redis.description import Description
-from likewise.redis.layout import EMPTY, GONE, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
+from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
 from likewise.redis.search import Hits, Reader, Record, State
 from likewise.redis.server import Server
 
@@ -86,7 +86,7 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
 def compact(server: Server, reader: Reader, layout: Layout) -> int:
     """Rewrite all packed buckets at their exact size; return how many."""
     watermark = reader.begin().watermark
-    kinds = {b"i": 8, b"r": layout.entry_bytes, b"b": layout.entry_bytes}
+    kinds = {b"i": ID_ENTRY.itemsize, b"r": layout.entry_bytes, b"b": layout.entry_bytes}
     if layout.is_classic:
         del kinds[b"b"]
     num = 0
@@ -164,9 +164,9 @@ def _wrong_tables(
     sets = reader.short_sets(records)
     members: dict[int, set[int]] = {}
     for i, (record, bucket) in enumerate(zip(rows, buckets, strict=True)):
-        entry = int(hashes[i]).to_bytes(8, "little")[2:6] + record.row.to_bytes(4, "little")
+        entry = int(hashes[i]).to_bytes(8, "little")[2:4] + record.row.to_bytes(4, "little")
         entries = bucket or b""
-        if entry not in {entries[at : at + 8] for at in range(0, len(entries), 8)}:
+        if entry not in {entries[at : at + 6] for at in range(0, len(entries), 6)}:
             findings.append(f"the table of ids does not know {record.doc_id!r}")
         if record.flags & SHORT and record.row not in sets:
             findings.append(f"the features of the short document {record.doc_id!r} are not there")

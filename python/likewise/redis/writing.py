@@ -160,7 +160,7 @@ def _columns(
     """Return the columns of the documents to be added, as commit.lua takes them."""
     which = np.array(added)
     flags = decision.flags[which]
-    digests = np.zeros(len(added), np.uint64)
+    digests = np.zeros(len(added), np.uint32)
     if arrivals.digests is not None:
         flags = flags | np.uint8(HAS_DIGEST)
         digests = arrivals.digests[which]
@@ -180,7 +180,7 @@ def _columns(
         decision.distance[which].astype(np.uint8).tobytes(),
         leader.astype("<u4").tobytes(),
         in_batch.tobytes(),
-        digests.astype("<u8").tobytes(),
+        digests.astype("<u4").tobytes(),
         hashes[which].astype("<u8").tobytes(),
         np.cumsum([len(one) for one in ids]).astype("<u4").tobytes(),
         b"".join(ids),
