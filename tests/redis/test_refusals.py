@@ -254,9 +254,11 @@ def test_a_node_of_a_cluster(start):
 
     from likewise.redis import RedisIndex
 
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    # The nodes talk on a port 10,000 above, which must be one, too.
+    for port in range(20_000, 50_000, 7):
+        with socket.socket() as free:
+            if free.connect_ex(("localhost", port)) and free.connect_ex(("localhost", port + 10_000)):
+                break
     server = start("--cluster-enabled", "yes", "--cluster-port", "0", "--port", str(port))
     server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     until = time.monotonic() + 10

@@ -75,9 +75,8 @@ def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) ->
     is_empty = np.asarray(batch.shapes) == EMPTY
     words = np.asarray(batch.sketches).reshape(-1, recipe.num_words)
     sets = _short_sets(texts, recipe, batch, is_empty)
-    return Arrivals(
-        layout.fingerprint_bytes(words), words, is_empty, sets, np.asarray(texts.hashes(0)).astype(np.uint32)
-    )
+    digests = np.asarray(texts.hashes(0)).astype(np.uint32)
+    return Arrivals(layout.fingerprint_bytes(words), words, is_empty, sets, digests)
 
 
 def is_short(num_features: Any, recipe: Recipe) -> Any:  # noqa: ANN401 - of one document or of an array

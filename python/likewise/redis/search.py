@@ -83,7 +83,7 @@ class Hits:
 
 # The mask that flips nothing.
 _ITSELF = np.zeros(1, np.uint16)
-_NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
+NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
 class Reader:
@@ -136,7 +136,7 @@ class Reader:
             len(self._layout.blocks) if self._layout.is_classic else sum(map(len, self._layout.probes))
         )
         step = max(1, _KEYS_AT_ONCE // a_fingerprint)
-        parts = [_NO_HITS]
+        parts = [NO_HITS]
         buckets: list[bytes | None] = []
         for start in range(0, max(1, len(raw)), step):
             some = raw[start : start + step]
@@ -177,7 +177,7 @@ class Reader:
     def _answers(self, raw: NDArray[np.uint8], replies: list[Any]) -> Hits:
         """Return what is near by the replies to these questions."""
         if not len(raw):
-            return _NO_HITS
+            return NO_HITS
         parts = [self._entries(replies[0], raw, 0, _ITSELF, 0, is_kept=False)]
         if self._layout.is_classic:
             parts.append(self._rows_of_members(raw, replies[1:]))
@@ -225,7 +225,7 @@ class Reader:
         counts = np.fromiter(map(len, parts), np.int64, len(parts)) // length
         total = int(counts.sum())
         if not total:
-            return _NO_HITS
+            return NO_HITS
         # A word is read at each 8 bytes of the rest, the last one over the row and beyond the end.
         packed = np.frombuffer(b"".join([*parts, bytes(8)]), np.uint8)
         rest_bytes = length - 4
@@ -256,7 +256,7 @@ class Reader:
         distance = np.bitwise_count(theirs ^ raw[query]).sum(axis=1).astype(np.int64)
         near = np.flatnonzero(distance <= self._layout.within)
         if not len(near):
-            return _NO_HITS
+            return NO_HITS
         found = [members[i * num_bytes : (i + 1) * num_bytes] for i in near.tolist()]
         head = self._server.prefix + b"f"
         rows = self._server.calls([("HGET", head + member[:2], member) for member in found])

@@ -16,7 +16,9 @@ from likewise.redis.server import Server
 _AT_ONCE = 16 * ROWS_A_CHUNK
 _KEYS_AT_ONCE = 200
 # Beyond 128 members sets and hashes of the classic layout take four times the room, unless the server is told.
-_CLASSIC_ADVICE = "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024 keep it small past 8 million documents"
+_CLASSIC_ADVICE = (
+    "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024, which save room past 8,000,000"
+)
 
 
 def num_documents(server: Server, reader: Reader) -> int:
