@@ -4,7 +4,7 @@ redis_index.py fill|measure|all [--documents 5000000] [--within 3] [--clients 4]
 
 `fill` starts a server of its own on a socket and fills it (committing without looking, since nothing would be found),
 `measure` measures what is there, writes bench/results/redis_index.json and stops the server; `all` does both. Documents
-are uniform fingerprints with ids of 24 characters (fill) and 32, so that every one is new: looked up most, stored fully.
+are uniform fingerprints with ids of 24 characters (fill) and 32, so that every one is new: most looks, most room.
 """
 
 import argparse

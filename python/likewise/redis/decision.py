@@ -81,7 +81,9 @@ def add_records(reader: Reader, seen: Seen, records: dict[int, Record]) -> None:
     seen.short_sets.update(reader.short_sets(records))
 
 
-def catch_up(reader: Reader, seen: Seen, arrivals: Arrivals, ids: list[str], num_rows: int, layout: Layout) -> None:
+def catch_up(
+    reader: Reader, seen: Seen, arrivals: Arrivals, encoded: list[bytes], num_rows: int, layout: Layout
+) -> None:
     """Take in what was added since, up to `num_rows`: as many documents as a few batches hold.
 
     Raises
@@ -89,23 +91,28 @@ def catch_up(reader: Reader, seen: Seen, arrivals: Arrivals, ids: list[str], num
     InvalidInput
         If an id stands for another text by now.
     """
-    records = reader.records(range(seen.state.num_rows, num_rows))
-    add_records(reader, seen, records)
-    standing = [r for r in records.values() if r.flags & STANDS and not r.flags & EMPTY]
-    empty = next((r.row for r in records.values() if r.flags & EMPTY and r.flags & KEPT), seen.state.empty_row)
+    start = seen.state.num_rows
+    fixed, ids = reader.added(start, num_rows)
+    flags = fixed["flags"]
+    kept_empty = np.flatnonzero(flags & (EMPTY | KEPT) == EMPTY | KEPT)
+    empty = start + int(kept_empty[0]) if len(kept_empty) else seen.state.empty_row
     seen.state = seen.state._replace(num_rows=num_rows, empty_row=empty)
-    if standing:
-        raw = np.frombuffer(b"".join(r.fingerprint for r in standing), np.uint8).reshape(len(standing), -1)
-        query, which, distance = _join(arrivals, layout, layout.fingerprint_words(raw))
-        is_kept = np.array([bool(r.flags & KEPT) for r in standing])[which]
-        rows = np.array([r.row for r in standing], np.int64)[which]
-        inside = is_kept | (distance == 0)
-        new = Hits(query[inside], rows[inside], distance[inside], is_kept[inside])
-        seen.hits = Hits.joined([seen.hits, new])
-    row_of_id = {record.doc_id: row for row, record in records.items()}
-    for i, doc_id in enumerate(ids):
-        if doc_id in row_of_id:
-            _know(seen, arrivals, i, row_of_id[doc_id], doc_id)
+    standing = np.flatnonzero(flags & (STANDS | EMPTY) == STANDS)
+    query, which, distance = _join(arrivals, layout, layout.fingerprint_words(fixed["fingerprint"][standing]))
+    is_kept = (flags[standing[which]] & KEPT).astype(bool)
+    inside = is_kept | (distance == 0)
+    new = Hits(query[inside], start + standing[which[inside]], distance[inside], is_kept[inside])
+    seen.hits = Hits.joined([seen.hits, new])
+    mine = {*encoded}
+    again = {doc_id: start + i for i, doc_id in enumerate(ids) if doc_id in mine}
+    wanted = {*new.row.tolist(), *again.values()}
+    if empty is not None and empty >= start and arrivals.is_empty.any():
+        wanted.add(empty)
+    add_records(reader, seen, reader.records(wanted))
+    if again:
+        for i, doc_id in enumerate(encoded):
+            if doc_id in again:
+                _know(seen, arrivals, i, again[doc_id])
 
 
 def _join(
@@ -147,7 +154,7 @@ def _find_known(seen: Seen, arrivals: Arrivals, ids: list[str], candidates: dict
         for row in candidates.get(i, ()):
             record = seen.records.get(row)
             if record is not None and record.doc_id == doc_id and not record.flags & GONE:
-                _know(seen, arrivals, i, row, doc_id)
+                _know(seen, arrivals, i, row)
         j = first.setdefault(doc_id, i)
         if j != i:
             digest = None if arrivals.digests is None else int(arrivals.digests[j])
@@ -157,10 +164,10 @@ def _find_known(seen: Seen, arrivals: Arrivals, ids: list[str], candidates: dict
                 seen.known[i] = BATCH + j
 
 
-def _know(seen: Seen, arrivals: Arrivals, i: int, row: int, doc_id: str) -> None:
+def _know(seen: Seen, arrivals: Arrivals, i: int, row: int) -> None:
     record = seen.records[row]
     if not arrivals.is_same_text(i, record.digest, record.fingerprint):
-        raise InvalidInput(f"the id {doc_id!r} stands for another text in the index; remove it first", row=i)
+        raise InvalidInput(f"the id {record.doc_id!r} stands for another text in the index; remove it first", row=i)
     seen.known[i] = row
 
 

@@ -282,6 +282,21 @@ class Reader:
                 records[row] = self._record(row, chunk, fixed)
         return records
 
+    def added(self, start: int, stop: int) -> tuple[NDArray[np.void], list[bytes]]:
+        """Return the records of the rows ``start:stop`` as they are, and their ids."""
+        chunks = range(start // ROWS_A_CHUNK, -(-stop // ROWS_A_CHUNK))
+        packed = self._server.call("MGET", *(self._server.prefix + b"d%d" % chunk for chunk in chunks))
+        first = self._layout.chunk_bytes
+        records, ids = [], []
+        for number, chunk in zip(chunks, packed, strict=True):
+            fixed = np.frombuffer(chunk, self._layout.record, ROWS_A_CHUNK)
+            low = max(0, start - number * ROWS_A_CHUNK)
+            high = min(ROWS_A_CHUNK, stop - number * ROWS_A_CHUNK)
+            ends = [0, *fixed["end"].tolist()]
+            ids += [chunk[first + ends[i] : first + ends[i + 1]] for i in range(low, high)]
+            records.append(fixed[low:high])
+        return np.concatenate(records), ids
+
     def _record(self, row: int, chunk: bytes, fixed: NDArray[np.void]) -> Record:
         i = row % ROWS_A_CHUNK
         raw = fixed[i]

@@ -95,7 +95,7 @@ class Writer:
                 behind += 1
                 if behind > 2 * _FREE_ATTEMPTS and not token:
                     return None
-                catch_up(self._reader, seen, arrivals, ids, number, self._layout)
+                catch_up(self._reader, seen, arrivals, encoded, number, self._layout)
             elif status == b"locked":
                 if time.monotonic() - waited_since > _LOCK_PATIENCE_S:
                     raise StoreError(f"another client holds the lock of the index on {self._server.name}")
