@@ -188,7 +188,7 @@ def memory(work: Path, kind: str) -> None:
         anonymous = resident("RssAnon") - before
         figures = {"num_held": held, "anonymous_bytes_a_document": anonymous / held}
         figures["mapped_bytes_a_document"] = resident("RssFile") / held
-        stats = index.stats()
+        stats = index.stats
     figures["disk_bytes_a_document"] = disk_bytes(work / f"grow-{kind}") / held
     save("memory", {kind: figures | {"stats": stats}})
 
@@ -227,7 +227,7 @@ def minhash(work: Path) -> None:
             figures = batches_per_second(index, batches)
             held = len(index)
             index.compact()
-            stats = index.stats()
+            stats = index.stats
         figures |= {"num_held": held, "disk_bytes_a_document": disk_bytes(path) / held, "stats": stats}
         save("minhash", {name: figures})
         shutil.rmtree(path)

@@ -33,7 +33,7 @@ class ModelFace:
             raise likewise.errors.InvalidInput(f"refused: {refused}") from refused
 
     def _seen(self, verdict):
-        return SimpleNamespace(**verdict._asdict(), measure=self.recipe.measure, is_kept=verdict.is_new)
+        return SimpleNamespace(**verdict._asdict(), measure=None if verdict.is_new else self.recipe.measure)
 
     def check(self, text):
         return self._seen(self.model.check(text))
@@ -57,7 +57,7 @@ class ModelFace:
         found = self.model.group(doc_id)
         if found is None:
             raise likewise.errors.InvalidInput(f"unknown: {doc_id}")
-        return SimpleNamespace(kept_id=found[0], members=found[1])
+        return SimpleNamespace(leader_id=found[0], member_ids=found[1])
 
     def remove(self, doc_id):
         return self._asked("remove", doc_id)

@@ -48,7 +48,7 @@ def online_verdicts(path, ids, texts, recipe, batch_sizes):
         # What was stored is what was said.
         for doc_id in ids[:: max(1, len(ids) // 50)]:
             stored = index.get(doc_id)
-            evidence = None if stored.is_kept else (stored.kept_id, stored.similarity, stored.distance)
+            evidence = None if stored.is_new else (stored.kept_id, stored.similarity, stored.distance)
             assert evidence == found.get(doc_id)
     return found
 

@@ -1,8 +1,12 @@
 """The embedded index conforms to the model; so does the model behind the same face, and faults are noticed."""
 
+import functools
+from unittest import mock
+
 import pytest
 
 import likewise
+from likewise import _native
 from tests.store.conformance import SIMHASH, TEXTS, VERIFIED, check_conformance, machine_class
 from tests.store.model_face import ModelFace
 
@@ -57,16 +61,27 @@ def test_half_a_batch_is_noticed():
         machine.has_as_many()
 
 
-def open_embedded(path, recipe):
-    return likewise.Index(path, recipe)
+def opener(flush_rows):
+    """A backend with so many rows in memory before a segment is built of them; the usual number where None."""
+
+    def open_embedded(path, recipe):
+        made = functools.partial(_native.OnlineIndex, flush_rows=flush_rows)
+        made.describe = _native.OnlineIndex.describe
+        with mock.patch.object(_native, "OnlineIndex", made):
+            return likewise.Index(path, recipe, threads=1)
+
+    return open_embedded
 
 
+@pytest.mark.parametrize("flush_rows", [None, 3])
 @pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
-def test_the_embedded_index_conforms(name):
-    check_conformance(open_embedded, name)
+def test_the_embedded_index_conforms(name, flush_rows):
+    check_conformance(opener(flush_rows), name, max_examples=6)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("flush_rows", [None, 1, 5])
 @pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
-def test_the_embedded_index_conforms_for_long(name):
-    check_conformance(open_embedded, name, max_examples=150, steps=60)
+def test_the_embedded_index_conforms_for_long(name, flush_rows):
+    check_conformance(opener(flush_rows), name, max_examples=150, steps=60)

@@ -67,12 +67,12 @@ def test_from_creation_to_export(tmp_path, index, texts):
     assert found[0]["neighbours"][0]["doc_id"] == "0"
     leader = next(row["kept_id"] for row in verdicts if not row["is_new"])
     known = rows_of(run("query", index, "--id", leader).out)[0]
-    assert known["is_kept"]
-    assert known["members"] == [row["doc_id"] for row in verdicts if row.get("kept_id") == leader]
+    assert known["is_new"]
+    assert known["member_ids"] == [row["doc_id"] for row in verdicts if row.get("kept_id") == leader]
 
     removal = rows_of(run("remove", index, leader).out)[0]
     assert (removal["doc_id"], removal["was_kept"]) == (leader, True)
-    assert sorted(removal["promoted"] + [row["doc_id"] for row in removal["moved"]]) == sorted(known["members"])
+    assert sorted(removal["promoted"] + [row["doc_id"] for row in removal["moved"]]) == sorted(known["member_ids"])
 
     run("compact", index)
     run("snapshot", index, tmp_path / "copy.lw")
@@ -144,7 +144,7 @@ def test_an_index_of_a_run_has_its_verdicts(tmp_path, files, texts):
         assert len(index) == len(texts)
         for row in range(len(texts)):
             found, evidence = index.get(str(row)), removed.get(str(row))
-            assert found.is_kept == (evidence is None)
+            assert found.is_new == (evidence is None)
             if evidence is not None:
                 assert (found.kept_id, found.similarity) == (evidence["kept_id"], evidence["similarity"])
     assert "exists already" in dedup("all.jsonl", "-o", "out2", "--index", "seen.lw", status=2, cwd=tmp_path).err
@@ -189,7 +189,7 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     dedup("new.jsonl", "-o", "new", "--against", "seen.lw", "--add", "--overwrite", cwd=tmp_path)
     with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
         assert len(index) == files + len(kept)
-        assert all(index.get(str(row)).is_kept for row in kept)
+        assert all(index.get(str(row)).is_new for row in kept)
     # A second time everything was seen.
     out = dedup("new.jsonl", "-o", "-", "--against", "seen.lw", "--add", cwd=tmp_path).out
     assert out == b""

@@ -16,6 +16,7 @@ pub mod lines;
 pub mod packed;
 pub mod parquet;
 pub mod position;
+mod sections;
 pub mod segments;
 pub mod store;
 pub mod weights;

@@ -96,7 +96,7 @@ impl Index {
             let seen = look_up(
                 shared,
                 &state,
-                Some(&lease),
+                Some(&*lease),
                 documents,
                 None,
                 range,
@@ -239,9 +239,8 @@ impl Index {
         };
         store.append(&rows, &[])?;
 
-        let mut levels = staged.levels.iter().peekable();
         let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); staged.places.len()];
-        while let Some(level) = levels.next() {
+        for level in &staged.levels {
             exceptions[level.position as usize].push((level.band, level.level));
         }
         let documents = staged.places.iter().zip(&exceptions).enumerate().map(
@@ -279,7 +278,7 @@ impl Index {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
             let mut looker = self.shared.looker(&state, &lease);
-            let Some(row) = looker.row_of_id(id)? else {
+            let Some(row) = looker.row_of_id(id, None)? else {
                 return Ok(None);
             };
             let stored = lease.row(row)?;
@@ -301,7 +300,7 @@ impl Index {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
             let mut looker = self.shared.looker(&state, &lease);
-            let row = looker.row_of_id(id)?;
+            let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
             let verdict = looker.row(row)?.verdict();
             let leader = verdict.map_or(row, |evidence| evidence.kept_row);
@@ -361,7 +360,7 @@ impl Index {
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let state = shared.state();
             let mut looker = shared.looker(&state, store);
-            let row = looker.row_of_id(id)?;
+            let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
             let removal = looker.removal(row, shared)?;
             let promoted = removal.promoted.iter().map(|&row| looker.id(row));

@@ -22,21 +22,25 @@ const BUILD_BYTES: usize = 256 << 20;
 const MANY_ROWS: u32 = 1 << 18;
 
 impl Index {
-    /// Begins to build in the background if so many rows are in memory; `is_quiet` is what callers who wait for nothing pass.
+    /// Begins to build in the background if so many rows are in memory.
     pub(crate) fn build_when_due(&self) {
         let shared = &self.shared;
+        if !crate::shared::HAS_SEGMENTS {
+            return;
+        }
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let is_due = {
-            let mut state = shared.state_mut();
-            let in_memory = match state.newest() {
-                Some(tail) => tail.rows().len() as u32,
-                None => 0,
-            };
-            in_memory >= shared.flush_rows && shared.freeze(&mut state).is_ok()
+        let in_memory = match shared.state().layers.last() {
+            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+            _ => 0,
         };
-        if !is_due || shared.is_building.swap(true, Ordering::AcqRel) {
+        if in_memory < shared.flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Err(error) = shared.freeze(&mut shared.state_mut()) {
+            *lock(&shared.build_error) = Some(error.to_string());
+            shared.is_building.store(false, Ordering::Release);
             return;
         }
         let shared = shared.clone();
@@ -180,7 +184,7 @@ impl Shared {
         loop {
             let next = rest.next();
             let start = next.as_ref().map_or(num_rows, |segment| segment.rows().start);
-            if start - end >= MANY_ROWS {
+            if crate::shared::HAS_SEGMENTS && start - end >= MANY_ROWS {
                 let live = self.build_files(store, end..start, 1, cancel)?;
                 let dir = self.segment_dir();
                 let segment = open_segment(self, store, &dir, &live, cancel)?;
@@ -200,6 +204,9 @@ impl Shared {
     /// # Errors
     /// Those of the store and of the build.
     pub fn build_last(&self, cancel: &AtomicBool) -> Result<(), Error> {
+        if !crate::shared::HAS_SEGMENTS {
+            return Ok(());
+        }
         let (live, end) = {
             let mut state = self.state_mut();
             let end = self.freeze(&mut state)?;

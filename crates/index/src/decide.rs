@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::parallel::map_ranges;
 use likewise_disk::store::{Evidence, Store};
 
+use crate::ahead::Ahead;
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::look::{Asked, BandEnd, Looker, Near};
 use crate::measure::OwnSet;
-use crate::near::{NearRows, near_rows};
+use crate::near::near_rows;
 use crate::shared::Shared;
 use crate::staged::Staged;
 use crate::state::State;
@@ -18,7 +19,7 @@ use crate::state::State;
 /// Documents that are looked at together.
 pub const BLOCK: usize = 1024;
 /// Documents that a thread takes at once.
-const GRAIN: usize = 32;
+const GRAIN: usize = 128;
 
 /// What the tables say of one document.
 #[derive(Debug, Default)]
@@ -64,8 +65,9 @@ impl Looker<'_> {
         documents: &Documents,
         i: usize,
         id: &str,
+        place: Option<u32>,
     ) -> Result<Option<u32>, Error> {
-        let Some(row) = self.row_of_id(id)? else {
+        let Some(row) = self.row_of_id(id, place)? else {
             return Ok(None);
         };
         let known = self.row(row)?;
@@ -111,25 +113,39 @@ pub fn look_up(
     let bytes = rules.sketch_bytes();
     let sketches = &documents.sketches[range.start * bytes..range.end * bytes];
     let near = near_rows(state, rules, sketches, isa, threads, cancel)?;
-    let look = |looker: &mut Looker<'_>, i: usize, near: &NearRows| -> Result<Seen, Error> {
-        if let Some(ids) = ids
-            && let Some(row) = looker.known(documents, i, ids[i])?
-        {
-            return Ok(Seen {
-                known: Some(row),
-                ..Seen::default()
+    // Looks up the documents of a part of the range.
+    let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+        let is_single = part.len() == 1;
+        if !is_single {
+            let keys = &mut looker.keys;
+            let ahead = Ahead::new(state, rules, keys, documents, ids, part.clone())?;
+            looker.ahead = Some(ahead);
+        }
+        let mut seen = Vec::with_capacity(part.len());
+        for (place, i) in part.enumerate() {
+            let place = (!is_single).then_some(place as u32);
+            let known = match ids {
+                Some(ids) => looker.known(documents, i, ids[i], place)?,
+                None => None,
+            };
+            seen.push(match known {
+                Some(_) => Seen {
+                    known,
+                    ..Seen::default()
+                },
+                None => looker.look(&Asked {
+                    place,
+                    ..Asked::of(documents, i, near.of(i - range.start))
+                })?,
             });
         }
-        looker.look(&Asked::of(documents, i, near.of(i - range.start)))
+        looker.ahead = None;
+        Ok(seen)
     };
     if let Some(store) = own_store
         && (threads == 1 || range.len() <= GRAIN)
     {
-        let mut looker = shared.looker(state, store);
-        return range
-            .clone()
-            .map(|i| look(&mut looker, i, &near))
-            .collect();
+        return look(&mut shared.looker(state, store), range.clone());
     }
     let parts = map_ranges(
         range.len(),
@@ -142,9 +158,8 @@ pub fn look_up(
                 Ok(store) => store,
                 Err(_) => return Err(Error::Closed),
             };
-            let mut looker = shared.looker(state, store);
-            part.map(|i| look(&mut looker, range.start + i, &near))
-                .collect()
+            let part = range.start + part.start..range.start + part.end;
+            look(&mut shared.looker(state, store), part)
         },
     )?;
     let mut all = Vec::with_capacity(range.len());

@@ -100,7 +100,9 @@ impl Index {
             shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
         }
         let live: Vec<String> = store.segments()?.into_iter().map(|live| live.name).collect();
-        delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
+        if crate::shared::HAS_SEGMENTS {
+            delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
+        }
         let segments = shared.mend(&mut store, opened.segments, cancel)?;
         let state = load_state(&shared, &store, segments, cancel)?;
         *shared.state_mut() = state;

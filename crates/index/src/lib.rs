@@ -3,6 +3,7 @@
 //! The truth is a store ([`likewise_disk::store`]); what makes answers fast is derived from it: segments on disk
 //! ([`likewise_disk::segments`]) and a tail in memory. The rule of decision is that of a batch run that keeps the first, document by document.
 
+mod ahead;
 mod asks;
 mod bits;
 mod build;

@@ -10,7 +10,7 @@ use likewise_disk::store::{Event, LiveSegment, Store};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::late::{Late, building};
-use crate::look::Looker;
+use crate::look::{Asked, Looker};
 use crate::shared::Shared;
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
@@ -303,10 +303,19 @@ impl Looker<'_> {
             late.insert_blank(row, class);
             return Ok(());
         }
+        let asked = Asked {
+            sketch: &sketch,
+            shape,
+            num_features: 0,
+            digest,
+            set: None,
+            near: &[],
+            place: None,
+        };
         let mut members = Vec::new();
         let num_members = |band, level, _| -> Result<usize, Error> {
             members.clear();
-            self.bucket(&sketch, band, level, &mut members)?;
+            self.bucket(&asked, band, level, &mut members)?;
             Ok(members.len())
         };
         late.insert(

@@ -9,6 +9,7 @@ use likewise_core::verify::FeatureSet;
 use likewise_disk::store::{Content, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::ahead::Ahead;
 use crate::documents::{Documents, Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};
@@ -46,6 +47,8 @@ pub struct Asked<'d> {
     pub set: Option<(&'d [u64], &'d [u32])>,
     /// Rows within the radius, ascending.
     pub near: &'d [Near],
+    /// Its place in what was asked of segments ahead.
+    pub place: Option<u32>,
 }
 
 impl<'d> Asked<'d> {
@@ -58,6 +61,7 @@ impl<'d> Asked<'d> {
             digest: documents.feature_digests.get(i).copied().unwrap_or(0),
             set: documents.set(i),
             near,
+            place: None,
         }
     }
 
@@ -84,6 +88,8 @@ pub struct Looker<'a> {
     pub keys: Keys,
     /// What the present removal has changed beside the state.
     pub pending: Pending,
+    /// What segments said of the documents that are looked up now.
+    pub ahead: Option<Ahead>,
     held: Quick<u32, Row>,
     extractor: Option<Extractor>,
     found: Vec<u32>,
@@ -187,6 +193,7 @@ impl<'a> Looker<'a> {
             recent,
             keys,
             pending: Pending::default(),
+            ahead: None,
             held: Quick::default(),
             extractor: None,
             found: Vec::new(),
@@ -236,12 +243,17 @@ impl<'a> Looker<'a> {
     }
 
     /// The row of an id that is not gone.
-    pub fn row_of_id(&mut self, id: &str) -> Result<Option<u32>, Error> {
+    pub fn row_of_id(&mut self, id: &str, place: Option<u32>) -> Result<Option<u32>, Error> {
         let hash = xxh3_64(id.as_bytes());
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        for layer in self.state.layers.iter().rev() {
+        let ahead = self.ahead.as_ref().zip(place);
+        if let Some((ahead, place)) = ahead {
+            ahead.ids_of(place, &mut found);
+        }
+        for layer in &self.state.layers {
             match layer {
+                Layer::Segment(_) if ahead.is_some() => {}
                 Layer::Segment(segment) => segment.rows_of_id(hash, &mut found)?,
                 Layer::Tail(tail) => tail.rows_of_id(hash, &mut found),
             }
@@ -316,8 +328,13 @@ impl<'a> Looker<'a> {
         let shape = asked.shape & 3;
         match self.keys.class_hash(self.rules(), shape, asked.digest) {
             Some(hash) => {
+                let ahead = self.ahead.as_ref().zip(asked.place);
+                if let Some((ahead, place)) = ahead {
+                    ahead.classes_of(place, &mut found);
+                }
                 for layer in &self.state.layers {
                     match layer {
+                        Layer::Segment(_) if ahead.is_some() => {}
                         Layer::Segment(segment) => segment.rows_of_class(hash, &mut found)?,
                         Layer::Tail(tail) => tail.rows_of_class(hash, &mut found),
                     }
@@ -399,7 +416,7 @@ impl<'a> Looker<'a> {
             let mut end = None;
             for level in 0..NUM_LEVELS {
                 let before = seen.len();
-                self.bucket(asked.sketch, band, level, &mut seen)?;
+                self.bucket(asked, band, level, &mut seen)?;
                 let num = seen.len() - before;
                 let stops = match place {
                     None => num < BUCKET_SIZE,
@@ -420,35 +437,46 @@ impl<'a> Looker<'a> {
     /// Appends the members of one bucket, gone ones too where they are still known.
     pub fn bucket(
         &mut self,
-        sketch: &[u8],
+        asked: &Asked<'_>,
         band: u32,
         level: u32,
         out: &mut Vec<u32>,
     ) -> Result<(), Error> {
-        let key = self.keys.of(sketch, band, level);
+        let key = self.keys.of(asked.sketch, band, level);
         let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        let ahead = self.ahead.as_ref().zip(asked.place).filter(|_| level == 0);
+        if let Some((ahead, place)) = ahead {
+            ahead.bucket_of(place, band, &mut found);
+        }
         for layer in &self.state.layers {
             match layer {
                 Layer::Tail(tail) => tail.bucket(band, key, out),
-                Layer::Segment(segment) => {
-                    found.clear();
-                    segment.bucket(band, key, &mut found)?;
-                    for &row in &found {
-                        // Some bits of the key decide there: who is asked for again is asked in full.
-                        let known = self.row(row)?;
-                        let is_member = known.level(band) == Some(level);
-                        let of_row = is_member.then(|| known.sketch().to_vec());
-                        if of_row.is_some_and(|of_row| self.keys.of(&of_row, band, level) == key) {
-                            out.push(row);
-                        }
-                    }
-                }
+                Layer::Segment(_) if ahead.is_some() => {}
+                Layer::Segment(segment) => segment.bucket(band, key, &mut found)?,
+            }
+        }
+        for &row in &found {
+            // Some bits of the key decide in a segment: who is found there is asked in full.
+            if self.row(row)?.level(band) == Some(level) && self.key_of(row, band, level)? == key {
+                out.push(row);
             }
         }
         self.found = found;
         self.state.late.bucket(band, key, out);
         self.pending.late.bucket(band, key, out);
         Ok(())
+    }
+
+    /// The key of a band of a row.
+    fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64, Error> {
+        self.row(row)?;
+        let sketch = match (self.state.tail_of(row), self.held.get(&row)) {
+            (Some(tail), _) => tail.row(row).sketch,
+            (None, Some(held)) => &held.sketch,
+            (None, None) => return Err(Error::Damaged),
+        };
+        Ok(self.keys.of(sketch, band, level))
     }
 
     /// The feature set of a row as it is measured.

@@ -152,6 +152,7 @@ impl Looker<'_> {
             },
             set: Some((&features, &weights)),
             near: &near,
+            place: None,
         };
         let (mut seen, _) = self.seen(&asked, place.as_deref())?;
         if let Some(of_class) = self.kept_of_class(&asked, row)? {

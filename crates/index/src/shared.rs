@@ -17,6 +17,8 @@ use crate::rules::Rules;
 use crate::sets::RecentSets;
 use crate::state::State;
 
+/// Whether segments are built.
+pub const HAS_SEGMENTS: bool = true;
 /// Name of the directory of segments inside that of the index.
 pub const SEGMENTS: &str = "segments";
 

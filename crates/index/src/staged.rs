@@ -198,7 +198,7 @@ impl<'d> Staged<'d> {
                 for level in from..NUM_LEVELS {
                     if level > from {
                         let before = committed.len();
-                        looker.bucket(asked.sketch, band, level, committed)?;
+                        looker.bucket(asked, band, level, committed)?;
                         num = committed.len() - before;
                     }
                     let before = staged.len();

@@ -55,9 +55,9 @@ impl State {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
 
-    /// Rows of the segments, one behind the other from row 0 as far as they go.
+    /// Rows of the segments, ascending.
     pub fn segment_rows(&self) -> Vec<Range<u32>> {
-        let rows = self.layers.iter().map_while(|layer| match layer {
+        let rows = self.layers.iter().filter_map(|layer| match layer {
             Layer::Segment(segment) => Some(segment.rows()),
             Layer::Tail(_) => None,
         });
@@ -92,7 +92,7 @@ impl State {
     /// The same, to change.
     pub fn tail_of_mut(&mut self, row: u32) -> Option<&mut Tail> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
-        match &mut self.layers[layer] {
+        match self.layers.get_mut(layer)? {
             Layer::Tail(tail) => Some(tail),
             Layer::Segment(_) => None,
         }

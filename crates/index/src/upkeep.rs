@@ -85,7 +85,7 @@ impl Index {
         self.ready(cancel)?;
         let state = self.shared.state();
         let lease = self.shared.lease(&state)?;
-        let mut findings = lease.check(full, || stopped(cancel))?;
+        let mut findings = lease.check(full, cancel)?;
         for layer in &state.layers {
             if let Layer::Segment(segment) = layer {
                 match segment.verify(cancel) {
@@ -116,11 +116,19 @@ impl Index {
 
     fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
         let shared = &self.shared;
-        let num_joined = {
+        let mut num_joined = 0;
+        let mut next_row = Some(0);
+        while let Some(row) = next_row {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+            }
+            // Others write between the steps.
             let mut writer = lock(&shared.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
-            store.compact_chunks(|| stopped(cancel))?
-        };
+            let step = store.compact_chunks(row)?;
+            num_joined += step.num_fewer;
+            next_row = step.next_row;
+        }
         let end = {
             let mut state = shared.state_mut();
             shared.freeze(&mut state)?
@@ -147,7 +155,7 @@ impl Index {
         let state = self.shared.state();
         let lease = self.shared.lease(&state)?;
         drop(state);
-        Ok(lease.snapshot(to, || stopped(cancel))?)
+        Ok(lease.snapshot(to, cancel)?)
     }
 
     /// Gives all documents, chunk by chunk.
@@ -280,13 +288,5 @@ impl Drop for Index {
         if std::process::id() == self.shared.process {
             let _ = self.close();
         }
-    }
-}
-
-/// Ends long work of the store when asked to.
-fn stopped(cancel: &AtomicBool) -> Result<(), likewise_disk::Error> {
-    match cancel.load(Ordering::Relaxed) {
-        true => Err(likewise_disk::Error::Cancelled),
-        false => Ok(()),
     }
 }

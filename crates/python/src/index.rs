@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use likewise_core::isa::Isa;
 use likewise_core::sketch::Scheme;
 use likewise_core::verify::Measure;
 use likewise_disk::store::{Description, Durability, Evidence, Keeps, Store};
@@ -17,7 +18,7 @@ use crate::array::{Array, Input};
 use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::texts::Texts;
+use crate::texts::{Texts, text_of};
 
 /// Documents from which a call is long enough to look for Ctrl-C.
 const LONG_DOCUMENTS: usize = 4096;
@@ -127,7 +128,7 @@ impl OnlineIndex {
         let rules_of_recipe = recipe.rules()?;
         let sketching = Sketching {
             rules: rules_of_recipe,
-            make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),
+            make_extractor: Arc::new(move |isa: Isa| rules.get().extractor(isa)),
             text_kind: match recipe.takes_tokens {
                 true => TextKind::Tokens,
                 false => TextKind::Text,
@@ -284,9 +285,10 @@ impl OnlineIndex {
     fn get(
         &self,
         py: Python<'_>,
-        doc_id: &str,
+        doc_id: &Bound<'_, PyString>,
     ) -> Result<Option<(u32, Option<String>, f64, Option<u16>, u64)>, Failure> {
-        let found = run(py, 0, |_| self.asked(self.index.get(doc_id)))?;
+        let doc_id = text_of(doc_id)?;
+        let found = run(py, 0, |_| self.asked(self.index.get(&doc_id)))?;
         Ok(found.map(|(row, stored, kept_id)| {
             let evidence = stored.verdict;
             (
@@ -300,8 +302,13 @@ impl OnlineIndex {
     }
 
     /// Id of the kept document of a group, whether it is gone, ids of the members.
-    fn group(&self, py: Python<'_>, doc_id: &str) -> Result<(String, bool, Vec<String>), Failure> {
-        let group = run(py, 0, |_| self.asked(self.index.group(doc_id)))?;
+    fn group(
+        &self,
+        py: Python<'_>,
+        doc_id: &Bound<'_, PyString>,
+    ) -> Result<(String, bool, Vec<String>), Failure> {
+        let doc_id = text_of(doc_id)?;
+        let group = run(py, 0, |_| self.asked(self.index.group(&doc_id)))?;
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
     }
 
@@ -340,9 +347,10 @@ impl OnlineIndex {
     fn remove(
         &self,
         py: Python<'_>,
-        doc_id: &str,
+        doc_id: &Bound<'_, PyString>,
     ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
-        let removed = run(py, 0, |_| self.asked(self.index.remove(doc_id)))?;
+        let doc_id = text_of(doc_id)?;
+        let removed = run(py, 0, |_| self.asked(self.index.remove(&doc_id)))?;
         Ok((
             removed.removal.was_kept,
             removed.promoted_ids,

@@ -21,7 +21,7 @@ pub fn export_chunk(
         push_json(chunk.id(place), out);
         let _ = write!(
             out,
-            ",\"seq\":{},\"added\":{}",
+            ",\"seq\":{},\"arrival_s\":{}",
             u64::from(row) + 1,
             chunk.arrivals_s()[place]
         );

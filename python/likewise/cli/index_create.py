@@ -54,6 +54,11 @@ def command(
         raise InvalidParameter(
             "weights", "an index takes a table that is there already: make one by `likewise weights`"
         )
+    if recipe.table is not None or recipe.stop_words is not None or recipe.dictionary is not None:
+        raise InvalidParameter(
+            "weights" if recipe.table is not None else "stop_words",
+            "commands open an index by the recipe that it holds, without tables and lists beside it; use likewise.Index",
+        )
     if path and Path(path).exists():
         raise InvalidInput("it exists already; name a new directory", path)
     with open_index(path, url, prefix, recipe, store=store) as index:

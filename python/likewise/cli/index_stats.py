@@ -14,4 +14,4 @@ def command(places: tuple[str, ...], url: str | None, prefix: str | None) -> Non
     """Print counts, sizes, recipe and versions of an index as JSON; it may be in use."""
     path, _ = split_target(places, url)
     with open_index(path, url, prefix, read_only=True) as index:
-        click.echo(json.dumps(index.stats(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(index.stats, indent=2, ensure_ascii=False))

@@ -15,7 +15,7 @@ from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
 from likewise.dedup.run import RunRules, ordered
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 
@@ -279,14 +279,8 @@ def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "In
         raise InvalidInput("there is no index here", str(path))
     from likewise.index import Index
 
-    index = Index(path, read_only=not add, threads=threads)
-    ours, theirs = recipe.replace(keep="first").resolve().to_dict(), index.recipe.resolve().to_dict()
-    names = sorted({*ours, *theirs})
-    differing = {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
-    if differing:
-        index.close()
-        raise RecipeMismatch("the index was made by another recipe", differing)
-    return index
+    # What stays is for the run to say; the index keeps the first that came.
+    return Index(path, recipe.replace(keep="first"), read_only=not add, threads=threads)
 
 
 def _check_absent(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sections::Section;
+
 /// The description that stands at the end of the file, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
@@ -52,22 +54,6 @@ pub(super) struct RowsEntry {
     pub(super) numbers: Section,
     pub(super) group_ends: Section,
     pub(super) group_rows: Section,
-}
-
-/// Bytes of the file and the checksums of their blocks.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Section {
-    pub(super) offset: u64,
-    pub(super) num_bytes: u64,
-    /// XXH3 of the checksums of the blocks, which stand behind the section as 64-bit numbers.
-    pub(super) checksum: u64,
-}
-
-impl Section {
-    /// Where the checksums of the blocks stand.
-    pub(super) fn checksums_offset(&self) -> u64 {
-        self.offset + self.num_bytes
-    }
 }
 
 /// The section of each name, for whoever checks them all.

@@ -7,10 +7,12 @@ mod section;
 mod source;
 mod write;
 
+pub use crate::sections::Damage;
 pub use build::{HammingBuild, Progress};
-pub use read::{Damage, OpenedSet, open_hamming_set};
+pub use read::{OpenedSet, open_hamming_set};
 pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
+pub(crate) use write::write_hamming_to;
 
 /// What every file begins with.
 const MAGIC: &[u8; 8] = b"LWHAMMNG";
@@ -20,5 +22,12 @@ const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 64;
 /// Sections begin at multiples of so many bytes: those of a page.
 const ALIGNMENT: u64 = 4096;
-/// Bytes that one checksum covers.
-const BLOCK_BYTES: usize = 64 << 10;
+
+/// What tells a file from every other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Its bytes.
+    pub num_bytes: u64,
+    /// The checksum of its header, which covers all others.
+    pub checksum: u64,
+}

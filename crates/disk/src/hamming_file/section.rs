@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 
-use super::layout::Section;
-use super::{ALIGNMENT, BLOCK_BYTES};
+use super::ALIGNMENT;
 use crate::error::Error;
 use crate::position::{read_exact_at, write_all_at};
+use crate::sections::{BLOCK_BYTES, Section};
 
 /// Words of a section in order, written at a position of a file, and the checksums of their blocks.
 pub(super) struct SectionWriter<'a> {

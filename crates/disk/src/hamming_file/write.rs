@@ -1,17 +1,18 @@
 //! How is a set written?
 
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{Seek, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
 use likewise_core::hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::layout::{Description, KeyEntry, RowsEntry, Section, SegmentEntry, TableEntry};
-use super::{ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, MAGIC, VERSION};
+use super::layout::{Description, KeyEntry, RowsEntry, SegmentEntry, TableEntry};
+use super::{ALIGNMENT, FileFacts, HEADER_BYTES, MAGIC, VERSION};
 use crate::error::Error;
+use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
 
 /// Writes a set to `path`, with the caller's ids and text: complete and synced under its name, or not at all.
@@ -25,24 +26,28 @@ pub fn write_hamming_set(
     extra: &str,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    write_whole(path, |file, _| write_all(set, file, ids, extra, cancel))
+    write_whole(path, |file, _| {
+        write_hamming_to(set, file, ids, extra, cancel)?;
+        file.sync_all().map_err(|e| Error::io("write", e))
+    })
 }
 
-fn write_all(
+/// Writes a set from the first byte of an empty file on; nothing is synced.
+///
+/// # Errors
+/// As [`write_hamming_set`].
+pub(crate) fn write_hamming_to(
     set: &HammingSet,
-    file: &File,
+    file: impl Write + Seek,
     ids: Option<&[u8]>,
     extra: &str,
     cancel: &AtomicBool,
-) -> Result<(), Error> {
-    let file = file.try_clone().map_err(|e| Error::io("write", e))?;
+) -> Result<FileFacts, Error> {
     let mut writer = Writer {
-        file: BufWriter::with_capacity(1 << 20, file),
-        at: 0,
-        cancel,
+        stream: SectionStream::new(file, 0, ALIGNMENT, cancel)?,
     };
     // The header is written last: a file without it is none.
-    writer.put(&[0; HEADER_BYTES])?;
+    writer.stream.put(&[0; HEADER_BYTES])?;
     let parts = set.parts();
     let segments = parts
         .segments
@@ -83,15 +88,11 @@ pub(super) fn write_ending(
     ending: Ending<'_>,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let mut file = file.try_clone().map_err(|e| Error::io("write", e))?;
-    file.seek(SeekFrom::Start(at))
-        .map_err(|e| Error::io("write", e))?;
     let writer = Writer {
-        file: BufWriter::with_capacity(1 << 20, file),
-        at,
-        cancel,
+        stream: SectionStream::new(file, at, ALIGNMENT, cancel)?,
     };
-    writer.finish(ending)
+    writer.finish(ending)?;
+    file.sync_all().map_err(|e| Error::io("write", e))
 }
 
 fn header(offset: u64, json: &[u8], file_bytes: u64) -> [u8; HEADER_BYTES] {
@@ -107,58 +108,13 @@ fn header(offset: u64, json: &[u8], file_bytes: u64) -> [u8; HEADER_BYTES] {
     header
 }
 
-struct Writer<'a> {
-    file: BufWriter<File>,
-    at: u64,
-    cancel: &'a AtomicBool,
+struct Writer<'a, W: Write> {
+    stream: SectionStream<'a, W>,
 }
 
-impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
-        }
-        self.at += bytes.len() as u64;
-        self.file
-            .write_all(bytes)
-            .map_err(|e| Error::io("write", e))
-    }
-
-    fn align(&mut self) -> Result<(), Error> {
-        let padding = self.at.next_multiple_of(ALIGNMENT) - self.at;
-        self.put(&vec![0; padding as usize])
-    }
-
-    /// Writes bytes and behind them the checksums of their blocks.
-    fn section(&mut self, bytes: &[u8]) -> Result<Section, Error> {
-        self.blocks(bytes.chunks(BLOCK_BYTES).map(|block| block.to_vec()))
-    }
-
-    /// As [`section`](Self::section), of words.
-    fn words(&mut self, words: &[u64]) -> Result<Section, Error> {
-        let blocks = words.chunks(BLOCK_BYTES / 8);
-        self.blocks(blocks.map(|block| block.iter().flat_map(|w| w.to_le_bytes()).collect()))
-    }
-
-    fn blocks(&mut self, blocks: impl Iterator<Item = Vec<u8>>) -> Result<Section, Error> {
-        self.align()?;
-        let offset = self.at;
-        let mut checksums = Vec::new();
-        for block in blocks {
-            checksums.extend(xxh3_64(&block).to_le_bytes());
-            self.put(&block)?;
-        }
-        let num_bytes = self.at - offset;
-        self.put(&checksums)?;
-        Ok(Section {
-            offset,
-            num_bytes,
-            checksum: xxh3_64(&checksums),
-        })
-    }
-
-    /// Writes the end of the file and the header, and syncs.
-    fn finish(mut self, ending: Ending<'_>) -> Result<(), Error> {
+impl<W: Write + Seek> Writer<'_, W> {
+    /// Writes the end of the file and the header.
+    fn finish(mut self, ending: Ending<'_>) -> Result<FileFacts, Error> {
         let key_entry = |key: &Key| KeyEntry {
             mask: key.mask,
             radius: key.radius,
@@ -175,32 +131,33 @@ impl Writer<'_> {
             next_row: ending.next_row,
             num_removed_present: ending.num_removed_present,
             segments: ending.segments,
-            tail_codes: self.words(ending.tail_codes)?,
+            tail_codes: self.stream.words(ending.tail_codes)?,
             num_tail_rows: ending.tail_rows.len(),
-            tail_rows: self.section(&tail_rows)?,
-            removed: self.words(ending.removed)?,
-            ids: ending.ids.map(|ids| self.section(ids)).transpose()?,
+            tail_rows: self.stream.section(&tail_rows)?,
+            removed: self.stream.words(ending.removed)?,
+            ids: ending.ids.map(|ids| self.stream.section(ids)).transpose()?,
             extra: ending.extra.to_owned(),
         };
         let json = serde_json::to_vec(&description)
             .map_err(|e| Error::invalid("extra", format!("cannot be written: {e}")))?;
-        self.align()?;
-        let offset = self.at;
-        self.put(&json)?;
-        let header = header(offset, &json, self.at);
-        let mut file = self
-            .file
-            .into_inner()
-            .map_err(|e| Error::io("write", e.into_error()))?;
+        self.stream.align()?;
+        let offset = self.stream.at();
+        self.stream.put(&json)?;
+        let num_bytes = self.stream.at();
+        let header = header(offset, &json, num_bytes);
+        let mut file = self.stream.into_file()?;
         file.rewind()
             .and_then(|()| file.write_all(&header))
-            .and_then(|()| file.sync_all())
-            .map_err(|e| Error::io("write", e))
+            .map_err(|e| Error::io("write", e))?;
+        Ok(FileFacts {
+            num_bytes,
+            checksum: xxh3_64(&header[..HEADER_BYTES - 8]),
+        })
     }
 
     fn shared(&mut self, words: &Words) -> Result<Section, Error> {
         match words.all_good() {
-            true => self.words(words.as_slice()),
+            true => self.stream.words(words.as_slice()),
             // New checksums must not bless it.
             false => Err(Error::Damaged {
                 reason: "the tables are damaged".to_owned(),

@@ -1,15 +1,28 @@
 //! How is a segment built?
+//!
+//! One pass over the rows gathers what tables need, as many tables at a time as the memory holds; then they are sorted and packed, a table a
+//! thread, and appended to the file. Both files are synced before either gets its name.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::isa::Isa;
 
+use super::MAX_SEGMENT_ROWS;
 use super::files::Files;
-use super::layout::{BandPlan, HammingPlan};
+use super::gather::Gathered;
+use super::layout::{
+    ALIGNMENT, BandPlan, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry,
+    HammingPlan, TABLES_ENDING, TableEntry,
+};
+use super::open::{ending, header, path_of};
+use super::passes::{Job, Pass, passes};
+use super::publish::{fresh_name, temporary_of};
 use super::source::RowSource;
+use super::table::PackedTable;
 use crate::error::Error;
+use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
 
 /// What a recipe asks of segments.
@@ -30,7 +43,7 @@ pub struct Building<'a> {
     pub isa: Isa,
     /// Threads of the call.
     pub threads: usize,
-    /// Bytes of memory, about; at least those of one table (8 a row, of fingerprints some 30) are taken all the same.
+    /// Bytes of memory, about; at least those of one table (16 a row, of fingerprints some 40) are taken all the same.
     pub memory_bytes: usize,
     /// Ends the work when set.
     pub cancel: &'a AtomicBool,
@@ -39,8 +52,8 @@ pub struct Building<'a> {
 /// Builds the files of a segment of the rows in `dir`, durable under new names. Nobody looks at them before the store names them.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where there is no row or more than [`MAX_SEGMENT_ROWS`](super::MAX_SEGMENT_ROWS), or a row does not fit the
-/// plan; [`Error::Io`]; [`Error::Cancelled`]; those of the source. No file is left then.
+/// [`Error::InvalidParameter`] where there is no row or more than [`MAX_SEGMENT_ROWS`], or a row does not fit the plan; [`Error::Io`];
+/// [`Error::Cancelled`]; those of the source. No file is left then, as far as files can be deleted.
 ///
 /// # Cost
 /// About 50 ns a row and table on one core, beside the passes over the source: one for each `memory_bytes` of tables.
@@ -52,6 +65,236 @@ pub fn build_segment(
     plan: &SegmentPlan,
     building: Building<'_>,
 ) -> Result<LiveSegment, Error> {
-    let _ = (dir, files, source, rows, plan, building);
-    todo!()
+    if rows.is_empty() || rows.len() > MAX_SEGMENT_ROWS as usize {
+        return Err(Error::invalid(
+            "rows",
+            format!("{rows:?}; a segment has 1 to {MAX_SEGMENT_ROWS}"),
+        ));
+    }
+    plan.check()?;
+    let mut live = LiveSegment {
+        name: fresh_name(&rows),
+        // Before the first pass: whatever happens from now on is replayed.
+        last_event: source.last_event(),
+        batch: source.batch_before(rows.end)?,
+        rows,
+        details: String::new(),
+    };
+    create_directory(dir, files)?;
+    let mut left = Left {
+        files,
+        paths: Vec::new(),
+    };
+    let build = Build {
+        dir,
+        files,
+        source,
+        plan,
+        building,
+    };
+    let written = build.write(&mut live, &mut left);
+    if written.is_ok() {
+        left.paths.clear();
+    }
+    written.map(|()| live)
+}
+
+impl SegmentPlan {
+    fn check(&self) -> Result<(), Error> {
+        let Some(plan) = self.bands else {
+            return Ok(());
+        };
+        let num_taken = u64::from(plan.bands) * u64::from(plan.rows);
+        let is_sound = [1, 2, 4].contains(&plan.slot_bytes)
+            && (1..=u64::from(plan.num_slots)).contains(&num_taken)
+            && plan.bands <= u32::from(u16::MAX);
+        match is_sound {
+            true => Ok(()),
+            false => Err(Error::invalid("bands", format!("{plan:?} do not fit"))),
+        }
+    }
+}
+
+fn create_directory(dir: &Path, files: &dyn Files) -> Result<(), Error> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let make = || {
+        files.create_dir(dir)?;
+        match dir.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => files.sync_dir(parent),
+            _ => files.sync_dir(Path::new(".")),
+        }
+    };
+    make().map_err(|e| Error::io("make the directory of segments", e))
+}
+
+/// Files that go when a build fails.
+struct Left<'a> {
+    files: &'a dyn Files,
+    paths: Vec<PathBuf>,
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            // What stays is an orphan, which the next writer deletes.
+            let _ = self.files.unlink(path);
+        }
+    }
+}
+
+/// Where the sections of the tables stand.
+#[derive(Default)]
+struct Written {
+    ids: Option<TableEntry>,
+    groups: Option<TableEntry>,
+    classes: Option<TableEntry>,
+    bands: Vec<TableEntry>,
+    hamming: Option<HammingEntry>,
+    bits: Option<[Section; 3]>,
+    num_found: u32,
+}
+
+struct Build<'a> {
+    dir: &'a Path,
+    files: &'a dyn Files,
+    source: &'a dyn RowSource,
+    plan: &'a SegmentPlan,
+    building: Building<'a>,
+}
+
+impl Build<'_> {
+    fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<(), Error> {
+        let tables = path_of(self.dir, &live.name, TABLES_ENDING);
+        let temporary = temporary_of(&tables);
+        let file = self.files.create(&temporary);
+        let file = file.map_err(|e| Error::io("create a segment", e))?;
+        left.paths.push(temporary.clone());
+        let mut stream = SectionStream::new(file, 0, ALIGNMENT, self.building.cancel)?;
+        let header = header(live, self.source.identity());
+        stream.put(&header)?;
+        let mut written = Written::default();
+        for (number, pass) in passes(self.plan, live.rows.len(), self.building.memory_bytes)
+            .iter()
+            .enumerate()
+        {
+            let mut gathered = pass.gather(self.source, self.plan, &live.rows, self.building)?;
+            if number == 0 {
+                let bits = &gathered.bits;
+                written.num_found = bits.num_found();
+                written.bits = Some([
+                    stream.words(&bits.kept)?,
+                    stream.words(&bits.gone)?,
+                    stream.words(&bits.found)?,
+                ]);
+            }
+            self.append(pass, &mut gathered, live, left, &mut stream, &mut written)?;
+        }
+        let json = describe(self.source.sketch_id(), self.plan, written)?;
+        stream.align()?;
+        let offset = stream.at();
+        let ending = ending(&header, offset, &json);
+        stream.put(&json)?;
+        stream.put(&ending)?;
+        let details = Details {
+            num_bytes: stream.at(),
+            checksum: u64::from_le_bytes(std::array::from_fn(|i| ending[HEADER_BYTES - 8 + i])),
+        };
+        let mut file = stream.into_file()?;
+        file.sync().map_err(|e| Error::io("sync a segment", e))?;
+        drop(file);
+        live.details = serde_json::to_string(&details)
+            .map_err(|e| Error::invalid("details", format!("cannot be written: {e}")))?;
+        self.name_files(live, left)
+    }
+
+    /// Appends the tables of a pass; fingerprints get a file of their own.
+    fn append(
+        &self,
+        pass: &Pass,
+        gathered: &mut Gathered,
+        live: &LiveSegment,
+        left: &mut Left<'_>,
+        stream: &mut SectionStream<'_, Box<dyn super::files::SegmentFile>>,
+        written: &mut Written,
+    ) -> Result<(), Error> {
+        for (job, packed) in gathered.pack(self.building)? {
+            let entry = append_table(stream, &packed)?;
+            match job {
+                Job::Ids => written.ids = Some(entry),
+                Job::Groups => written.groups = Some(entry),
+                Job::Classes => written.classes = Some(entry),
+                // Bands come in their order, pass by pass.
+                Job::Band(_) => written.bands.push(entry),
+                Job::Hamming => {}
+            }
+        }
+        if let (true, Some(plan)) = (pass.jobs.contains(&Job::Hamming), self.plan.hamming) {
+            let path = temporary_of(&path_of(self.dir, &live.name, HAMMING_ENDING));
+            let file = self.files.create(&path);
+            let mut file = file.map_err(|e| Error::io("create a segment", e))?;
+            left.paths.push(path);
+            let facts = gathered.write_fingerprints(&plan, &mut file, self.building)?;
+            file.sync().map_err(|e| Error::io("sync a segment", e))?;
+            written.hamming = Some(HammingEntry {
+                num_bytes: facts.num_bytes,
+                checksum: facts.checksum,
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives the files, which are durable, their names.
+    fn name_files(&self, live: &LiveSegment, left: &mut Left<'_>) -> Result<(), Error> {
+        // The tables last: who finds them finds all.
+        let endings = [
+            self.plan.hamming.map(|_| HAMMING_ENDING),
+            Some(TABLES_ENDING),
+        ];
+        for ending in endings.into_iter().flatten() {
+            let path = path_of(self.dir, &live.name, ending);
+            let renamed = self.files.rename(&temporary_of(&path), &path);
+            renamed.map_err(|e| Error::io("rename a segment", e))?;
+            left.paths.push(path);
+        }
+        self.files
+            .sync_dir(self.dir)
+            .map_err(|e| Error::io("sync the directory of segments", e))
+    }
+}
+
+fn append_table(
+    stream: &mut SectionStream<'_, Box<dyn super::files::SegmentFile>>,
+    packed: &PackedTable,
+) -> Result<TableEntry, Error> {
+    Ok(TableEntry {
+        shape: packed.shape,
+        starts: stream.words(&packed.starts)?,
+        unary: stream.words(&packed.unary)?,
+        entries: stream.words(&packed.entries)?,
+    })
+}
+
+fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>, Error> {
+    let (Some(ids), Some(groups), Some([kept, gone, found])) =
+        (written.ids, written.groups, written.bits)
+    else {
+        return Err(Error::invalid("plan", "has no pass"));
+    };
+    let description = Description {
+        sketch_id: sketch_id.to_owned(),
+        num_found: written.num_found,
+        kept,
+        gone,
+        found,
+        ids,
+        groups,
+        classes: written.classes,
+        band_plan: plan.bands,
+        bands: written.bands,
+        hamming: written.hamming,
+    };
+    serde_json::to_vec(&description)
+        .map_err(|e| Error::invalid("description", format!("cannot be written: {e}")))
 }

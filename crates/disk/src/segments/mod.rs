@@ -6,7 +6,10 @@
 
 mod build;
 mod files;
+mod gather;
 mod layout;
+mod open;
+mod passes;
 mod publish;
 mod segment;
 mod source;

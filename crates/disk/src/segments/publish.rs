@@ -1,17 +1,55 @@
 //! Which files are there, and which may go?
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use super::files::Files;
+use super::layout::{HAMMING_ENDING, TABLES_ENDING};
+use super::open::path_of;
 use crate::error::Error;
+
+/// What the names of segments begin with.
+const PREFIX: &str = "rows-";
+/// What the name of a file ends with that has not got its own yet.
+const UNFINISHED: &str = ".unfinished";
+
+/// A name that no segment of these rows had.
+pub(super) fn fresh_name(rows: &Range<u32>) -> String {
+    // Random keys of the standard library's hasher: new for each.
+    let number = RandomState::new().hash_one(std::process::id());
+    format!("{PREFIX}{}-{}-{number:016x}", rows.start, rows.end)
+}
+
+/// The name of a file as long as it is written.
+pub(super) fn temporary_of(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}{UNFINISHED}"))
+}
 
 /// Deletes the files of segments that the store names no longer; files that are there no more are well.
 ///
+/// Where the system holds files that are mapped (Windows) they stay, and [`delete_orphans`] deletes them later.
+///
 /// # Errors
-/// [`Error::Io`].
+/// [`Error::Io`] of the first that could not be deleted; the others are deleted all the same.
 pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<(), Error> {
-    let _ = (dir, files, names);
-    todo!()
+    let mut first = Ok(());
+    for name in names {
+        // The tables first: without them nobody opens the rest.
+        for ending in [TABLES_ENDING, HAMMING_ENDING] {
+            match files.unlink(&path_of(dir, name, ending)) {
+                Err(error) if error.kind() != ErrorKind::NotFound && first.is_ok() => {
+                    first = Err(Error::io("delete a segment", error));
+                }
+                _ => {}
+            }
+        }
+    }
+    first
 }
 
 /// Deletes the files that a dead writer left: all of segments that are not `live`. Only the writer calls it, while it builds nothing.
@@ -21,12 +59,43 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
 /// # Errors
 /// [`Error::Io`] where the directory cannot be read; one that is not there is well.
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
-    let _ = (dir, files, live);
-    todo!()
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
+    };
+    let mut num_deleted = 0;
+    for entry in entries {
+        let entry = entry.map_err(|e| Error::io("read the directory of segments", e))?;
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && is_orphan(&entry.file_name(), live) {
+            num_deleted += usize::from(files.unlink(&entry.path()).is_ok());
+        }
+    }
+    Ok(num_deleted)
+}
+
+fn is_orphan(name: &OsStr, live: &[String]) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    let unfinished = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix(UNFINISHED));
+    let whole = unfinished.unwrap_or(name);
+    let stem = [TABLES_ENDING, HAMMING_ENDING]
+        .iter()
+        .find_map(|ending| whole.strip_suffix(ending)?.strip_suffix('.'));
+    stem.is_some_and(|stem| {
+        let is_live = live.iter().any(|live| live == stem);
+        stem.starts_with(PREFIX) && (unfinished.is_some() || !is_live)
+    })
 }
 
 /// Bytes of the files of a segment; 0 where they are not there.
 pub fn segment_bytes(dir: &Path, name: &str) -> u64 {
-    let _ = (dir, name);
-    todo!()
+    [TABLES_ENDING, HAMMING_ENDING]
+        .iter()
+        .filter_map(|ending| fs::metadata(path_of(dir, name, ending)).ok())
+        .map(|found| found.len())
+        .sum()
 }

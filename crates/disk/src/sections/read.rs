@@ -1,0 +1,138 @@
+//! How is a section read?
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use likewise_core::hamming::index::{Guard, SharedBytes, Words};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{BLOCK_BYTES, Section};
+use crate::error::Error;
+
+/// What was first found to be wrong with an open file.
+#[derive(Debug, Clone, Default)]
+pub struct Damage(Arc<OnceLock<String>>);
+
+impl Damage {
+    /// What is wrong, where anything was found to be.
+    pub fn reason(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    /// Keeps what is wrong, unless something was found before.
+    pub(crate) fn note(&self, reason: impl FnOnce() -> String) {
+        self.0.get_or_init(reason);
+    }
+}
+
+pub(crate) fn damaged(reason: impl Into<String>) -> Error {
+    Error::Damaged {
+        reason: reason.into(),
+    }
+}
+
+fn damaged_block(name: &str, section: Section, number: usize) -> String {
+    format!(
+        "block {number} of {name} is damaged, at byte {}",
+        section.offset + (number * BLOCK_BYTES) as u64
+    )
+}
+
+/// A mapped file of sections.
+#[derive(Clone)]
+pub(crate) struct Sections {
+    /// All of it.
+    pub(crate) bytes: SharedBytes,
+    /// Whether all blocks have been checked.
+    pub(crate) is_verified: bool,
+    pub(crate) damage: Damage,
+}
+
+impl Sections {
+    pub(crate) fn all(&self) -> &[u8] {
+        self.bytes.as_ref().as_ref()
+    }
+
+    /// The 64-bit number at a byte of the file.
+    ///
+    /// # Panics
+    /// When it reaches beyond the end.
+    pub(crate) fn number(&self, at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| self.all()[at + i]))
+    }
+
+    pub(crate) fn part(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        let len = usize::try_from(len).ok()?;
+        self.all().get(offset..offset.checked_add(len)?)
+    }
+
+    pub(crate) fn bytes_of(&self, name: &str, section: Section) -> Result<&[u8], Error> {
+        self.part(section.offset, section.num_bytes)
+            .ok_or_else(|| damaged(format!("{name} reaches beyond the end")))
+    }
+
+    /// The checksums of the blocks of a section.
+    pub(crate) fn checksums(&self, name: &str, section: Section) -> Result<&[u8], Error> {
+        let num_blocks = section.num_bytes.div_ceil(BLOCK_BYTES as u64);
+        self.bytes_of(name, section)
+            .ok()
+            .and_then(|_| self.part(section.checksums_offset(), 8 * num_blocks))
+            .filter(|checksums| xxh3_64(checksums) == section.checksum)
+            .ok_or_else(|| damaged(format!("the checksums of {name} are damaged")))
+    }
+
+    /// Checks every block of a section.
+    pub(crate) fn verify(
+        &self,
+        name: &str,
+        section: Section,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        let content = self.bytes_of(name, section)?;
+        let checksums = self.checksums(name, section)?;
+        let blocks = content.chunks(BLOCK_BYTES).zip(checksums.chunks_exact(8));
+        for (number, (block, checksum)) in blocks.enumerate() {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if xxh3_64(block).to_le_bytes() != checksum {
+                return Err(damaged(damaged_block(name, section, number)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of a section, whose blocks are checked when they are first read.
+    pub(crate) fn guarded(&self, name: &str, section: Section) -> Result<Words, Error> {
+        let words = self.words(section)?;
+        if self.is_verified {
+            return Ok(words);
+        }
+        let (bytes, damage, name) = (self.bytes.clone(), self.damage.clone(), name.to_owned());
+        let check = move |number: usize| {
+            // Both were found to lie in the file.
+            let all: &[u8] = bytes.as_ref().as_ref();
+            let content = &all[section.offset as usize..][..section.num_bytes as usize];
+            let start = number * BLOCK_BYTES;
+            let block = &content[start..content.len().min(start + BLOCK_BYTES)];
+            let checksum = &all[section.checksums_offset() as usize + 8 * number..][..8];
+            let is_good = xxh3_64(block).to_le_bytes() == checksum;
+            if !is_good {
+                damage.note(|| damaged_block(&name, section, number));
+            }
+            is_good
+        };
+        let num_words = (section.num_bytes / 8) as usize;
+        let block_shift = (BLOCK_BYTES / 8).ilog2();
+        Ok(words.guarded(Guard::new(num_words, block_shift, Box::new(check))))
+    }
+
+    pub(crate) fn words(&self, section: Section) -> Result<Words, Error> {
+        let words = usize::try_from(section.offset)
+            .ok()
+            .filter(|_| section.num_bytes.is_multiple_of(8))
+            .and_then(|at| Words::shared(&self.bytes, at, (section.num_bytes / 8) as usize));
+        words.ok_or_else(|| damaged("a section reaches beyond the end"))
+    }
+}

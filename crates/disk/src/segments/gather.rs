@@ -1,0 +1,297 @@
+//! What is gathered of the rows in one pass, and how does it become tables?
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::bands::{BandKey, NUM_LEVELS};
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
+use likewise_core::parallel::map_ranges;
+use likewise_core::sketch::Signatures;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::build::{Building, SegmentPlan};
+use super::files::SegmentFile;
+use super::layout::{BandPlan, HammingPlan};
+use super::passes::Job;
+use super::source::SourceRow;
+use super::table::{PackedTable, entry, exact_remainder_bits, pack, row_bits, row_hash};
+use crate::error::Error;
+use crate::hamming_file::{FileFacts, write_hamming_to};
+
+/// Bits of a hash that tell ids and classes of a prefix apart: each that is taken for another costs a look at the store.
+const ID_REMAINDER_BITS: u32 = 10;
+/// The same of band keys, of which there are many.
+const BAND_REMAINDER_BITS: u32 = 6;
+/// Rows between looks at the flag.
+const CANCEL_ROWS: u32 = 4096;
+
+/// A bit a row.
+pub(super) struct RowBits {
+    pub(super) kept: Vec<u64>,
+    pub(super) gone: Vec<u64>,
+    pub(super) found: Vec<u64>,
+}
+
+impl RowBits {
+    pub(super) fn num_found(&self) -> u32 {
+        self.found.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+/// What tables need of the rows so far.
+pub(super) struct Gathered {
+    pub(super) bits: RowBits,
+    rows: Range<u32>,
+    next_row: u32,
+    row_bits: u32,
+    ids: Option<Vec<u64>>,
+    groups: Option<Vec<(u32, u32)>>,
+    classes: Option<Vec<u64>>,
+    codes: Option<Codes>,
+    bands: Vec<BandEntries>,
+    sketch_bytes: Option<usize>,
+}
+
+struct Codes {
+    num_words: usize,
+    words: Vec<u64>,
+    rows: Vec<u32>,
+}
+
+struct BandEntries {
+    band: u32,
+    /// Of each level.
+    keys: [BandKey; NUM_LEVELS as usize],
+    entries: Vec<u64>,
+}
+
+impl Gathered {
+    pub(super) fn new(jobs: &[Job], plan: &SegmentPlan, rows: &Range<u32>) -> Self {
+        let num_words = rows.len().div_ceil(64);
+        let vec_of = |job| jobs.contains(&job).then(Vec::new);
+        let bands = jobs.iter().filter_map(|job| match (job, plan.bands) {
+            (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan)),
+            _ => None,
+        });
+        let hamming = plan.hamming.filter(|_| jobs.contains(&Job::Hamming));
+        let sketch_bytes = match (plan.bands, plan.hamming) {
+            (Some(bands), _) => Some((bands.num_slots * bands.slot_bytes) as usize),
+            (None, Some(hamming)) => Some(hamming.bits.div_ceil(8) as usize),
+            (None, None) => None,
+        };
+        Gathered {
+            bits: RowBits {
+                kept: vec![0; num_words],
+                gone: vec![0; num_words],
+                found: vec![0; num_words],
+            },
+            rows: rows.clone(),
+            next_row: rows.start,
+            row_bits: row_bits(rows.len() as u32),
+            ids: vec_of(Job::Ids),
+            groups: jobs.contains(&Job::Groups).then(Vec::new),
+            classes: vec_of(Job::Classes),
+            codes: hamming.map(|plan| Codes {
+                num_words: plan.bits.div_ceil(64) as usize,
+                words: Vec::new(),
+                rows: Vec::new(),
+            }),
+            bands: bands.collect(),
+            sketch_bytes,
+        }
+    }
+
+    /// Takes the next row.
+    pub(super) fn take(&mut self, row: &SourceRow<'_>, cancel: &AtomicBool) -> Result<(), Error> {
+        if row.row != self.next_row || row.row >= self.rows.end {
+            return Err(self.other_rows(row.row));
+        }
+        self.next_row += 1;
+        let place = row.row - self.rows.start;
+        if place.is_multiple_of(CANCEL_ROWS) && cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let (word, bit) = ((place / 64) as usize, 1 << (place % 64));
+        if row.leader.is_none() && !row.is_gone {
+            self.bits.kept[word] |= bit;
+        }
+        if row.is_gone {
+            self.bits.gone[word] |= bit;
+        }
+        if let Some(ids) = &mut self.ids {
+            ids.push(entry(xxh3_64(row.id.as_bytes()), place, self.row_bits));
+        }
+        if row.is_gone {
+            return Ok(());
+        }
+        if let (Some(groups), Some(leader)) = (&mut self.groups, row.leader) {
+            groups.push((leader, place));
+        }
+        if let (Some(classes), Some(class)) = (&mut self.classes, row.class) {
+            classes.push(entry(class, place, self.row_bits));
+        }
+        if row.is_found {
+            self.bits.found[word] |= bit;
+            self.take_sketch(row, place)?;
+        }
+        Ok(())
+    }
+
+    fn take_sketch(&mut self, row: &SourceRow<'_>, place: u32) -> Result<(), Error> {
+        if self.codes.is_none() && self.bands.is_empty() {
+            return Ok(());
+        }
+        if let Some(codes) = &mut self.codes {
+            // Whole words, or as many bytes as the bits take.
+            let is_whole = row.sketch.len() == 8 * codes.num_words;
+            if !is_whole && Some(row.sketch.len()) != self.sketch_bytes {
+                return Err(other_sketch(row));
+            }
+            for bytes in row.sketch.chunks(8) {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                codes.words.push(u64::from_le_bytes(word));
+            }
+            codes.rows.push(place);
+        }
+        if self.bands.is_empty() {
+            return Ok(());
+        }
+        if Some(row.sketch.len()) != self.sketch_bytes {
+            return Err(other_sketch(row));
+        }
+        let mut levels = row.levels.iter().peekable();
+        for band in &mut self.bands {
+            while levels
+                .next_if(|(other, _)| u32::from(*other) < band.band)
+                .is_some()
+            {}
+            let of_band = levels
+                .peek()
+                .filter(|(other, _)| u32::from(*other) == band.band);
+            let level = of_band.map_or(0, |&&(_, level)| usize::from(level));
+            // Members of no bucket are not found.
+            if let Some(key) = band.keys.get_mut(level) {
+                let hash = key.of(row.sketch);
+                band.entries.push(entry(hash, place, self.row_bits));
+            }
+        }
+        Ok(())
+    }
+
+    /// That all rows came.
+    pub(super) fn check_complete(&self) -> Result<(), Error> {
+        match self.next_row == self.rows.end {
+            true => Ok(()),
+            false => Err(self.other_rows(self.next_row)),
+        }
+    }
+
+    fn other_rows(&self, row: u32) -> Error {
+        Error::invalid(
+            "rows",
+            format!(
+                "the source does not give those of {:?} one by one: row {row}",
+                self.rows
+            ),
+        )
+    }
+
+    /// The tables, a table a thread; what they were made of is dropped.
+    pub(super) fn pack(
+        &mut self,
+        building: Building<'_>,
+    ) -> Result<Vec<(Job, PackedTable)>, Error> {
+        let bits = self.row_bits;
+        let mut tables: Vec<(Job, u32, Vec<u64>)> = Vec::new();
+        if let Some(ids) = self.ids.take() {
+            tables.push((Job::Ids, ID_REMAINDER_BITS, ids));
+        }
+        if let Some(groups) = self.groups.take() {
+            let exact = exact_remainder_bits(groups.len());
+            let entries = groups
+                .into_iter()
+                .map(|(leader, place)| entry(row_hash(leader), place, bits))
+                .collect();
+            tables.push((Job::Groups, exact, entries));
+        }
+        if let Some(classes) = self.classes.take() {
+            tables.push((Job::Classes, ID_REMAINDER_BITS, classes));
+        }
+        for band in self.bands.drain(..) {
+            tables.push((Job::Band(band.band), BAND_REMAINDER_BITS, band.entries));
+        }
+        let tables: Vec<Mutex<(Job, u32, Vec<u64>)>> = tables.into_iter().map(Mutex::new).collect();
+        let packed = map_ranges(
+            tables.len(),
+            1,
+            building.threads,
+            building.cancel,
+            || (),
+            |(), range| {
+                let mut table = tables[range.start]
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let (job, remainder_bits, mut entries) =
+                    (table.0, table.1, std::mem::take(&mut table.2));
+                (job, pack(&mut entries, bits, remainder_bits))
+            },
+        )?;
+        Ok(packed)
+    }
+
+    /// Writes the tables of the fingerprints to a file of their own.
+    pub(super) fn write_fingerprints(
+        &mut self,
+        plan: &HammingPlan,
+        file: &mut Box<dyn SegmentFile>,
+        building: Building<'_>,
+    ) -> Result<FileFacts, Error> {
+        let Codes { words, rows, .. } = self.codes.take().unwrap_or(Codes {
+            num_words: 1,
+            words: Vec::new(),
+            rows: Vec::new(),
+        });
+        let fingerprints = Fingerprints {
+            words: &words,
+            bits: plan.bits,
+        };
+        let memory = plan
+            .table_bytes
+            .map(|bytes| f64::from(bytes) * rows.len().max(1) as f64);
+        let search = plan_for(fingerprints, plan.within, true, memory, building.cancel)?;
+        let means = CoreBuilding {
+            isa: building.isa,
+            threads: building.threads,
+            memory_bytes: building.memory_bytes,
+            with_rows: true,
+            cancel: building.cancel,
+        };
+        let set = HammingSet::build(fingerprints, Some(&rows), search, means)?;
+        write_hamming_to(&set, file, None, "", building.cancel)
+    }
+}
+
+impl BandEntries {
+    fn new(band: u32, plan: &BandPlan) -> Self {
+        let shape = Signatures {
+            bytes: &[],
+            num_slots: plan.num_slots as usize,
+            slot_bytes: plan.slot_bytes as usize,
+        };
+        BandEntries {
+            band,
+            keys: std::array::from_fn(|level| BandKey::new(&shape, band, plan.rows, level as u32)),
+            entries: Vec::new(),
+        }
+    }
+}
+
+fn other_sketch(row: &SourceRow<'_>) -> Error {
+    Error::invalid(
+        "sketch",
+        format!("that of row {} has {} bytes", row.row, row.sketch.len()),
+    )
+}

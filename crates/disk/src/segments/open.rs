@@ -1,0 +1,204 @@
+//! Are the files of a segment there, whole, and of this database?
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use memmap2::Mmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::MAX_SEGMENT_ROWS;
+use super::layout::{
+    Description, Details, END_MAGIC, HAMMING_ENDING, HEADER_BYTES, HammingEntry, MAGIC,
+    TABLES_ENDING, VERSION,
+};
+use super::segment::Expected;
+use crate::error::Error;
+use crate::hamming_file::{OpenedSet, open_hamming_set};
+use crate::sections::{Damage, Sections, damaged};
+use crate::store::LiveSegment;
+
+/// Files that were found to be those of the segment.
+pub(super) struct Opened {
+    pub(super) sections: Sections,
+    pub(super) description: Description,
+    pub(super) hamming: Option<OpenedSet>,
+    /// Of both files.
+    pub(super) num_bytes: u64,
+}
+
+/// The file of a segment with one of its endings.
+pub(super) fn path_of(dir: &Path, name: &str, ending: &str) -> PathBuf {
+    dir.join(format!("{name}.{ending}"))
+}
+
+/// The header of the file of tables: what it belongs to.
+pub(super) fn header(live: &LiveSegment, identity: [u8; 16]) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[16..32].copy_from_slice(&identity);
+    header[32..36].copy_from_slice(&live.rows.start.to_le_bytes());
+    header[36..40].copy_from_slice(&live.rows.end.to_le_bytes());
+    header[40..48].copy_from_slice(&live.batch.to_le_bytes());
+    header[48..56].copy_from_slice(&live.last_event.to_le_bytes());
+    let checksum = xxh3_64(&header[..56]);
+    header[56..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// The last part of the file of tables, behind the description.
+pub(super) fn ending(header: &[u8; HEADER_BYTES], offset: u64, json: &[u8]) -> [u8; HEADER_BYTES] {
+    let mut ending = [0; HEADER_BYTES];
+    let num_bytes = offset + json.len() as u64 + HEADER_BYTES as u64;
+    ending[..8].copy_from_slice(END_MAGIC);
+    ending[8..16].copy_from_slice(&offset.to_le_bytes());
+    ending[16..24].copy_from_slice(&(json.len() as u64).to_le_bytes());
+    ending[24..32].copy_from_slice(&num_bytes.to_le_bytes());
+    ending[32..40].copy_from_slice(&xxh3_64(json).to_le_bytes());
+    ending[40..48].copy_from_slice(&header[56..]);
+    let checksum = xxh3_64(&ending[..56]);
+    ending[56..].copy_from_slice(&checksum.to_le_bytes());
+    ending
+}
+
+/// Opens the files and checks all but the blocks of the tables.
+pub(super) fn open_files(
+    dir: &Path,
+    live: &LiveSegment,
+    expected: &Expected<'_>,
+    verify: bool,
+    cancel: &AtomicBool,
+) -> Result<Opened, Error> {
+    let opened = open_tables(dir, live, expected, verify, cancel);
+    let (sections, description) = opened.map_err(|error| named(error, live, TABLES_ENDING))?;
+    let mut num_bytes = sections.all().len() as u64;
+    let mut hamming = None;
+    if let Some(entry) = description.hamming {
+        let opened = open_fingerprints(dir, live, entry, verify, cancel);
+        hamming = Some(opened.map_err(|error| named(error, live, HAMMING_ENDING))?);
+        num_bytes += entry.num_bytes;
+    }
+    Ok(Opened {
+        sections,
+        description,
+        hamming,
+        num_bytes,
+    })
+}
+
+/// Says in an error which file it is.
+fn named(error: Error, live: &LiveSegment, ending: &str) -> Error {
+    match error {
+        Error::Damaged { reason } => damaged(format!("{}.{ending}: {reason}", live.name)),
+        other => other,
+    }
+}
+
+fn open_fingerprints(
+    dir: &Path,
+    live: &LiveSegment,
+    entry: HammingEntry,
+    verify: bool,
+    cancel: &AtomicBool,
+) -> Result<OpenedSet, Error> {
+    let path = path_of(dir, &live.name, HAMMING_ENDING);
+    let opened = open_hamming_set(&path, verify, cancel)?;
+    let found = HammingEntry {
+        num_bytes: opened.facts.num_bytes,
+        checksum: opened.facts.checksum,
+    };
+    if found != entry {
+        return Err(damaged("it is not the file that the tables belong to"));
+    }
+    if opened.set.facts().next_row > live.rows.len() as u64 {
+        return Err(damaged("it has rows beyond those of the segment"));
+    }
+    Ok(opened)
+}
+
+fn open_tables(
+    dir: &Path,
+    live: &LiveSegment,
+    expected: &Expected<'_>,
+    verify: bool,
+    cancel: &AtomicBool,
+) -> Result<(Sections, Description), Error> {
+    if live.rows.is_empty() || live.rows.len() > MAX_SEGMENT_ROWS as usize {
+        return Err(damaged(format!("it cannot have rows {:?}", live.rows)));
+    }
+    let file = File::open(path_of(dir, &live.name, TABLES_ENDING))
+        .map_err(|e| Error::io("open a segment", e))?;
+    let num_bytes = file
+        .metadata()
+        .map_err(|e| Error::io("open a segment", e))?
+        .len();
+    if num_bytes < 2 * HEADER_BYTES as u64 {
+        return Err(damaged("it is too short to be a segment"));
+    }
+    // SAFETY: the mapping is read only, and the caller was told that the file must not change: the writer makes each file under a name of
+    // its own and only ever deletes it.
+    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map a segment", e))?;
+    let sections = Sections {
+        bytes: Arc::new(map),
+        is_verified: verify,
+        damage: Damage::default(),
+    };
+    let all = sections.all();
+    if &all[..8] != MAGIC {
+        return Err(damaged("it is no segment"));
+    }
+    let version = sections.number(8) as u32;
+    if version != VERSION {
+        return Err(damaged(format!(
+            "it has version {version} of the format; this program reads version {VERSION}"
+        )));
+    }
+    if all[..HEADER_BYTES] != header(live, expected.identity) || live.batch != expected.batch {
+        return Err(damaged(
+            "it is not of this database and these rows, or its header is damaged",
+        ));
+    }
+    let description = description(&sections, live)?;
+    if description.sketch_id != expected.sketch_id {
+        return Err(damaged(format!(
+            "its sketches are those of {}, not of {}",
+            description.sketch_id, expected.sketch_id
+        )));
+    }
+    for (name, section) in description.sections() {
+        match verify {
+            true => sections.verify(&name, section, cancel)?,
+            false => sections.checksums(&name, section).map(drop)?,
+        }
+    }
+    Ok((sections, description))
+}
+
+fn description(sections: &Sections, live: &LiveSegment) -> Result<Description, Error> {
+    let all = sections.all();
+    let num_bytes = all.len() as u64;
+    let details = serde_json::from_str(&live.details)
+        .map_err(|_| damaged("the store does not say which bytes it has"))?;
+    let at = all.len() - HEADER_BYTES;
+    let found = Details {
+        num_bytes,
+        checksum: sections.number(at + 56),
+    };
+    if found != details {
+        return Err(damaged(format!(
+            "it has {num_bytes} bytes and is not the file that the store names"
+        )));
+    }
+    let (offset, len) = (sections.number(at + 8), sections.number(at + 16));
+    let json = sections
+        .part(offset, len)
+        .filter(|_| offset.checked_add(len) == Some(at as u64));
+    let header = std::array::from_fn(|i| all[i]);
+    match json {
+        Some(json) if all[at..] == ending(&header, offset, json) => serde_json::from_slice(json)
+            .map_err(|e| damaged(format!("the description cannot be read: {e}"))),
+        _ => Err(damaged("the description is damaged")),
+    }
+}

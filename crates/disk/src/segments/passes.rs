@@ -1,0 +1,126 @@
+//! Which tables are built in one pass over the rows?
+
+use std::ops::Range;
+
+use super::build::{Building, SegmentPlan};
+use super::gather::Gathered;
+use super::source::{Needed, RowSource};
+use crate::error::Error;
+
+/// Bytes of a row in a table while it is sorted and packed.
+const TABLE_BYTES: usize = 16;
+/// Bytes of a fingerprint in tables to be, beside its words.
+const HAMMING_BYTES: usize = 40;
+
+/// A table to build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    Ids,
+    Groups,
+    Classes,
+    Hamming,
+    Band(u32),
+}
+
+/// Tables that are built in one pass.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pass {
+    pub(super) jobs: Vec<Job>,
+}
+
+/// All tables of a plan in few passes, each with at most `memory_bytes` of tables or one table; bands in their order.
+pub(super) fn passes(plan: &SegmentPlan, num_rows: usize, memory_bytes: usize) -> Vec<Pass> {
+    let bands = plan.bands.map_or(0, |bands| bands.bands);
+    let jobs = [Job::Ids, Job::Groups]
+        .into_iter()
+        .chain(plan.classes.then_some(Job::Classes))
+        .chain(plan.hamming.map(|_| Job::Hamming))
+        .chain((0..bands).map(Job::Band));
+    let mut passes: Vec<Pass> = Vec::new();
+    let mut bytes = 0;
+    for job in jobs {
+        let more = num_rows
+            * match (job, plan.hamming) {
+                (Job::Hamming, Some(hamming)) => {
+                    HAMMING_BYTES + 8 * hamming.bits.div_ceil(64) as usize
+                }
+                _ => TABLE_BYTES,
+            };
+        match passes.last_mut() {
+            Some(pass) if bytes + more <= memory_bytes => {
+                pass.jobs.push(job);
+                bytes += more;
+            }
+            _ => {
+                passes.push(Pass { jobs: vec![job] });
+                bytes = more;
+            }
+        }
+    }
+    passes
+}
+
+impl Pass {
+    /// Goes over the rows once.
+    pub(super) fn gather(
+        &self,
+        source: &dyn RowSource,
+        plan: &SegmentPlan,
+        rows: &Range<u32>,
+        building: Building<'_>,
+    ) -> Result<Gathered, Error> {
+        let is_sketch = |job: &Job| matches!(job, Job::Hamming | Job::Band(_));
+        let needed = Needed {
+            ids: self.jobs.contains(&Job::Ids),
+            sketches: self.jobs.iter().any(is_sketch),
+            classes: self.jobs.contains(&Job::Classes),
+        };
+        let mut gathered = Gathered::new(&self.jobs, plan, rows);
+        source.each_row(rows.clone(), needed, &mut |row| {
+            gathered.take(row, building.cancel)
+        })?;
+        gathered.check_complete()?;
+        Ok(gathered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::{BandPlan, HammingPlan};
+    use super::*;
+
+    #[test]
+    fn passes_hold_what_the_memory_holds_and_one_table_at_least() {
+        let plan = SegmentPlan {
+            classes: true,
+            hamming: Some(HammingPlan {
+                bits: 96,
+                within: 3,
+                table_bytes: None,
+            }),
+            bands: Some(BandPlan {
+                num_slots: 8,
+                slot_bytes: 2,
+                bands: 3,
+                rows: 2,
+            }),
+        };
+        use Job::{Band, Classes, Groups, Hamming, Ids};
+        let all = vec![Ids, Groups, Classes, Hamming, Band(0), Band(1), Band(2)];
+        let jobs = |memory| -> Vec<Vec<Job>> {
+            let passes = passes(&plan, 1000, memory);
+            passes.into_iter().map(|pass| pass.jobs).collect()
+        };
+        assert_eq!(jobs(152_000), [all.clone()]);
+        let single: Vec<Vec<Job>> = all.iter().map(|&job| vec![job]).collect();
+        assert_eq!(jobs(0), single);
+        let cut = [
+            vec![Ids, Groups],
+            vec![Classes],
+            vec![Hamming],
+            vec![Band(0), Band(1)],
+            vec![Band(2)],
+        ];
+        assert_eq!(jobs(40_000), cut);
+    }
+}

@@ -1,0 +1,254 @@
+//! Does a segment find what the plain list holds, and is it that of its database?
+
+use likewise_disk::Error;
+use likewise_disk::segments::{
+    Expected, PlainFiles, Segment, delete_orphans, next_build, segment_bytes, unlink_segments,
+};
+use likewise_disk::store::LiveSegment;
+
+use super::model::{
+    FINGERPRINTS, Folder, IDENTITY, Model, SIGNATURES, SKETCH_ID, STOP, batch_before, collect, open,
+};
+
+#[test]
+fn all_that_is_asked_is_answered_as_by_the_plain_list() {
+    for plan in [SIGNATURES, FINGERPRINTS] {
+        let model = Model::new(plan, 500);
+        // Ranges that begin at 0 and later, of one row and of all; in one pass and in one for each table.
+        for (rows, memory) in [
+            (0..500, 0),
+            (130..433, 1 << 20),
+            (0..1, 0),
+            (499..500, 0),
+            (64..128, 1 << 20),
+        ] {
+            let folder = Folder::new();
+            let live = model
+                .build(&folder.segments(), &PlainFiles, rows.clone(), memory)
+                .unwrap();
+            assert_eq!((live.rows.clone(), live.last_event), (rows.clone(), 7));
+            for verify in [false, true] {
+                let segment = open(&folder.segments(), &live, verify).unwrap();
+                model.ask(&segment).unwrap();
+                segment.verify(&STOP).unwrap();
+                assert_eq!(segment.damage(), None);
+                assert_eq!(
+                    segment.num_bytes(),
+                    segment_bytes(&folder.segments(), &live.name)
+                );
+                let num_found = model.documents[rows.start as usize..rows.end as usize]
+                    .iter()
+                    .filter(|document| document.is_found && !document.is_gone)
+                    .count();
+                assert_eq!(segment.num_found() as usize, num_found);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_are_found_as_one_by_one() {
+    let folder = Folder::new();
+    let model = Model::new(SIGNATURES, 300);
+    let live = model
+        .build(&folder.segments(), &PlainFiles, 20..300, 0)
+        .unwrap();
+    let segment = open(&folder.segments(), &live, false).unwrap();
+    let keys: Vec<u64> = (0..300)
+        .filter_map(|row| super::model::key_of(&model.documents[row], 1))
+        .collect();
+    let mut found = Vec::new();
+    segment.buckets(1, &keys, &mut found).unwrap();
+    let mut expected = Vec::new();
+    for (place, &key) in keys.iter().enumerate() {
+        let rows = collect(|out| segment.bucket(1, key, out)).unwrap();
+        expected.extend(rows.into_iter().map(|row| (place as u32, row)));
+    }
+    assert!(found.len() > 100);
+    assert_eq!(found, expected);
+    let outside = segment.bucket(3, 0, &mut Vec::new());
+    assert!(matches!(outside, Err(Error::InvalidParameter { .. })));
+}
+
+#[test]
+fn the_memory_of_a_build_changes_no_byte() {
+    for plan in [SIGNATURES, FINGERPRINTS] {
+        let model = Model::new(plan, 200);
+        let files: Vec<Vec<Vec<u8>>> = [0, 10_000, 1 << 30]
+            .into_iter()
+            .map(|memory| {
+                let folder = Folder::new();
+                let dir = folder.segments();
+                model.build(&dir, &PlainFiles, 0..200, memory).unwrap();
+                let names = folder.names();
+                names
+                    .iter()
+                    .map(|name| std::fs::read(dir.join(name)).unwrap())
+                    .collect()
+            })
+            .collect();
+        assert_eq!(files[0], files[1]);
+        assert_eq!(files[0], files[2]);
+    }
+}
+
+#[test]
+fn what_belongs_elsewhere_is_refused() {
+    let folder = Folder::new();
+    let dir = folder.segments();
+    let model = Model::new(FINGERPRINTS, 100);
+    let live = model.build(&dir, &PlainFiles, 0..50, 0).unwrap();
+    let other = model.build(&dir, &PlainFiles, 0..50, 0).unwrap();
+    let good = Expected {
+        identity: IDENTITY,
+        sketch_id: SKETCH_ID,
+        batch: batch_before(50),
+    };
+    let open = |live: &LiveSegment, expected| Segment::open(&dir, live, &expected, false, &STOP);
+    open(&live, good).unwrap();
+    let with = |change: &dyn Fn(&mut LiveSegment)| {
+        let mut changed = live.clone();
+        change(&mut changed);
+        open(&changed, good)
+    };
+    let refused = [
+        open(
+            &live,
+            Expected {
+                identity: [0; 16],
+                ..good
+            },
+        ),
+        open(
+            &live,
+            Expected {
+                sketch_id: "others",
+                ..good
+            },
+        ),
+        open(&live, Expected { batch: 1, ..good }),
+        with(&|live| live.rows = 0..49),
+        with(&|live| live.rows = 1..50),
+        with(&|live| live.rows = 50..50),
+        with(&|live| live.batch = 1),
+        with(&|live| live.last_event = 8),
+        with(&|live| live.details = "{}".to_owned()),
+        with(&|live| live.details = live.details.replace(':', ":1")),
+    ];
+    for (i, result) in refused.into_iter().enumerate() {
+        assert!(matches!(result, Err(Error::Damaged { .. })), "{i}");
+    }
+    // Fingerprints of another segment, though they are the same ones, in place of its own.
+    std::fs::copy(
+        dir.join(format!("{}.hamming", other.name)),
+        dir.join("copy"),
+    )
+    .unwrap();
+    let wider = model.build(&dir, &PlainFiles, 0..60, 0).unwrap();
+    std::fs::rename(
+        dir.join(format!("{}.hamming", wider.name)),
+        dir.join(format!("{}.hamming", live.name)),
+    )
+    .unwrap();
+    assert!(matches!(open(&live, good), Err(Error::Damaged { .. })));
+    std::fs::remove_file(dir.join(format!("{}.hamming", live.name))).unwrap();
+    assert!(matches!(open(&live, good), Err(Error::Io { .. })));
+}
+
+#[test]
+fn sources_that_do_not_fit_are_refused_and_nothing_is_left() {
+    let folder = Folder::new();
+    let dir = folder.segments();
+    let mut model = Model::new(SIGNATURES, 100);
+    model.documents[70].is_found = true;
+    model.documents[70].is_gone = false;
+    model.documents[70].sketch.pop();
+    let refused = [
+        model.build(&dir, &PlainFiles, 0..100, 0),
+        model.build(&dir, &PlainFiles, 10..10, 0),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(Error::InvalidParameter { .. })));
+    }
+    assert!(folder.names().is_empty());
+    STOP_HERE.store(true, std::sync::atomic::Ordering::Relaxed);
+    let building = likewise_disk::segments::Building {
+        isa: likewise_core::isa::Isa::Plain,
+        threads: 1,
+        memory_bytes: 0,
+        cancel: &STOP_HERE,
+    };
+    let stopped = likewise_disk::segments::build_segment(
+        &dir,
+        &PlainFiles,
+        &model,
+        0..50,
+        &model.plan,
+        building,
+    );
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(folder.names().is_empty());
+}
+
+static STOP_HERE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+#[test]
+fn files_that_the_store_does_not_name_are_deleted_and_others_stay() {
+    let folder = Folder::new();
+    let dir = folder.segments();
+    assert_eq!(delete_orphans(&dir, &PlainFiles, &[]).unwrap(), 0);
+    let model = Model::new(FINGERPRINTS, 60);
+    let live = model.build(&dir, &PlainFiles, 0..50, 0).unwrap();
+    let old = model.build(&dir, &PlainFiles, 0..40, 0).unwrap();
+    let others = [
+        format!(".{}.lws.unfinished", live.name),
+        ".rows-1-2-0.hamming.unfinished".to_owned(),
+        "notes.lws".to_owned(),
+        "rows-of-mine.txt".to_owned(),
+    ];
+    for name in &others {
+        std::fs::write(dir.join(name), b"bytes").unwrap();
+    }
+    let kept = std::slice::from_ref(&live.name);
+    assert_eq!(delete_orphans(&dir, &PlainFiles, kept).unwrap(), 4);
+    let mut expected = vec![
+        "notes.lws".to_owned(),
+        format!("{}.hamming", live.name),
+        format!("{}.lws", live.name),
+        "rows-of-mine.txt".to_owned(),
+    ];
+    expected.sort();
+    assert_eq!(folder.names(), expected);
+    // An open segment answers on after its files are deleted.
+    let segment = open(&dir, &live, false).unwrap();
+    unlink_segments(&dir, &PlainFiles, &[old.name, live.name]).unwrap();
+    #[cfg(unix)]
+    model.ask(&segment).unwrap();
+    assert_eq!(folder.names(), ["notes.lws", "rows-of-mine.txt"]);
+}
+
+#[test]
+fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
+    let mut live: Vec<std::ops::Range<u32>> = Vec::new();
+    let (mut num_built, mut most) = (0, 0);
+    let num = 300_000;
+    for num_rows in (0..=num).step_by(50) {
+        while let Some(rows) = next_build(&live, num_rows, 100) {
+            num_built += rows.len();
+            live.retain(|other| other.start < rows.start || other.end > rows.end);
+            live.push(rows);
+            live.sort_by_key(|rows| rows.start);
+            assert!(live.windows(2).all(|pair| pair[0].end == pair[1].start));
+            most = most.max(live.len());
+        }
+        assert!(num_rows - live.last().map_or(0, |rows| rows.end) < 100);
+    }
+    // Tiers of 100, 800, 6,400, 51,200 and 409,600 rows.
+    assert!(most <= 7 * 4, "{most}");
+    assert!(num_built <= 4 * num as usize, "{num_built}");
+    // A lost segment is built again alone; rows at the end wait.
+    assert_eq!(next_build(&[0..800, 900..1000], 1050, 100), Some(800..900));
+    assert_eq!(next_build(&[0..800, 800..1000], 1050, 100), None);
+    assert_eq!(next_build(&[], 99, 100), None);
+    assert_eq!(next_build(&[5..200], 200, 100), Some(0..5));
+}

@@ -1,0 +1,7 @@
+//! Segments against plain maps, damage of every byte, and files that fail.
+
+mod damage;
+mod faults;
+mod layer;
+mod lookups;
+mod model;
