@@ -128,7 +128,7 @@ def fill(url: str, within: int, num: int) -> None:
 def memory(url: str, within: int) -> dict[str, float]:
     """Memory of the server a document."""
     with opened(url, within) as index:
-        stats = index.stats()
+        stats = index.stats
     used = stats["server_memory_bytes"]
     return {
         "num_documents": stats["num_documents"],
@@ -188,7 +188,7 @@ def main() -> None:
             began = time.perf_counter()
             index.compact()
             figures["compact_seconds"] = round(time.perf_counter() - began, 1)
-            figures["server"] = index.stats()["server_version"]
+            figures["server"] = index.stats["server_version"]
         figures["memory_after_compact"] = memory(url, options.within)
         name = options.name or f"within {options.within}, {options.layout or 'packed'}, {options.documents} documents"
         results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

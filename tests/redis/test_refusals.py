@@ -213,7 +213,7 @@ def test_facts_and_export(open_index, tmp_path, layout):
     index = open_index(RECIPE, layout=layout)
     index.add_batch([f"doc-{i}" for i in range(len(TEXTS))], TEXTS)
     index.remove("doc-3")
-    facts = index.stats()
+    facts = index.stats
     assert facts["num_documents"] == len(TEXTS) - 1 == len(index)
     assert facts["num_rows"] == len(TEXTS)
     assert facts["layout"] == layout

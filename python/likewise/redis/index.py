@@ -278,6 +278,7 @@ class RedisIndex:
                         tuple((member.doc_id, records[row].doc_id) for member, row, _ in moved),
                     )
 
+    @property
     def stats(self) -> dict[str, Any]:
         """Facts about the index and its server."""
         self._check()
