@@ -129,3 +129,43 @@ def test_what_collapses_takes_the_evidence_of_who_came_first(open_index, monkeyp
     assert mine.get("doc-2").is_new
     assert [(other.doc_id, other.distance) for other in mine.neighbours(sketch(3))] == [("doc-2", 1), ("doc-0", 3)]
     assert mine.verify(full=True) == []
+
+
+def test_what_was_removed_stands_for_nothing_any_more(open_index):
+    recipe = likewise.Recipe.simhash(within=3)
+    index = open_index(recipe)
+
+    def sketch(fingerprint):
+        return likewise.Sketches(
+            np.array([fingerprint], np.uint64), recipe, np.zeros(1, bool), np.full(1, 500, np.uint32)
+        )
+
+    for doc_id, fingerprint in (("x", 0b0), ("y", 0b111), ("z", 0b1111)):
+        index.add(doc_id, sketch(fingerprint))
+    assert not index.remove("y").was_kept
+    assert index.verify(full=True) == []
+    again = index.check_and_add("a", sketch(0b111))
+    assert (again.kept_id, again.distance) == ("z", 1)
+
+
+def test_the_second_at_which_a_document_is_forgotten_and_who_still_names_it(open_index):
+    recipe = likewise.Recipe.simhash(within=3)
+    index = open_index(recipe, ttl=10)
+    fingerprints = np.random.default_rng(5).integers(0, 2**64, 64, dtype=np.uint64)
+    sketches = likewise.Sketches(fingerprints, recipe, np.zeros(64, bool), np.full(64, 500, np.uint32))
+    index._reader.now_s = 1000
+    # A whole chunk of records, so that it could be taken away.
+    index.add_batch([f"doc-{i}" for i in range(64)], sketches)
+    index._reader.now_s = 1009
+    assert index.check_and_add("member", sketches[:1]).kept_id == "doc-0"
+    index._reader.now_s = 1010
+    assert len(index) == 65
+    index._reader.now_s = 1011
+    assert len(index) == 1
+    assert index.get("doc-0") is None
+    assert index.get("member").kept_id == "doc-0"
+    assert index.group("member") == ("doc-0", True, ("member",))
+    assert index.check(sketches[:1]).is_new
+    index._reader.now_s = 1021
+    assert len(index) == 0
+    assert index.verify(full=True) == []

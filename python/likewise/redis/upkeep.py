@@ -157,7 +157,7 @@ def _wrong_tables(
     raw = np.frombuffer(b"".join(record.fingerprint for record in rows), np.uint8).reshape(len(rows), -1)
     hashes = np.asarray(_native.Texts.from_list([record.doc_id for record in rows]).hashes(0))
     _, hits, buckets = reader.look(raw, hashes, state)
-    findings = _wrong_hits(rows, hits)
+    findings = _wrong_hits(reader, rows, hits)
     kept = [i for i, record in enumerate(rows) if record.flags & KEPT and not record.flags & EMPTY]
     if kept:
         holds = reader.tables(np.ascontiguousarray(raw[kept]), np.array([rows[i].row for i in kept]))
@@ -180,15 +180,17 @@ def _wrong_tables(
     return findings
 
 
-def _wrong_hits(rows: list[Record], hits: Hits) -> list[str]:
-    found = {
-        (query, row): kept
-        for query, row, kept in zip(hits.query.tolist(), hits.row.tolist(), hits.is_kept.tolist(), strict=True)
-    }
+def _wrong_hits(reader: Reader, rows: list[Record], hits: Hits) -> list[str]:
+    named = dict(zip(hits.row.tolist(), hits.is_kept.tolist(), strict=True))
+    known = {record.row: record for record in rows}
+    known |= reader.records(set(named) - set(known))
     findings = []
+    for row, is_kept in named.items():
+        flags = known[row].flags
+        if flags & GONE or bool(flags & KEPT) != is_kept or not flags & STANDS:
+            findings.append(f"the tables are wrong about {known[row].doc_id!r}")
+    listed = {(query, row) for query, row in zip(hits.query.tolist(), hits.row.tolist(), strict=True)}
     for i, record in enumerate(rows):
-        is_kept = bool(record.flags & KEPT)
-        is_listed = bool(record.flags & STANDS) and not record.flags & EMPTY
-        if found.get((i, record.row)) != (is_kept if is_listed else None):
-            findings.append(f"the tables are wrong about {record.doc_id!r}")
+        if record.flags & (STANDS | EMPTY) == STANDS and (i, record.row) not in listed:
+            findings.append(f"the tables do not know {record.doc_id!r}")
     return findings
