@@ -12,7 +12,15 @@ import likewise
 from likewise import _native
 from tests.recipes import RECIPES
 
-NAMES = ["simhash", "simhash-wide", "simhash-cosine", "minhash", "minhash-default", "minhash-log-count", "minhash-containment"]
+NAMES = [
+    "simhash",
+    "simhash-wide",
+    "simhash-cosine",
+    "minhash",
+    "minhash-default",
+    "minhash-log-count",
+    "minhash-containment",
+]
 
 
 def corpus(seed, num, *, templates=40):
@@ -84,7 +92,7 @@ def test_checks_change_nothing_and_say_what_an_addition_says(tmp_path, layers):
         in_batch = list(index.check_batch(texts[400:]))
         assert [v[1:6] for v in checked] == [v[1:6] for v in in_batch]
         assert len(index) == 400
-        for text, verdict in zip(texts[400:420], checked[:20], strict=True):
+        for text in texts[400:420]:
             with likewise.Index(tmp_path / "index", read_only=True) as reader:
                 assert reader.check(text)[1:6] == index.check(text)[1:6]
         first = index.check_and_add("next", texts[400])
@@ -96,7 +104,7 @@ def test_an_id_stands_for_one_text(tmp_path):
     with likewise.Index(tmp_path / "index") as index:
         index.add("a", "one two three four")
         assert not index.check_and_add("a", "one two three four").added
-        with pytest.raises(likewise.InvalidInput, match="'a'|\"a\"") as caught:
+        with pytest.raises(likewise.InvalidInput, match="the id") as caught:
             index.check_and_add_batch(["b", "a"], ["something", "else"])
         assert caught.value.row == 1
         assert index.get("b") is None
@@ -108,23 +116,27 @@ def test_an_id_stands_for_one_text(tmp_path):
 def test_a_reader_follows(tmp_path, layers):
     texts = corpus(3, 900)
     recipe = likewise.Recipe.simhash(within=3)
-    with likewise.Index(tmp_path / "index", recipe) as index:
-        with likewise.Index(tmp_path / "index", read_only=True) as reader:
-            for start in range(0, 900, 50):
-                index.add_batch([str(i) for i in range(start, start + 50)], texts[start : start + 50])
-                assert len(reader) == start + 50
-                assert said(reader.check_batch(texts[:80])) == said(index.check_batch(texts[:80]))
-            index.remove("0")
-            assert reader.get("0") is None
-            assert len(reader) == 899
-            with pytest.raises(likewise.errors.StoreError, match="reading"):
-                reader.add("x", "text")
+    with (
+        likewise.Index(tmp_path / "index", recipe) as index,
+        likewise.Index(tmp_path / "index", read_only=True) as reader,
+    ):
+        for start in range(0, 900, 50):
+            index.add_batch([str(i) for i in range(start, start + 50)], texts[start : start + 50])
+            assert len(reader) == start + 50
+            assert said(reader.check_batch(texts[:80])) == said(index.check_batch(texts[:80]))
+        index.remove("0")
+        assert reader.get("0") is None
+        assert len(reader) == 899
+        with pytest.raises(likewise.errors.StoreError, match="reading"):
+            reader.add("x", "text")
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    with likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3)):
-        with pytest.raises(likewise.errors.IndexLocked, match="writer"):
-            likewise.Index(tmp_path / "index")
+    with (
+        likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3)),
+        pytest.raises(likewise.errors.IndexLocked, match="writer"),
+    ):
+        likewise.Index(tmp_path / "index")
     likewise.Index(tmp_path / "index").close()
 
 
@@ -227,9 +239,9 @@ def test_stores_give_the_same_answers(tmp_path, layers, store):
         assert found == expected(texts, recipe)
         for doc_id in range(0, 200, 3):
             index.remove(str(doc_id))
-        kept = [i for i in range(500) if (d := index.get(str(i))) is not None and d.is_new]
+        documents = [index.get(str(i)) for i in range(500)]
     with likewise.Index(tmp_path / "index") as index:
-        assert kept == [i for i in range(500) if (d := index.get(str(i))) is not None and d.is_new]
+        assert [index.get(str(i)) for i in range(500)] == documents
 
 
 @pytest.mark.parametrize("name", ["simhash", "minhash"])

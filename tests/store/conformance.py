@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -41,7 +41,7 @@ TEXTS = [
     _CHINESE + "。",
     *["cat", "Cat!", "dog", "...", "!!!", "", " \u3000", "lone \ud800 half", "nul\0nul"],
 ]
-IDS = [*(f"doc-{i}" for i in range(14)), "识别", "with space", "x" * 300]
+IDS = [*(f"doc-{i}" for i in range(14)), "识别", "with space", "x" * 200]
 
 texts = st.sampled_from(TEXTS)
 ids = st.sampled_from(IDS)
@@ -104,14 +104,15 @@ class IndexMachine(RuleBasedStateMachine):
         try:
             expected = theirs()
         except Refused as refused:
-            self._is_refused(ours, str(refused))
+            self._is_refused(ours, *refused.args)
             return None
         return ours(), expected
 
-    def _is_refused(self, ours, doc_id):
+    def _is_refused(self, ours, *doc_ids):
+        """The error names one of the ids that are to blame."""
         with pytest.raises(likewise.errors.InvalidInput) as caught:
             ours()
-        assert doc_id in str(caught.value)
+        assert any(doc_id in str(caught.value) for doc_id in doc_ids)
 
     @rule(document=documents, verb=st.sampled_from(["check_and_add", "add"]))
     def add_one(self, document, verb):
@@ -206,7 +207,7 @@ def machine_class(open_index, recipe_name, *, reopens=True):
 
 
 def check_conformance(open_index, recipe_name, *, reopens=True, max_examples=12, steps=25):
-    """Play random steps on an index and on the model; the smallest difference is shown.
+    """Play random steps on an index and on the model; the steps until they differ are shown.
 
     Parameters
     ----------
@@ -221,5 +222,12 @@ def check_conformance(open_index, recipe_name, *, reopens=True, max_examples=12,
     """
     run_state_machine_as_test(
         machine_class(open_index, recipe_name, reopens=reopens),
-        settings=settings(max_examples=max_examples, stateful_step_count=steps, deadline=None, derandomize=True),
+        # Shrinking would open an index some thousand times.
+        settings=settings(
+            max_examples=max_examples,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.explicit, Phase.generate],
+        ),
     )

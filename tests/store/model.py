@@ -31,7 +31,7 @@ class Removal(NamedTuple):
 
 
 class Refused(Exception):
-    """The id stands for another text, or for none."""
+    """Ids that stand for another text, or for none."""
 
 
 class Evidence(NamedTuple):
@@ -179,9 +179,10 @@ class ModelIndex:
     def check_and_add_batch(self, ids, texts, now_s=0):
         """All of it or, where an id stands for another text, nothing."""
         texts_by_id = {doc_id: self.rows[row].text for doc_id, row in self.row_of.items()}
-        for doc_id, text in zip(ids, texts, strict=True):
-            if texts_by_id.setdefault(doc_id, text) != text:
-                raise Refused(doc_id)
+        given = zip(ids, texts, strict=True)
+        refused = [doc_id for doc_id, text in given if texts_by_id.setdefault(doc_id, text) != text]
+        if refused:
+            raise Refused(*refused)
         return [self.check_and_add(doc_id, text, now_s) for doc_id, text in zip(ids, texts, strict=True)]
 
     def check_batch(self, texts):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -38,11 +39,18 @@ def forker():
         process.wait(20)
 
 
-def run_and_kill(forker, job, after_s):
-    """Lines of the writer, which is killed after so many seconds."""
+def num_lines(path):
+    return Path(path).read_bytes().count(b"\n") if os.path.exists(path) else 0
+
+
+def run_and_kill(forker, job, after_lines, after_s):
+    """Lines of the writer, which is killed so many seconds after it wrote so many lines."""
     forker.stdin.write(json.dumps(job) + "\n")
     forker.stdin.flush()
     pid = int(forker.stdout.readline())
+    limit = time.monotonic() + 30
+    while num_lines(job["log"]) < after_lines and os.path.exists(f"/proc/{pid}") and time.monotonic() < limit:
+        time.sleep(0.0005)
     time.sleep(after_s)
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -65,7 +73,7 @@ class Killed:
         self.rounds = 0
         self.steps = {"add": 0, "remove": 0, "compact": 0, "snapshot": 0}
 
-    def round(self, forker, after_s):
+    def round(self, forker, after_lines, after_s):
         self.rounds += 1
         job = {
             "path": str(self.path),
@@ -76,7 +84,7 @@ class Killed:
             "number": self.number,
             "live": sorted(self.model.row_of),
         }
-        unfinished = self._replay(run_and_kill(forker, job, after_s))
+        unfinished = self._replay(run_and_kill(forker, job, after_lines, after_s))
         with open_small(self.path, self.recipe_name) as index:
             if unfinished is not None:
                 self._settle(index, unfinished)
@@ -149,8 +157,8 @@ def play_rounds(forker, folder, recipe_name, num_rounds, seed):
         place.mkdir()
         killed = Killed(place, recipe_name, chance.randrange(2**32))
         for _ in range(min(ROUNDS_AN_INDEX, num_rounds - first)):
-            # Most kills while documents are added; some so soon that the index is still opening.
-            killed.round(forker, chance.choice([0.004, 0.02, 0.06, 0.15]) * chance.random())
+            # Line 1 is written before the index is opened, two more with each step.
+            killed.round(forker, chance.choice([1, 2, 5, 20, 60]), 0.02 * chance.random() ** 2)
         killed.finish()
         shutil.rmtree(place)
         for name, number in killed.steps.items():
@@ -161,7 +169,7 @@ def play_rounds(forker, folder, recipe_name, num_rounds, seed):
 @pytest.mark.parametrize("recipe_name", ["simhash-wide", "minhash"])
 def test_a_killed_writer_loses_nothing(tmp_path, forker, recipe_name):
     steps = play_rounds(forker, tmp_path, recipe_name, 10, seed=1)
-    assert steps["add"] > 10
+    assert steps["add"] > 20
     assert steps["remove"]
 
 

@@ -36,11 +36,18 @@ impl Ahead {
         range: Range<usize>,
     ) -> Result<Self, Error> {
         let mut ahead = Ahead::default();
-        if !state.layers.iter().any(|layer| matches!(layer, Layer::Segment(_))) {
+        if !state
+            .layers
+            .iter()
+            .any(|layer| matches!(layer, Layer::Segment(_)))
+        {
             return Ok(ahead);
         }
         let of_ids: Vec<u64> = match ids {
-            Some(ids) => ids[range.clone()].iter().map(|id| xxh3_64(id.as_bytes())).collect(),
+            Some(ids) => ids[range.clone()]
+                .iter()
+                .map(|id| xxh3_64(id.as_bytes()))
+                .collect(),
             None => Vec::new(),
         };
         let (mut of_classes, mut places) = (Vec::new(), Vec::new());
@@ -104,5 +111,7 @@ impl Ahead {
 fn rows_of(pairs: &[(u32, u32)], place: u32) -> impl Iterator<Item = u32> {
     let begin = pairs.partition_point(|&(of, _)| of < place);
     let pairs = pairs[begin..].iter();
-    pairs.take_while(move |&&(of, _)| of == place).map(|&(_, row)| row)
+    pairs
+        .take_while(move |&&(of, _)| of == place)
+        .map(|&(_, row)| row)
 }

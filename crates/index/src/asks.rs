@@ -103,13 +103,9 @@ impl Index {
                 threads,
                 cancel,
             )?;
-            let mut looker = shared.looker(&state, &lease);
             for seen in seen {
-                let evidence = seen.evidence();
-                if let Some(evidence) = evidence {
-                    verdicts.kept_ids.push(looker.id(evidence.kept_row)?);
-                }
-                verdicts.evidence.push(evidence);
+                verdicts.evidence.push(seen.evidence());
+                verdicts.kept_ids.extend(seen.kept_id);
             }
         }
         verdicts.added = vec![false; documents.len()];
@@ -171,12 +167,15 @@ impl Index {
         for &row in &staged.rows {
             let evidence = match row >= first_row {
                 true => staged.verdict(row),
-                false => looker.row(row)?.verdict(),
+                false => staged.known_evidence.get(&row).copied(),
             };
             if let Some(evidence) = evidence {
                 let id = match evidence.kept_row.checked_sub(first_row) {
                     Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
-                    None => looker.id(evidence.kept_row)?,
+                    None => match staged.kept_ids.get(&evidence.kept_row) {
+                        Some(id) => id.clone(),
+                        None => looker.id(evidence.kept_row)?,
+                    },
                 };
                 verdicts.kept_ids.push(id);
             }
@@ -204,12 +203,17 @@ impl Index {
                 documents.shapes[place] | if collapsed { COLLAPSED } else { 0 }
             })
             .collect();
-        let num_features: Vec<u32> = places().map(|place| documents.num_features[place]).collect();
+        let num_features: Vec<u32> = places()
+            .map(|place| documents.num_features[place])
+            .collect();
         let pick = |all: &[u64]| -> Vec<u64> { places().map(|place| all[place]).collect() };
         let text_digests =
             (!documents.text_digests.is_empty()).then(|| pick(&documents.text_digests));
-        let feature_digests: Option<Vec<u128>> = (!rules.is_distance_only())
-            .then(|| places().map(|place| documents.feature_digests[place]).collect());
+        let feature_digests: Option<Vec<u128>> = (!rules.is_distance_only()).then(|| {
+            places()
+                .map(|place| documents.feature_digests[place])
+                .collect()
+        });
         let (mut sets, mut texts) = (Vec::new(), Vec::new());
         let contents = match (rules.keeps, text_of) {
             (Keeps::Text, Some(text_of)) => {
@@ -227,7 +231,11 @@ impl Index {
         };
         let rows = NewRows {
             ids: &added_ids,
-            sketches: if is_whole { &documents.sketches[..documents.len() * bytes] } else { &sketches },
+            sketches: if is_whole {
+                &documents.sketches[..documents.len() * bytes]
+            } else {
+                &sketches
+            },
             shapes: &shapes,
             num_features: &num_features,
             text_digests: text_digests.as_deref(),
@@ -243,21 +251,25 @@ impl Index {
         for level in &staged.levels {
             exceptions[level.position as usize].push((level.band, level.level));
         }
-        let documents = staged.places.iter().zip(&exceptions).enumerate().map(
-            |(added, (&place, levels))| {
-                let place = place as usize;
-                TailRow {
-                    id: ids[place],
-                    sketch: documents.sketch(place),
-                    shape: shapes[added],
-                    num_features: documents.num_features[place],
-                    text_digest: documents.text_digests.get(place).copied(),
-                    digest: documents.feature_digests.get(place).copied().unwrap_or(0),
-                    verdict: staged.verdicts[added],
-                    levels,
-                }
-            },
-        );
+        let documents =
+            staged
+                .places
+                .iter()
+                .zip(&exceptions)
+                .enumerate()
+                .map(|(added, (&place, levels))| {
+                    let place = place as usize;
+                    TailRow {
+                        id: ids[place],
+                        sketch: documents.sketch(place),
+                        shape: shapes[added],
+                        num_features: documents.num_features[place],
+                        text_digest: documents.text_digests.get(place).copied(),
+                        digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+                        verdict: staged.verdicts[added],
+                        levels,
+                    }
+                });
         let mut keys = shared.keys.clone();
         let mut state = shared.state_mut();
         if let Some(tail) = state.newest() {

@@ -34,10 +34,32 @@ impl Bits {
     /// Rows marked below a bound.
     pub fn num_below(&self, end: u32) -> usize {
         let whole = end as usize / 64;
-        let mut num: u32 = self.words.iter().take(whole).map(|word| word.count_ones()).sum();
+        let mut num: u32 = self
+            .words
+            .iter()
+            .take(whole)
+            .map(|word| word.count_ones())
+            .sum();
         if let Some(word) = self.words.get(whole) {
             num += (word & ((1 << (end % 64)) - 1)).count_ones();
         }
         num as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_once_and_below_any_bound() {
+        let mut bits = Bits::default();
+        for row in [0, 63, 64, 64, 200] {
+            bits.insert(row);
+        }
+        assert_eq!(bits.len(), 4);
+        assert!(bits.contains(64) && !bits.contains(65) && !bits.contains(10_000));
+        let below = [0, 1, 63, 64, 65, 200, 201, 10_000].map(|end| bits.num_below(end));
+        assert_eq!(below, [0, 1, 1, 2, 3, 3, 4, 4]);
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::load::{open_segment, renew_late};
 use crate::shared::{Shared, lock};
-use crate::source::{TrueRows, segment_plan};
+use crate::source::{TABLE_BYTES, TrueRows, segment_plan};
 use crate::state::Layer;
 
 /// Bytes that a build takes, about.
@@ -54,7 +54,11 @@ impl Index {
             shared.is_building.store(false, Ordering::Release);
         };
         lock(&self.threads).retain(|thread| !thread.is_finished());
-        self.keep(std::thread::Builder::new().name("likewise-build".into()).spawn(work));
+        self.keep(
+            std::thread::Builder::new()
+                .name("likewise-build".into())
+                .spawn(work),
+        );
     }
 }
 
@@ -126,9 +130,16 @@ impl Shared {
             memory_bytes: BUILD_BYTES,
             cancel,
         };
-        let plan = segment_plan(self.rules());
         let dir = self.segment_dir();
-        Ok(build_segment(&dir, &PlainFiles, &source, rows, &plan, building)?)
+        let build = |table_bytes| {
+            let plan = segment_plan(self.rules(), table_bytes);
+            build_segment(&dir, &PlainFiles, &source, rows.clone(), &plan, building)
+        };
+        match build(Some(TABLE_BYTES)) {
+            // Wide radii and few rows take more.
+            Err(likewise_disk::Error::InvalidParameter { name: "memory", .. }) => Ok(build(None)?),
+            built => Ok(built?),
+        }
     }
 
     /// Names a built segment in the store and puts it in the place of what it holds; gives the names of those it replaces.
@@ -183,7 +194,9 @@ impl Shared {
         let mut rest = segments.into_iter();
         loop {
             let next = rest.next();
-            let start = next.as_ref().map_or(num_rows, |segment| segment.rows().start);
+            let start = next
+                .as_ref()
+                .map_or(num_rows, |segment| segment.rows().start);
             if crate::shared::HAS_SEGMENTS && start - end >= MANY_ROWS {
                 let live = self.build_files(store, end..start, 1, cancel)?;
                 let dir = self.segment_dir();

@@ -17,21 +17,25 @@ use crate::staged::Staged;
 use crate::state::State;
 
 /// Documents that are looked at together.
-pub const BLOCK: usize = 1024;
-/// Documents that a thread takes at once.
+pub const BLOCK: usize = 2048;
+/// Documents that are worth a thread.
 const GRAIN: usize = 128;
 
 /// What the tables say of one document.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The row of its id, where there is one.
-    pub known: Option<u32>,
+    /// The row of its id, where there is one, and whether that is the same document.
+    pub known: Option<(u32, bool)>,
     /// Evidence of one of its class.
     pub collapse: Option<Evidence>,
     /// The best evidence else.
     pub best: Option<Evidence>,
     /// Where its buckets end.
     pub ends: Vec<BandEnd>,
+    /// Id of the kept document of the evidence, or of that of the known row.
+    pub kept_id: Option<String>,
+    /// Evidence against the known row.
+    pub known_evidence: Option<Evidence>,
 }
 
 impl Seen {
@@ -59,14 +63,14 @@ impl Looker<'_> {
         })
     }
 
-    /// The row of an id, where the document is the one that has it.
+    /// The row of an id, and whether it is this document.
     fn known(
         &mut self,
         documents: &Documents,
         i: usize,
         id: &str,
         place: Option<u32>,
-    ) -> Result<Option<u32>, Error> {
+    ) -> Result<Option<(u32, bool)>, Error> {
         let Some(row) = self.row_of_id(id, place)? else {
             return Ok(None);
         };
@@ -79,10 +83,7 @@ impl Looker<'_> {
                     && known.is_blank() == documents.is_blank(i)
             }
         };
-        match is_same {
-            true => Ok(Some(row)),
-            false => Err(other_text(i, id)),
-        }
+        Ok(Some((row, is_same)))
     }
 }
 
@@ -90,14 +91,16 @@ impl Looker<'_> {
 pub fn other_text(position: usize, id: &str) -> Error {
     Error::input(
         position,
-        format!("the id {id:?} is there already with another text; remove it first, or give this one another id"),
+        format!(
+            "the id {id:?} is there already with another text; remove it first, or give this one another id"
+        ),
     )
 }
 
 /// Looks up documents of a range by what is committed, in their order. With `ids` those that are there already are told.
 ///
 /// # Errors
-/// [`Error::Input`] where an id stands for another text; those of the store.
+/// Those of the store.
 pub fn look_up(
     shared: &Shared,
     state: &State,
@@ -109,10 +112,7 @@ pub fn look_up(
     cancel: &AtomicBool,
 ) -> Result<Vec<Seen>, Error> {
     let rules = shared.rules();
-    let isa = shared.isa();
     let bytes = rules.sketch_bytes();
-    let sketches = &documents.sketches[range.start * bytes..range.end * bytes];
-    let near = near_rows(state, rules, sketches, isa, threads, cancel)?;
     // Looks up the documents of a part of the range.
     let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
         let is_single = part.len() == 1;
@@ -121,27 +121,35 @@ pub fn look_up(
             let ahead = Ahead::new(state, rules, keys, documents, ids, part.clone())?;
             looker.ahead = Some(ahead);
         }
-        let mut seen = Vec::with_capacity(part.len());
-        for (place, i) in part.enumerate() {
-            let place = (!is_single).then_some(place as u32);
+        let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
+        let near = near_rows(state, rules, sketches, shared.isa(), 1, cancel)?;
+        let mut all = Vec::with_capacity(part.len());
+        for (at, i) in part.enumerate() {
+            let place = (!is_single).then_some(at as u32);
             let known = match ids {
                 Some(ids) => looker.known(documents, i, ids[i], place)?,
                 None => None,
             };
-            seen.push(match known {
-                Some(_) => Seen {
+            let mut seen = match known {
+                Some((row, _)) => Seen {
                     known,
+                    known_evidence: looker.row(row)?.verdict(),
                     ..Seen::default()
                 },
                 None => looker.look(&Asked {
                     place,
-                    ..Asked::of(documents, i, near.of(i - range.start))
+                    ..Asked::of(documents, i, near.of(at))
                 })?,
-            });
+            };
+            if let Some(evidence) = seen.evidence().or(seen.known_evidence) {
+                seen.kept_id = Some(looker.id(evidence.kept_row)?);
+            }
+            all.push(seen);
         }
         looker.ahead = None;
-        Ok(seen)
+        Ok(all)
     };
+    let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
     if let Some(store) = own_store
         && (threads == 1 || range.len() <= GRAIN)
     {
@@ -149,14 +157,15 @@ pub fn look_up(
     }
     let parts = map_ranges(
         range.len(),
-        GRAIN,
+        grain,
         threads,
         cancel,
         || shared.lease(state),
         |lease, part| -> Result<Vec<Seen>, Error> {
             let store = match lease {
                 Ok(store) => store,
-                Err(_) => return Err(Error::Closed),
+                // The first part of the thread takes the error; that it is there ends the call.
+                Err(error) => return Err(std::mem::replace(error, Error::Closed)),
             };
             let part = range.start + part.start..range.start + part.end;
             look(&mut shared.looker(state, store), part)
@@ -172,7 +181,7 @@ pub fn look_up(
 /// Decides documents in their order, each by what is committed and by those before it.
 ///
 /// # Errors
-/// As [`look_up`].
+/// [`Error::Input`] about the first document whose id stands for another text; those of the store.
 pub fn decide<'d>(
     shared: &Shared,
     state: &State,
@@ -202,7 +211,14 @@ pub fn decide<'d>(
         let matches = staged.near(rules, range.clone(), shared.isa(), threads, cancel)?;
         for (i, seen) in range.clone().zip(seen) {
             let id = ids[i];
-            if let Some(row) = seen.known {
+            if let Some((row, is_same)) = seen.known {
+                if !is_same {
+                    return Err(other_text(i, id));
+                }
+                if let (Some(evidence), Some(kept_id)) = (seen.known_evidence, seen.kept_id) {
+                    staged.known_evidence.insert(row, evidence);
+                    staged.kept_ids.insert(evidence.kept_row, kept_id);
+                }
                 staged.push_known(row);
                 continue;
             }
@@ -217,6 +233,9 @@ pub fn decide<'d>(
                 }
                 staged.push_known(staged.rows[place]);
                 continue;
+            }
+            if let (Some(evidence), Some(kept_id)) = (seen.evidence(), seen.kept_id) {
+                staged.kept_ids.insert(evidence.kept_row, kept_id);
             }
             let asked = Asked::of(documents, i, &[]);
             near.clear();

@@ -123,7 +123,8 @@ impl Documents {
         self.sketches.extend_from_slice(&other.sketches);
         self.shapes.extend_from_slice(&other.shapes);
         self.num_features.extend_from_slice(&other.num_features);
-        self.feature_digests.extend_from_slice(&other.feature_digests);
+        self.feature_digests
+            .extend_from_slice(&other.feature_digests);
         self.text_digests.extend_from_slice(&other.text_digests);
         self.features.extend_from_slice(&other.features);
         self.weights.extend_from_slice(&other.weights);
@@ -180,12 +181,7 @@ impl Sketching {
             Method::Simhash { .. } => None,
             Method::Minhash {
                 num_slots, scheme, ..
-            } => Some(MinHasher::new(
-                num_slots,
-                scheme,
-                self.rules.seed,
-                self.isa,
-            )),
+            } => Some(MinHasher::new(num_slots, scheme, self.rules.seed, self.isa)),
         };
         Sketcher {
             rules: self.rules,

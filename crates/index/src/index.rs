@@ -99,7 +99,11 @@ impl Index {
             let num = opened.bad.len() as u64;
             shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
         }
-        let live: Vec<String> = store.segments()?.into_iter().map(|live| live.name).collect();
+        let live: Vec<String> = store
+            .segments()?
+            .into_iter()
+            .map(|live| live.name)
+            .collect();
         if crate::shared::HAS_SEGMENTS {
             delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
         }
@@ -130,7 +134,11 @@ impl Index {
                 }
             }
         };
-        self.keep(std::thread::Builder::new().name("likewise-sync".into()).spawn(work));
+        self.keep(
+            std::thread::Builder::new()
+                .name("likewise-sync".into())
+                .spawn(work),
+        );
     }
 
     /// Remembers a thread, so that it is waited for when the index is closed.

@@ -18,7 +18,9 @@ pub fn words_of(sketch: &[u8]) -> impl Iterator<Item = u64> {
 
 /// Differing bits of two fingerprints.
 pub fn distance_of(a: &[u8], b: &[u8]) -> u16 {
-    let differing = words_of(a).zip(words_of(b)).map(|(x, y)| (x ^ y).count_ones());
+    let differing = words_of(a)
+        .zip(words_of(b))
+        .map(|(x, y)| (x ^ y).count_ones());
     differing.sum::<u32>() as u16
 }
 
@@ -70,5 +72,24 @@ impl Keys {
             return Some(EMPTY_CLASS);
         }
         (!rules.is_distance_only()).then(|| mix64(digest as u64 ^ (digest >> 64) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_count_bits_of_all_words() {
+        let a: Vec<u8> = [1_u64, 0]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        let b: Vec<u8> = [6_u64, 1 << 63]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        assert_eq!(distance_of(&a, &b), 4);
+        assert_eq!(words_of(&b).collect::<Vec<_>>(), [6, 1 << 63]);
     }
 }

@@ -28,10 +28,10 @@ mod state;
 mod tail;
 mod upkeep;
 
-pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use asks::{Group, Neighbour, Removed, TextOf, Verdicts};
+pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use error::Error;
 pub use index::{Index, Opening};
 pub use removal::Removal;
-pub use upkeep::Facts;
 pub use rules::{Matching, Method, Rules, SHORT_FEATURES};
+pub use upkeep::Facts;

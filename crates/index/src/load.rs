@@ -8,7 +8,6 @@ use likewise_disk::segments::{Expected, Segment};
 use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
-use crate::keys::Keys;
 use crate::late::{Late, building};
 use crate::look::{Asked, Looker};
 use crate::shared::Shared;
@@ -35,7 +34,10 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
     let dir = shared.segment_dir();
     for live in store.segments()? {
         let segment = open_segment(shared, store, &dir, &live, cancel);
-        let end = opened.segments.last().map_or(0, |last: &Arc<Segment>| last.rows().end);
+        let end = opened
+            .segments
+            .last()
+            .map_or(0, |last: &Arc<Segment>| last.rows().end);
         match segment {
             Ok(Some(segment)) if segment.rows().start >= end => {
                 opened.segments.push(Arc::new(segment));
@@ -128,7 +130,10 @@ pub fn extend_tail(
         for level in chunk.levels() {
             exceptions[level.position as usize].push((level.band, level.level));
         }
-        let wanted = chunk.rows().enumerate().filter(|(_, row)| rows.contains(row));
+        let wanted = chunk
+            .rows()
+            .enumerate()
+            .filter(|(_, row)| rows.contains(row));
         let documents = wanted.map(|(place, row)| {
             let digest = match chunk.feature_digests() {
                 Some(all) => all[place],

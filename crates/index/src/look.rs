@@ -346,7 +346,10 @@ impl<'a> Looker<'a> {
                 let same = asked.near.iter().filter(|near| near.distance == 0);
                 found.extend(same.map(|near| near.row));
                 let late = self.pending.late.rows().iter();
-                found.extend(late.copied().filter(|row| !asked.near.iter().any(|n| n.row == *row)));
+                found.extend(
+                    late.copied()
+                        .filter(|row| !asked.near.iter().any(|n| n.row == *row)),
+                );
             }
         }
         let mut of_class = Vec::new();
@@ -498,7 +501,12 @@ impl<'a> Looker<'a> {
     }
 
     /// Whether the signatures of a document and a row have slots enough in common.
-    pub fn may_match(&mut self, asked: &Asked<'_>, row: u32, min_equal: u32) -> Result<bool, Error> {
+    pub fn may_match(
+        &mut self,
+        asked: &Asked<'_>,
+        row: u32,
+        min_equal: u32,
+    ) -> Result<bool, Error> {
         if min_equal == 0 {
             return Ok(true);
         }

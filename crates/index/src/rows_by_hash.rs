@@ -24,7 +24,9 @@ impl Hasher for Itself {
 
     fn write_u32(&mut self, value: u32) {
         // Rows follow each other; the table takes its places from the low bits and its tags from the high ones.
-        self.0 = u64::from(value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+        self.0 = u64::from(value)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(32);
     }
 }
 
@@ -70,9 +72,24 @@ impl RowsByHash {
             true => 1 + self.others.get(&hash).map_or(0, Vec::len),
         }
     }
+}
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.first.is_empty()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_one_hash_come_in_order_of_arrival() {
+        let mut rows = RowsByHash::default();
+        for (hash, row) in [(7, 3), (0, 4), (7, 9), (u64::MAX, 1), (7, 5)] {
+            rows.insert(hash, row);
+        }
+        let mut found = vec![42];
+        rows.append_to(7, &mut found);
+        assert_eq!(found, [42, 3, 9, 5]);
+        assert_eq!(
+            [7, 0, u64::MAX, 8].map(|hash| rows.num_of(hash)),
+            [3, 1, 1, 0]
+        );
     }
 }

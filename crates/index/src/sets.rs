@@ -53,3 +53,23 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_asked_for_lately_goes() {
+        let recent = RecentSets::default();
+        let set = |row: u32| {
+            let features: Vec<u64> = (0..50_000).map(|i| i * 7 + u64::from(row)).collect();
+            Arc::new(FeatureSet::new(&features, &[]))
+        };
+        for row in 0..200 {
+            recent.insert(row, set(row));
+            assert!(recent.get(0).is_some(), "{row}");
+        }
+        assert!(recent.get(1).is_none());
+        assert!(recent.get(199).is_some());
+    }
+}

@@ -12,15 +12,18 @@ use crate::keys::Keys;
 use crate::rules::{Method, Rules};
 use crate::tail::COLLAPSED;
 
-/// What segments of these rules hold.
-pub fn segment_plan(rules: &Rules) -> SegmentPlan {
+/// Bytes of tables for a fingerprint that are better than more that are faster, where so few suffice.
+pub const TABLE_BYTES: u32 = 14;
+
+/// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
+pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
     match rules.method {
         Method::Simhash { bits, within } => SegmentPlan {
             classes: true,
             hamming: Some(HammingPlan {
                 bits,
                 within,
-                table_bytes: None,
+                table_bytes,
             }),
             bands: None,
         },

@@ -20,7 +20,7 @@ use crate::keys::{Keys, distance_of, words_of};
 use crate::late::building;
 use crate::look::{Asked, BandEnd, Looker, Near};
 use crate::measure::{OwnSet, is_better};
-use crate::rows_by_hash::RowsByHash;
+use crate::rows_by_hash::{Quick, RowsByHash};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
 
 /// Verdicts of documents that come together, and tables to find them by. Rows are those they will have once the batch is committed.
@@ -38,6 +38,10 @@ pub struct Staged<'d> {
     pub collapsed: Vec<bool>,
     /// Buckets that are not of level 0, of those that are added.
     pub levels: Vec<BandLevel>,
+    /// Evidence against rows that were there, where there is some.
+    pub known_evidence: Quick<u32, Evidence>,
+    /// Ids of kept documents that evidence names.
+    pub kept_ids: Quick<u32, String>,
     by_id: HashMap<&'d str, u32>,
     by_class: RowsByHash,
     bands: Vec<RowsByHash>,
@@ -64,6 +68,8 @@ impl<'d> Staged<'d> {
             verdicts: Vec::with_capacity(documents.len()),
             collapsed: Vec::with_capacity(documents.len()),
             levels: Vec::new(),
+            known_evidence: Quick::default(),
+            kept_ids: Quick::default(),
             by_id: HashMap::new(),
             by_class: RowsByHash::default(),
             bands: match rules.method {
@@ -268,7 +274,8 @@ impl<'d> Staged<'d> {
                         continue;
                     }
                     let set = self.set(rules, place);
-                    own.get(rules).similarity_from(&set, measure, threshold, isa)
+                    own.get(rules)
+                        .similarity_from(&set, measure, threshold, isa)
                 }
                 (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
             };

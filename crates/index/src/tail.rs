@@ -113,7 +113,11 @@ impl Tail {
     /// The user's id of a row.
     pub fn id(&self, row: u32) -> &str {
         let place = self.place(row);
-        let begin = if place == 0 { 0 } else { self.id_ends[place - 1] };
+        let begin = if place == 0 {
+            0
+        } else {
+            self.id_ends[place - 1]
+        };
         &self.ids[begin..self.id_ends[place]]
     }
 
@@ -136,11 +140,6 @@ impl Tail {
     pub fn set_verdict(&mut self, row: u32, verdict: Option<Evidence>) {
         let place = self.place(row);
         self.verdicts[place] = verdict;
-    }
-
-    /// Whether a row stands in the tables.
-    pub fn stands(&self, row: u32) -> bool {
-        self.shapes[self.place(row)] & COLLAPSED == 0
     }
 
     /// Appends rows and puts those that stand into the tables.

@@ -225,7 +225,9 @@ impl Index {
         if bad.is_empty() {
             return Ok(false);
         }
-        shared.num_rebuilt.fetch_add(bad.len() as u64, Ordering::Relaxed);
+        shared
+            .num_rebuilt
+            .fetch_add(bad.len() as u64, Ordering::Relaxed);
         let mut writer = lock(&shared.writer);
         let mut follower = lock(&shared.follower);
         if let Some(store) = writer.as_mut() {
@@ -271,12 +273,13 @@ impl Index {
             true => shared.build_last(&AtomicBool::new(false)),
             false => Ok(()),
         };
+        // The writer goes last: then it brings the log into the database and takes it away.
+        *lock(&shared.follower) = None;
+        lock(&shared.readers).clear();
         let synced = match lock(&shared.writer).take() {
             Some(mut store) => store.sync().map_err(Error::from),
             None => Ok(()),
         };
-        *lock(&shared.follower) = None;
-        lock(&shared.readers).clear();
         *shared.state_mut() = crate::state::State::default();
         synced.and(built)
     }

@@ -177,8 +177,8 @@ impl OnlineIndex {
         path: PathBuf,
     ) -> Result<(String, String, String, &'static str), Failure> {
         run(py, 0, |_| {
-            let store = Store::open_reader(&path)
-                .map_err(|error| Failure::index(error.into(), &path))?;
+            let store =
+                Store::open_reader(&path).map_err(|error| Failure::index(error.into(), &path))?;
             let description = store.description().clone();
             let keeps = match description.keeps {
                 Keeps::Sketch => "sketch",
@@ -450,8 +450,13 @@ impl OnlineIndex {
         let num_features = Input::<u32>::take("num_features", num_features)?;
         let (sketches, num_features) = (sketches.values(), num_features.values());
         let rules = self.index.sketching().rules;
-        let shapes: Vec<u8> = is_empty.values().iter().map(|&empty| 2 * u8::from(empty != 0)).collect();
-        if sketches.len() != shapes.len() * rules.sketch_bytes() || num_features.len() != shapes.len()
+        let shapes: Vec<u8> = is_empty
+            .values()
+            .iter()
+            .map(|&empty| 2 * u8::from(empty != 0))
+            .collect();
+        if sketches.len() != shapes.len() * rules.sketch_bytes()
+            || num_features.len() != shapes.len()
         {
             return Err(Failure::parameter("sketches", "not one for each document"));
         }
@@ -497,14 +502,29 @@ impl OnlineIndex {
         let columns = PyDict::new(py);
         columns.set_item("is_new", Py::new(py, Array::from(is_new))?)?;
         columns.set_item("kept_ids", kept_ids)?;
-        columns.set_item("similarity", Py::new(py, Array::from(of(|e| e.similarity)))?)?;
-        let distances = distances.map(|all| Py::new(py, Array::from(all))).transpose()?;
+        columns.set_item(
+            "similarity",
+            Py::new(py, Array::from(of(|e| e.similarity)))?,
+        )?;
+        let distances = distances
+            .map(|all| Py::new(py, Array::from(all)))
+            .transpose()?;
         columns.set_item("distance", distances)?;
-        let rows: Vec<i64> = verdicts.rows.iter().map(|&row| i64::from(row) + 1).collect();
+        let rows: Vec<i64> = verdicts
+            .rows
+            .iter()
+            .map(|&row| i64::from(row) + 1)
+            .collect();
         let is_checked = rows.is_empty() && !evidence.is_empty();
-        let seq = (!is_checked).then(|| Py::new(py, Array::from(rows))).transpose()?;
+        let seq = (!is_checked)
+            .then(|| Py::new(py, Array::from(rows)))
+            .transpose()?;
         columns.set_item("seq", seq)?;
-        let added: Vec<u8> = verdicts.added.iter().map(|&added| u8::from(added)).collect();
+        let added: Vec<u8> = verdicts
+            .added
+            .iter()
+            .map(|&added| u8::from(added))
+            .collect();
         columns.set_item("added", Py::new(py, Array::from(added))?)?;
         Ok(columns)
     }

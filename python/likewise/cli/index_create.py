@@ -57,7 +57,7 @@ def command(
     if recipe.table is not None or recipe.stop_words is not None or recipe.dictionary is not None:
         raise InvalidParameter(
             "weights" if recipe.table is not None else "stop_words",
-            "commands open an index by the recipe that it holds, without tables and lists beside it; use likewise.Index",
+            "commands open an index by the recipe in it, without the tables and lists beside it; use likewise.Index",
         )
     if path and Path(path).exists():
         raise InvalidInput("it exists already; name a new directory", path)

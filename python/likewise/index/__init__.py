@@ -1,4 +1,4 @@
-"""The online index: has this document been seen before, and of which is it a near-duplicate?"""
+"""The online index: has this document been seen before, and what is it a duplicate of."""
 
 from likewise.index.online import Index
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts

@@ -174,7 +174,7 @@ class Index:
         return self.check_and_add_batch(ids, texts)
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Decide a document and add it, in one step: of two threads with the same page exactly one hears that it is new.
+        """Decide a document and add it in one step: of two threads with one page exactly one hears that it is new.
 
         Parameters
         ----------
@@ -219,9 +219,9 @@ class Index:
 
         Notes
         -----
-        A list, an array and sketches are one transaction; an iterator is one for each 8,192 documents. Where it fails on
-        the way, the verdicts of earlier ones are lost to the caller, but the documents are there, and the same ids may be
-        given again.
+        A list, an array and sketches are one transaction; an iterator is one for each 8,192 documents. Where it fails
+        on the way, the verdicts of earlier ones are lost to the caller, but the documents are there, and the same ids
+        may be given again.
         """
         now = int(time.time())
         if isinstance(texts, Sketches):
@@ -336,7 +336,7 @@ class Index:
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all documents as JSON, a line each, in order of arrival: id, sketch, verdict, and text where kept."""
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
+        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             self._native.export(file.write)
 
     def close(self) -> None:
@@ -388,4 +388,3 @@ def _all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
             raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
         names[row] = str(name.__index__())
     return _native.Texts.from_list(names)
-

@@ -17,8 +17,14 @@ _VANISHING = ("lexicon", "own")
 
 
 def exists(path: Path) -> bool:
-    """Return whether the directory holds an index."""
-    return (path / DATABASE).exists()
+    """Return whether the directory holds an index; what a process left that was killed while it made one is none."""
+    if not (path / DATABASE).exists():
+        return False
+    try:
+        _native.OnlineIndex.describe(path)
+    except InvalidParameter:
+        return False
+    return True
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
@@ -46,7 +52,9 @@ def check_store(store: str | None, recipe: Recipe) -> str:
         return "sketch" if recipe.is_distance_only else "shingles"
     check_choice("store", store, STORES)
     if store == "sketch" and not recipe.is_distance_only:
-        raise InvalidParameter("store", "pairs are measured on feature sets, which sketch does not keep; shingles or text")
+        raise InvalidParameter(
+            "store", "pairs are measured on feature sets, which sketch does not keep; shingles or text"
+        )
     return store
 
 
@@ -77,7 +85,9 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
         if given.recipe_id != recipe_id:
             stored = Recipe.from_json(text) if not needs_companions(text) else None
             differences = {} if stored is None else given.differences(stored)
-            raise RecipeMismatch(f"{path} was made by another recipe", differences or {"recipe_id": (given.recipe_id, recipe_id)})
+            raise RecipeMismatch(
+                f"{path} was made by another recipe", differences or {"recipe_id": (given.recipe_id, recipe_id)}
+            )
         return given, store
     if needs_companions(text):
         raise InvalidParameter(
