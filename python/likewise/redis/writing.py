@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ _LOCK_MS = 10_000
 _LOCK_PATIENCE_S = 30.0
 _PAUSE_S = 0.002
 # Attempts that others may spoil before the lock is taken.
-_FREE_ATTEMPTS = 4
+_FREE_ATTEMPTS = 6
 _NO_TOKEN = b""
 
 
@@ -59,49 +59,41 @@ class Writer:
         recipe: Any,  # noqa: ANN401 - Recipe
     ) -> tuple[Seen, Decision, dict[int, int]]:
         """Decide and add in one transaction; return what decided, the verdicts, and the rows of those added."""
-        with self._one_at_a_time:
-            for _ in range(_FREE_ATTEMPTS):
-                if (done := self._try(arrivals, ids, encoded, hashes, recipe, _NO_TOKEN)) is not None:
-                    return done
+        with self._one_at_a_time, ExitStack() as lock:
+            token, num_spoiled, seen = _NO_TOKEN, 0, None
             while True:
-                with self.lock() as token:
-                    if (done := self._try(arrivals, ids, encoded, hashes, recipe, token)) is not None:
-                        return done
+                if num_spoiled >= _FREE_ATTEMPTS and not token:
+                    token = lock.enter_context(self.lock())
+                if seen is None:
+                    seen = see(self._reader, arrivals, ids, hashes)
+                decision = Decision(arrivals, seen, recipe, self._layout)
+                added = [i for i in range(len(ids)) if i not in seen.known]
+                if not added:
+                    return seen, decision, {}
+                state = (seen.state.num_rows, seen.state.epoch, seen.least_row, self._reader.now)
+                columns = _columns(arrivals, decision, added, encoded, hashes)
+                status, number = self._send("commit", token, *state, *columns)
+                if status in (b"ok", b"done"):
+                    return seen, decision, {i: number + place for place, i in enumerate(added)}
+                if status == b"locked":
+                    self._wait()
+                    continue
+                num_spoiled += 1
+                if status == b"behind":
+                    catch_up(self._reader, seen, arrivals, encoded, number, self._layout)
+                    continue
+                seen = None
+                if status == b"lost":
+                    lock.close()
+                    token = _NO_TOKEN
 
-    def _try(
-        self,
-        arrivals: Arrivals,
-        ids: list[str],
-        encoded: list[bytes],
-        hashes: Any,  # noqa: ANN401
-        recipe: Any,  # noqa: ANN401
-        token: bytes,
-    ) -> tuple[Seen, Decision, dict[int, int]] | None:
-        seen = see(self._reader, arrivals, ids, hashes)
-        behind = 0
-        waited_since = time.monotonic()
-        while True:
-            decision = Decision(arrivals, seen, recipe, self._layout)
-            added = [i for i in range(len(ids)) if i not in seen.known]
-            if not added:
-                return seen, decision, {}
-            columns = _columns(arrivals, decision, added, encoded, hashes)
-            status, number = self._send(
-                "commit", token, seen.state.num_rows, seen.state.epoch, seen.least_row, self._reader.now, *columns
-            )
-            if status in (b"ok", b"done"):
-                return seen, decision, {i: number + place for place, i in enumerate(added)}
-            if status == b"behind":
-                behind += 1
-                if behind > 2 * _FREE_ATTEMPTS and not token:
-                    return None
-                catch_up(self._reader, seen, arrivals, encoded, number, self._layout)
-            elif status == b"locked":
-                if time.monotonic() - waited_since > _LOCK_PATIENCE_S:
-                    raise StoreError(f"another client holds the lock of the index on {self._server.name}")
-                time.sleep(_PAUSE_S)
-            else:
-                return None
+    def _wait(self) -> None:
+        """Return when nobody holds the lock."""
+        give_up = time.monotonic() + _LOCK_PATIENCE_S
+        while self._server.call("EXISTS", self._server.prefix + b"lock"):
+            if time.monotonic() > give_up:
+                raise StoreError(f"another client holds the lock of the index on {self._server.name}")
+            time.sleep(_PAUSE_S)
 
     def remove(self, token: bytes, row: int, columns: tuple[bytes, ...]) -> bool:
         """Take a document out, under the lock; return whether the lock still held."""
