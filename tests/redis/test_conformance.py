@@ -1,10 +1,13 @@
 """The index on a server says what the plain model says, in both layouts, for narrow and wide radii and widths."""
 
+import random
+
 import pytest
 
 import likewise
 from tests.recipes import RECIPES
-from tests.store.conformance import check_conformance, machine_class
+from tests.store.conformance import check_conformance, evidence, machine_class
+from tests.store.test_batch_and_online import batch_verdicts
 
 # Short shingles and plain thresholds, so that small texts meet by distance and by features.
 SERVED = {
@@ -53,6 +56,30 @@ def test_it_conforms(opener, name, layout):
 @pytest.mark.parametrize(("name", "layout"), LAYOUTS)
 def test_it_conforms_for_long(opener, name, layout):
     check_conformance(opener(layout), name, max_examples=150, steps=60)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", ["en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled"])
+@pytest.mark.parametrize("within", [3, 7])
+def test_batch_is_online_on_development_sets(running, labelled, within, name):
+    from likewise.redis import RedisIndex
+
+    ids, texts, _ = labelled(name)
+    rows = list(range(len(ids)))
+    recipe = likewise.Recipe.simhash(within=within)
+    for seed in range(20):
+        running.client.flushall()
+        chance = random.Random(seed)
+        chance.shuffle(rows)
+        names, order = [ids[row] for row in rows], [texts[row] for row in rows]
+        found, start = {}, 0
+        with RedisIndex(running.url, recipe) as index:
+            while start < len(rows):
+                part = slice(start, start + chance.choice([1, 7, 100, 1000]))
+                found |= {verdict.doc_id: evidence(verdict) for verdict in index.add_batch(names[part], order[part])}
+                start = part.stop
+        assert {doc_id: one for doc_id, one in found.items() if one} == batch_verdicts(names, order, recipe)
 
 
 def test_its_tables_are_whole_after_every_step(opener):

@@ -13,9 +13,10 @@ import numpy as np
 
 from likewise import _native
 from likewise.documents import document_batches
-from likewise.errors import ForkedError, InvalidInput, InvalidParameter, StoreError
+from likewise.errors import ForkedError, InvalidInput, StoreError
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
+from likewise.recipe_check import check_integer
 from likewise.redis import upkeep
 from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
@@ -225,8 +226,7 @@ class RedisIndex:
     def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
         """Return the kept documents that match a text, the most similar first, then the oldest."""
         self._check()
-        if limit < 1:
-            raise InvalidParameter("limit", f"{limit} given; expected 1 or more")
+        limit = check_integer("limit", limit, 1, MAX_ROWS)
         arrivals = next(self._parts(_alone(text)))
         seen, decision = self._settled(lambda: self._decided_alone(arrivals))
         found = decision.matches(0)[:limit]
