@@ -66,21 +66,23 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     },
     "char": {},
 }
-# Nothing was chosen for these on labelled sets. A long token
-# is a feature by itself, and in bytes repetition is padding.
+# Nothing was chosen for these on labelled sets. A long token is a feature by itself; in bytes repetition is padding.
 _OF_CHINESE = {
     "minhash": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
     "shingles": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
+    "bloom": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
     "simhash": FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD),
 }
 _OF_UNITS = {
     "minhash": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
     "shingles": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
+    "bloom": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
     "simhash": FeatureChoice(1, "none", "cosine", _STRICT_THRESHOLD),
 }
 _OF_BYTES = {
     "minhash": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
     "shingles": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
+    "bloom": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
     "simhash": FeatureChoice(8, "none", "cosine", _STRICT_THRESHOLD),
 }
 _OF_WORDS = {

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.recipe import Recipe
+from likewise.row_pairs import as_row_pairs
 from likewise.text import as_texts
 from likewise.threads import num_threads
 from likewise.weights import with_counted
@@ -59,9 +60,7 @@ def verify_pairs(
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
     batch = as_texts(texts)
-    rows = np.asarray(pairs, np.int64).reshape(-1, 2)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(batch)):
-        raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
+    rows = as_row_pairs(pairs, len(batch))
     workers = num_threads(threads)
     recipe = with_counted(recipe or Recipe.minhash(), [batch], threads=workers)
     sets = _native.FeatureSets(len(batch), recipe.feature_rules)

@@ -69,3 +69,20 @@ def test_wrong_values_are_refused_by_name(options):
     with pytest.raises(likewise.InvalidParameter, match=repr(next(iter(options.values())))) as refused:
         Simhash(**options)
     assert refused.value.name == next(iter(options))
+
+
+@pytest.mark.parametrize(
+    "tokens", ["auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"]
+)
+@pytest.mark.parametrize("method", ["minhash", "simhash", "shingles", "bloom"])
+def test_every_method_takes_every_token(method, tokens):
+    recipe = likewise.Recipe.from_options(method, tokens=tokens)
+    assert recipe.tokens == tokens
+    texts = ["One line, of some length. Its end.\n\nAnother paragraph 你好世界"] * 2 + ["nothing of the kind"]
+    assert likewise.dedup(texts, recipe).kept.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("options", [{"fold": "accents"}, {"markup": "html"}, {"stop_words": ["a"]}], ids=str)
+def test_own_weights_go_with_nothing_that_cuts_texts(options):
+    with pytest.raises(likewise.InvalidParameter, match=next(iter(options))):
+        Minhash(weights="own", **options)

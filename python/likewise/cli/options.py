@@ -325,7 +325,7 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
-    take_weights(given, recipe)
+    take_weights(given, recipe, lists)
     if recipe is None:
         given |= lists
         return Recipe.from_options(given.pop("method", "minhash"), **given)
