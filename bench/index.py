@@ -181,13 +181,13 @@ def memory(work: Path, kind: str) -> None:
     """Memory of a process that opened the index and asked it a hundred thousand times."""
     arrivals = Arrivals(kind, work)
     arrivals.take(UNSEEN, BATCH)
-    before = resident("RssAnon")
+    before, mapped = resident("RssAnon"), resident("RssFile")
     with likewise.Index(work / f"grow-{kind}") as index:
         checks_per_second(index, arrivals, 100)
         held = len(index)
         anonymous = resident("RssAnon") - before
         figures = {"num_held": held, "anonymous_bytes_a_document": anonymous / held}
-        figures["mapped_bytes_a_document"] = resident("RssFile") / held
+        figures["mapped_bytes_a_document"] = (resident("RssFile") - mapped) / held
         stats = index.stats
     figures["disk_bytes_a_document"] = disk_bytes(work / f"grow-{kind}") / held
     save("memory", {kind: figures | {"stats": stats}})
