@@ -112,6 +112,8 @@ impl HammingSet {
 
     pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        #[cfg(test)]
+        super::concurrency_tests::linger();
     }
 
     /// Rows that can be found.
