@@ -24,6 +24,8 @@ EDITED = 0.02
 # A document is new if at most this share of its eights of words stands in documents before it.
 KNOWN = 0.1
 LEAST_WORDS = 200
+# A document that has this share of a passage's eights of words holds the passage.
+HELD = 0.5
 BEGIN = "<!-- excerpts: begin (written by bench/excerpts.py) -->"
 END = "<!-- excerpts: end -->"
 Eight = tuple[str, ...]
@@ -65,7 +67,12 @@ def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, 
     planted = {(len(texts) + i, row) for i, row in enumerate(sources)}
     # Others than the source that hold the passage, most of it unedited, are right too.
     listed = sorted((a, b) for a, b in found if a >= len(texts))
-    right = [pair for pair in listed if pair in planted or holds(texts[pair[1]], passages[pair[0] - len(texts)])]
+    shares = {
+        (a, b): share_held(texts[b], passages[a - len(texts)]) if b < len(texts) else 0.0
+        for a, b in listed
+        if (a, b) not in planted
+    }
+    right = [pair for pair in listed if shares.get(pair, 1.0) >= HELD]
     return {
         "num_documents": len(texts),
         "num_excerpts": len(excerpts),
@@ -75,6 +82,10 @@ def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, 
         "precision": len(right) / len(listed),
         "precision_of_sources_alone": len(planted & found) / len(listed),
         "num_listed": len(listed),
+        "num_others": len(shares),
+        "num_others_word_for_word": sum(share == 1 for share in shares.values()),
+        "num_others_holding_half": sum(share >= HELD for share in shares.values()),
+        "least_share_of_others": round(min(shares.values(), default=1.0), 3),
         "num_pairs": len(found),
         "seconds": round(seconds, 2),
     }
@@ -90,7 +101,18 @@ def table(rows: list[dict[str, object]]) -> str:
             f"| {row['num_documents']:,} {row['documents']} | {found} of {row['num_excerpts']} | {row['num_listed']} "
             f"| {row['precision_of_sources_alone']:.3f} | {row['precision']:.3f} |"
         )
+    lines += [told(row) for row in rows if row["num_others"]]
     return "\n".join(lines)
+
+
+def told(row: dict[str, object]) -> str:
+    """What the listed documents are that are not the source."""
+    return (
+        f"\nEach of the {row['num_others']} pairs that are not with the source ({row['documents']}) was looked up: "
+        f"{row['num_others_word_for_word']} of these documents hold the unedited passage word for word, "
+        f"{row['num_others_holding_half']} half or more of its eights of words, the least one "
+        f"{row['least_share_of_others']:.0%} of them."
+    )
 
 
 def texts_of(corpus: Path) -> Iterator[str]:
@@ -126,10 +148,10 @@ def edited(words: list[str], rng: random.Random) -> str:
     return " ".join(chosen)
 
 
-def holds(text: str, words: list[str]) -> bool:
-    """Whether a text has half of the passage's eights of words, one by one: what no two texts share by chance."""
+def share_held(text: str, words: list[str]) -> float:
+    """The share of the passage's eights of words that a text has, one by one: what no two texts share by chance."""
     wanted = eights(words)
-    return len(wanted & eights(text.split())) >= len(wanted) / 2
+    return len(wanted & eights(text.split())) / len(wanted)
 
 
 def eights(words: list[str]) -> set[Eight]:

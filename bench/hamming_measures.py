@@ -188,7 +188,8 @@ def pairs(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fig
 
 def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray, within: int) -> Figures:
     rng = np.random.default_rng(5)
-    planted = codes.planted(min(row.n, 10**6), within)
+    # Where a recall was asked for all of them measure it, else those of a million rows are enough to show a miss.
+    planted = codes.planted(row.n if row.recall else min(row.n, 10**6), within)
     # Half of the sample are planted originals, since a row drawn at random has mostly no pair at all.
     num = num_checked(row)
     sample = np.unique(np.concatenate([rng.integers(0, row.n, num // 2), planted[: num - num // 2, 0]]))
@@ -196,8 +197,19 @@ def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray,
     return {
         **hamming_truth.score_pairs(true, sample, found).to_dict(),
         "num_planted": len(planted),
-        "recall_at_radius": float(_found_share(planted, found)),
+        **_recall_at_radius(_found_share(planted, found), len(planted)),
     }
+
+
+def _recall_at_radius(share: float, num: int) -> Figures:
+    """The share found of the pairs planted at the radius, and its interval of 95 % by the score test (Wilson 1927)."""
+    if not num:
+        return {"recall_at_radius": 1.0}
+    z2 = 1.959964**2
+    middle = (share + z2 / (2 * num)) / (1 + z2 / num)
+    half = (z2 / num * (share * (1 - share) + z2 / (4 * num))) ** 0.5 / (1 + z2 / num)
+    low, high = float(middle - half), float(middle + half)
+    return {"recall_at_radius": float(share), "recall_lower": low, "recall_upper": high}
 
 
 def written(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:

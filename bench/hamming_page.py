@@ -24,7 +24,7 @@ FIGURES = {
     "peak_build_bytes": ("GB of anonymous memory to build it", 1e9, "{:.2f}"),
     "cold_p50_us": ("us a single query when nothing of the file is in memory, median", 1, "{:.0f}"),
     "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
-    "recall": ("recall", 1, "{:.4f}"),
+    "recall_upper": ("recall of pairs at the radius, upper end of the interval of 95 %", 1, "{:.4f}"),
 }
 # Fewer queries than this are said beside the rate.
 FEW_QUERIES = 1000
@@ -77,7 +77,11 @@ def _exactness(found: Row) -> str:
     wrong = found["missed"] + found["extra"] + found.get("known_missed", 0) + found.get("too_far", 0)
     if not wrong:
         return f"exact ({found['num_true'] + found.get('num_known', 0):,})"
-    return f"recall {found['recall']:.4f} of {found['num_true']:,}, {found['extra']:,} extra"
+    said = f"recall {found['recall']:.4f} of {found['num_true']:,}, {found['extra']:,} extra"
+    if "recall_lower" in found:
+        low, high = found["recall_lower"], found["recall_upper"]
+        said += f"; {found['recall_at_radius']:.4f} of {found['num_planted']:,} at the radius ({low:.4f} to {high:.4f})"
+    return said
 
 
 def rate(found: Row) -> str:
@@ -152,7 +156,7 @@ def work_table(result: Row, measures: tuple[str, ...], title: str) -> list[str]:
 
 
 def _shown(row: hamming_rows.Row, figure: str) -> bool:
-    if figure in ("peak_anonymous_bytes", "recall"):
+    if figure in ("peak_anonymous_bytes", "recall_upper"):
         return False
     # Seconds of a pass mean something only where the number of queries was given.
     return figure != "seconds" or row.measure != "queries" or row.num_queries is not None

@@ -9,9 +9,10 @@ import gzip
 import json
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +26,9 @@ GATING = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real")
 OTHERS = ("en-plag-answers", "edits-controlled", "code-irplag", "code-ocd")
 LICENCES = "license-rules"
 BINARIES = "bin-wheels"
+# The pages of a set as they came, markup and all: a set of its own here.
+MARKUP = "html-kafka-javadoc, raw HTML"
+_OF_MARKUP = "html-kafka-javadoc"
 
 POSITIVE = 1
 NEGATIVE = 0
@@ -38,8 +42,15 @@ class LabelledSet:
     name: str
     folder: Path
     ids: list[str]
-    texts: list[str]
+    texts: list[str] | list[bytes]
     baseline: dict[str, dict[str, float]]
+    # Options that every recipe of this set needs beside its own.
+    rules: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Whether the documents are files, not texts."""
+        return isinstance(self.texts[0], bytes)
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
@@ -52,7 +63,9 @@ class LabelledSet:
         row_of = {doc_id: row for row, doc_id in enumerate(self.ids)}
         matrix = np.zeros((len(self.ids), len(self.ids)), np.int8)
         members: dict[str, list[int]] = {}
-        for entry in _rows(self.folder / "clusters.tsv"):
+        # Where a set has no list of clusters, they follow from its positives; none of its ignored pairs is unlisted.
+        clusters = self.folder / "clusters.tsv"
+        for entry in _rows(clusters) if clusters.exists() else ():
             members.setdefault(entry["cluster"], []).append(row_of[entry["id"]])
         for rows in members.values():
             matrix[np.ix_(rows, rows)] = IGNORED
@@ -75,18 +88,44 @@ class LabelledSet:
         return score(self.folder, ((self.ids[a], self.ids[b]) for a, b in pairs.tolist()))
 
 
+def is_there(name: str) -> bool:
+    """Whether this machine has the set."""
+    return folder_of(name).is_dir()
+
+
+def folder_of(name: str) -> Path:
+    """Where the set lies."""
+    return SETS / (_OF_MARKUP if name == MARKUP else name)
+
+
 def load(name: str) -> LabelledSet:
-    """Read a set of documents with labelled pairs."""
-    folder = SETS / name
-    ids, texts = read_texts(folder / "docs.jsonl.gz")
-    return LabelledSet(name, folder, ids, texts, json.loads((folder / "baseline.json").read_text()))
+    """Read a set of documents with labelled pairs: texts, or the bytes of files."""
+    folder = folder_of(name)
+    baseline = json.loads((folder / "baseline.json").read_text())
+    if name == BINARIES:
+        return LabelledSet(name, folder, *_read_files(folder / "files.tar.xz"), baseline)
+    text_field, rules = ("html", {"markup": "html"}) if name == MARKUP else ("text", {})
+    return LabelledSet(
+        name, folder, *read_texts(folder / "docs.jsonl.gz", text_field=text_field), baseline, dict(rules)
+    )
 
 
-def read_texts(path: Path, id_field: str = "id") -> tuple[list[str], list[str]]:
+def read_texts(path: Path, id_field: str = "id", text_field: str = "text") -> tuple[list[str], list[str]]:
     """Ids and texts of a JSONL file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return [row[id_field] for row in rows], [row["text"] for row in rows]
+    return [row[id_field] for row in rows], [row[text_field] for row in rows]
+
+
+def _read_files(path: Path) -> tuple[list[str], list[bytes]]:
+    """Names and bytes of the files of an archive."""
+    with tarfile.open(path) as archive:
+        found = {
+            member.name.rpartition("/")[2]: archive.extractfile(member).read()  # type: ignore[union-attr]
+            for member in archive
+            if member.isfile()
+        }
+    return list(found), list(found.values())
 
 
 def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, object]:

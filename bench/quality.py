@@ -5,7 +5,7 @@
 Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
 untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
 docs/benchmarks/quality.md. Sets that are absent are named with the reason.
-`--no-sweep` takes the sweeps from the results file and runs only the recipes.
+`--no-sweep` takes the sweeps from the results file, makes those of methods that it lacks, and runs the recipes.
 """
 
 import argparse
@@ -21,18 +21,22 @@ import likewise
 import quality_chance
 import quality_licences
 import quality_page
-from labelled import BINARIES, GATING, LICENCES, NEGATIVE, OTHERS, SETS, LabelledSet, load, naive
+from labelled import BINARIES, GATING, LICENCES, MARKUP, NEGATIVE, OTHERS, LabelledSet, folder_of, is_there, load, naive
 from likewise import _native
 from likewise.text import tokens as tokens_of
-from quality_sweep import Curve, Features, recipe_of, sweep
+from quality_sweep import METHODS, Curve, Features, recipe_of, sweep
 
 HERE = Path(__file__).parent
 TOKENS = ("auto", "word", "char")
+# Looked at without weights and one by one: what is repeated in them is hardly a feature.
+UNITS = ("sentence", "line", "paragraph")
 SHINGLES = (1, 2, 3, 4, 5)
 WEIGHTS = ("none", "log-count", "count")
 # Counted on the set itself; wider shingles are rare anyway.
 RARITY = ("idf", "log-count-idf")
 MOST_SHINGLE_OF_RARITY = 3
+# Dictionary words are tried where this share of the letters is Chinese.
+CHINESE_SHARE = 0.1
 
 # What a user gets by naming a method, or a kind of token, and nothing else, and what stands beside it; compared on
 # every set, untouched.
@@ -40,7 +44,12 @@ RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(),
     "minhash, characters": likewise.Recipe.minhash(tokens="char"),
     "shingles, defaults": likewise.Recipe.shingles(),
+    "bloom, defaults": likewise.Recipe.bloom(),
     "shingles, containment 0.8": likewise.Recipe.shingles(measure="containment"),
+    "minhash, Chinese words": likewise.Recipe.minhash(tokens="chinese"),
+    "minhash, folded": likewise.Recipe.minhash(fold=("accents", "punctuation", "width", "traditional")),
+    "shingles, lines": likewise.Recipe.shingles(tokens="line"),
+    "shingles by rarity, defaults": likewise.Recipe.shingles(weights="idf"),
     "minhash 0.8": likewise.Recipe.minhash(0.8, shingle=3, weights="none"),
     "minhash 0.5": likewise.Recipe.minhash(0.5, shingle=3, weights="none"),
     "minhash by rarity, defaults": likewise.Recipe.minhash(weights="idf"),
@@ -70,10 +79,26 @@ RECIPES = {
 }
 
 
+# Of bytes; the thresholds of texts say nothing about them.
+RECIPES_OF_BYTES = {
+    **{
+        f"{method}, {tokens}": likewise.Recipe.from_options(method, tokens=tokens)
+        for method in ("minhash", "shingles", "bloom")
+        for tokens in ("bytes", "chunks")
+    },
+    "shingles, bytes at 0.3": likewise.Recipe.shingles(0.3, tokens="bytes"),
+    "shingles, chunks of 256 at 0.1": likewise.Recipe.shingles(0.1, tokens="chunks", chunk_bytes=256),
+    "simhash distance, bytes": likewise.Recipe.simhash(tokens="bytes"),
+    "simhash verified, bytes": likewise.Recipe.simhash(tokens="bytes", measure="cosine"),
+}
+
+
 def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
     """One run as a user would make it, scored by the sets' own scorer."""
     table = likewise.pairs(entry.texts, recipe)
+    # Containment lists both directions.
     rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
+    rows = np.unique(np.sort(rows, axis=1), axis=0)
     scored = entry.score(rows)
     unrelated = {"unrelated": distance_of_unrelated(entry, recipe)} if recipe.is_distance_only else {}
     return {
@@ -109,15 +134,26 @@ def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[s
 
 def grid(entry: LabelledSet) -> list[Features]:
     """All features to try; `word` only where it differs from `auto` (neighbouring Katakana)."""
+    if entry.is_of_bytes:
+        windows = [Features("bytes", shingle, weights) for shingle in (4, 8) for weights in ("none", "log-count")]
+        return windows + [Features("chunks", 1, "none", size) for size in (256, 512, 1024)]
     differs = any(tokens_of(text, "word") != tokens_of(text, "auto") for text in entry.texts)
     tokens = [name for name in TOKENS if name != "word" or differs]
+    tokens += ["chinese"] if share_of_chinese(entry.texts) > CHINESE_SHARE else []
     plain = [Features(name, shingle, weights) for name in tokens for shingle in SHINGLES for weights in WEIGHTS]
-    return plain + [
+    rare = [
         Features(name, shingle, weights)
         for name in tokens
         for shingle in SHINGLES[:MOST_SHINGLE_OF_RARITY]
         for weights in RARITY
     ]
+    return plain + rare + [Features(name, 1, "none") for name in UNITS]
+
+
+def share_of_chinese(texts: list[str]) -> float:
+    """Of the characters of a set, the share of Chinese ones."""
+    num_chinese = sum(sum("\u4e00" <= character <= "\u9fff" for character in text) for text in texts)
+    return num_chinese / max(1, sum(map(len, texts)))
 
 
 def best_of_each(curves: list[Curve]) -> list[Curve]:
@@ -130,28 +166,28 @@ def best_of_each(curves: list[Curve]) -> list[Curve]:
     return list(best.values())
 
 
-def measure(entry: LabelledSet, former: dict[str, object] | None) -> dict[str, object]:
+def measure(entry: LabelledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
     """Everything about one set. `former` holds its sweeps, where they are not to be made again."""
     found: dict[str, object] = {
         "num_documents": len(entry.ids),
         "num_positives": entry.num_positives,
         "naive": {"jaccard": naive(entry, "jaccard"), "simhash": naive(entry, "simhash64")},
     }
-    if former is None:
-        curves: list[Curve] = []
-        for features in grid(entry):
-            started = time.perf_counter()
-            curves += sweep(entry, features)
-            print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-        found["sweeps"] = [curve.to_dict() for curve in curves]
-        best = []
-        for curve in best_of_each(curves):
-            recipe = recipe_of(curve.method, curve.features, curve.bits, curve.settings[curve.best])
-            best.append({"method": curve.method, "bits": curve.bits, **run(entry, recipe)})
-        found["best"] = best
-    else:
-        found["sweeps"], found["best"] = former["sweeps"], former["best"]
-    found["recipes"] = {name: run(entry, recipe) for name, recipe in RECIPES.items()}
+    former = former or {"sweeps": [], "best": []}
+    known = frozenset(row["method"] for row in former["sweeps"])
+    curves: list[Curve] = []
+    for features in grid(entry) if set(METHODS) - known else ():
+        started = time.perf_counter()
+        curves += sweep(entry, features, known)
+        print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
+    found["sweeps"] = [curve.to_dict() for curve in curves] + former["sweeps"]
+    best = []
+    for curve in best_of_each(curves):
+        recipe = recipe_of(entry, curve.method, curve.features, curve.bits, curve.settings[curve.best])
+        best.append({"method": curve.method, "bits": curve.bits, **run(entry, recipe)})
+    found["best"] = best + former["best"]
+    recipes = RECIPES_OF_BYTES if entry.is_of_bytes else RECIPES
+    found["recipes"] = {name: run(entry, recipe.replace(**entry.rules)) for name, recipe in recipes.items()}
     return found
 
 
@@ -176,23 +212,21 @@ def write_results(results: dict[str, object], path: Path) -> None:
 def main() -> None:
     """Measure the sets that are there, write the results and the page."""
     parser = argparse.ArgumentParser(description="Quality of every method on the labelled development sets.")
-    names = (*GATING, *OTHERS, LICENCES, BINARIES)
+    names = (*GATING, *OTHERS, MARKUP, LICENCES, BINARIES)
     parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
-    parser.add_argument("--no-sweep", action="store_true", help="keep the sweeps of the results file")
+    parser.add_argument("--no-sweep", action="store_true", help="sweep only methods that the results file lacks")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "quality.json")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "quality.md")
     options = parser.parse_args()
     results = json.loads(options.results.read_text()) if options.results.exists() else {"sets": {}}
-    results |= {"facts": facts(), "skipped": {BINARIES: "bytes are no tokens yet"}}
+    results |= {"facts": facts(), "skipped": {}}
     for name in options.set or names:
-        if name == BINARIES:
-            continue
-        if not (SETS / name).is_dir():
+        if not is_there(name):
             results["skipped"][name] = "not at ../shared/data"
             continue
         print(name, file=sys.stderr, flush=True)
         if name == LICENCES:
-            results["sets"][name] = quality_licences.measure(SETS / name, RECIPES)
+            results["sets"][name] = quality_licences.measure(folder_of(name), RECIPES)
         else:
             former = results["sets"].get(name) if options.no_sweep else None
             results["sets"][name] = measure(load(name), former)

@@ -12,6 +12,8 @@ from likewise.features import features
 # MinHash finds nothing much below its threshold; a licence's nearest reference may be a third like it.
 LEAST_THRESHOLD = 0.2
 FEATURES = (("auto", 1), ("auto", 2), ("auto", 3), ("auto", 5))
+# Rarity is counted on references and queries together.
+SET_WEIGHTS = ("none", "idf")
 BITS = (64, 128, 256)
 # Below it no containment is listed: a reference that less than half of either text speaks for is no answer.
 LEAST_CONTAINMENT = 0.5
@@ -25,11 +27,14 @@ def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, obje
     found = []
     for tokens, shingle in FEATURES:
         options = {"tokens": tokens, "shingle": shingle}
-        recipe = likewise.Recipe.from_options("minhash", threshold=LEAST_THRESHOLD, recall=0.9, **options)
-        found.append({"method": "minhash", **options, "weights": "none", "bits": None, **task.verified(recipe)})
-        recipe = likewise.Recipe.shingles(LEAST_CONTAINMENT, measure="containment", **options)
-        row = {"method": "shingles-containment", **options, "weights": "none", "bits": None}
-        found.append(row | task.contained(recipe))
+        for weights in SET_WEIGHTS:
+            weighed = {**options, "weights": weights}
+            for method in ("shingles", "bloom", "minhash"):
+                asked = {} if method == "shingles" else {"recall": 0.9}
+                recipe = likewise.Recipe.from_options(method, threshold=LEAST_THRESHOLD, **asked, **weighed)
+                found.append({"method": method, **weighed, "bits": None, **task.verified(recipe)})
+            recipe = likewise.Recipe.shingles(LEAST_CONTAINMENT, measure="containment", **weighed)
+            found.append({"method": "shingles-containment", **weighed, "bits": None, **task.contained(recipe)})
         for bits in BITS:
             recipe = likewise.Recipe.from_options("simhash", bits=bits, **options)
             row = {"method": "simhash-distance", **options, "weights": recipe.weights, "bits": bits}
@@ -58,12 +63,12 @@ class _Task:
         """Of the references contained in a query or it in them, the one whose two containments agree best.
 
         Two containments c and d give the Jaccard similarity, 1 / (1/c + 1/d - 1); where one is below the threshold it
-        follows from the other and the sizes.
+        follows from the other and the sizes (sums of weights).
         """
         table = likewise.pairs(self.texts, recipe)
         a, b, share = (np.asarray(table.column(name).to_numpy()) for name in ("row_a", "row_b", "similarity"))
-        offsets = features(self.texts, recipe).offsets
-        size = np.diff(offsets)
+        of_all = features(self.texts, recipe)
+        size = np.diff(np.append(0, np.cumsum(of_all.weights, dtype=np.int64))[of_all.offsets])
         across = (a < len(self.keys)) != (b < len(self.keys))
         a, b, share = a[across], b[across], share[across]
         shared = share * size[a]

@@ -3,16 +3,40 @@
 from pathlib import Path
 from typing import Any
 
-from labelled import GATING, OTHERS
+from labelled import BINARIES, GATING, MARKUP, OTHERS
 
 BEGIN = "<!-- tables: begin (written by bench/quality.py) -->"
 END = "<!-- tables: end -->"
 METHODS = {
+    "shingles": "shingle sets, by Jaccard",
+    "bloom": "Bloom filters, verified by Jaccard",
     "minhash": "MinHash, verified by Jaccard",
     "simhash-jaccard": "SimHash, verified by Jaccard",
     "simhash-cosine": "SimHash, verified by cosine",
     "simhash-distance": "SimHash, distance only",
     "shingles-containment": "shingle sets, by containment",
+}
+# Sets of each kind of text in the last table.
+KINDS = {
+    "prose": "en-cpp-errors",
+    "prose, reused in part": "en-plag-answers",
+    "edited copies, English and Chinese": "edits-controlled",
+    "Chinese": "zh-docs-tidb",
+    "web archives, many languages": "warc-real",
+    "HTML pages from templates": MARKUP,
+    "code, plagiarised exercises": "code-irplag",
+    "code, obfuscated": "code-ocd",
+    "licences (right of all)": "license-rules",
+    "binaries": BINARIES,
+}
+# Columns of the last table, and the methods of the sweeps under each.
+COLUMNS = {
+    "shingle sets": ("shingles",),
+    "the same, by containment": ("shingles-containment",),
+    "Bloom": ("bloom",),
+    "MinHash": ("minhash",),
+    "SimHash, verified": ("simhash-jaccard", "simhash-cosine"),
+    "SimHash, distance only": ("simhash-distance",),
 }
 # Loss of F1 that the methods may have at their best setting, and untouched.
 AT_BEST = 0.01
@@ -42,20 +66,20 @@ def tables(results: Row) -> list[str]:
         if "chance" in results:
             parts += ["### Chance hits in large collections", _chance(results["chance"])]
         parts += ["### One recipe at every threshold", _curves(sets, gating)]
-    for name in (*gating, *(name for name in OTHERS if name in sets)):
+    for name in (*gating, *(name for name in (*OTHERS, MARKUP, BINARIES) if name in sets)):
         parts += [f"## {name}", _set(sets[name])]
     if "license-rules" in sets:
         parts += ["## license-rules", _licences(sets["license-rules"])]
     if results["skipped"]:
         parts += ["## Not measured", "\n".join(f"- {name}: {why}" for name, why in results["skipped"].items())]
-    return parts
+    return [*parts, "## Which recipe for which kind of text", _kinds(sets)]
 
 
 def bars(entry: Row) -> dict[str, float]:
     """Least F1 of each method at its best setting: exact Jaccard, naive SimHash, and half of the way between them."""
     exact, naive = entry["naive"]["jaccard"]["f1"], entry["naive"]["simhash"]["f1"]
     return {
-        "minhash": exact - AT_BEST,
+        **dict.fromkeys(("minhash", "shingles", "bloom"), exact - AT_BEST),
         "simhash distance": naive - AT_BEST,
         "simhash verified": naive + max(exact - naive, 0.0) / 2,
     }
@@ -146,12 +170,13 @@ def _set(entry: Row) -> str:
     for kind, label in (("jaccard", "exact Jaccard"), ("simhash", "naive SimHash, 64 bits")):
         row = entry["naive"][kind]
         features = row["name"].partition("-")[2]
-        rows.append([label, features, f"{row['thr']:g}", *_figures(row["f1"], row["p"], row["r"], row["ari"])])
+        figures = _figures(row["f1"], row["p"], row["r"])
+        rows.append([label, features, f"{row['thr']:g}", *figures, f"{row['ari']:.3f}" if "ari" in row else ""])
     for row in entry["best"]:
         recipe = row["recipe"]
         setting = recipe.get("threshold", recipe.get("within"))
         width = f", {row['bits']} bits" if row["bits"] else ""
-        features = f"{recipe['tokens']} {recipe['shingle']}, {recipe['weights']}"
+        features = features_of(recipe)
         figures = _figures(row["f1"], row["precision"], row["recall"], row["ari"])
         rows.append([METHODS[row["method"]] + width, features, f"{setting:g}", *figures])
     for name, row in entry["recipes"].items():
@@ -162,11 +187,50 @@ def _set(entry: Row) -> str:
     return f"{sizes} {note}\n\n{_table(rows)}"
 
 
+def features_of(recipe: Row) -> str:
+    """What a text is cut into, in a few characters: kind of token, how many together, weights."""
+    size = f" of {recipe['chunk_bytes']}" if recipe.get("chunk_bytes") else ""
+    return f"{recipe['tokens']}{size} {recipe['shingle']}, {recipe['weights']}"
+
+
+def _kinds(sets: Row) -> str:
+    """The best of each method for each kind of text, and the best recipe that is used untouched."""
+    head = ["kind of text", *COLUMNS, "of the untouched recipes"]
+    rows = [head, ["---"] * len(head)]
+    for kind, name in KINDS.items():
+        if name not in sets:
+            continue
+        figure = "recall" if name == "license-rules" else "f1"
+        cells = [_best(sets[name]["best"], methods, figure) for methods in COLUMNS.values()]
+        untouched = sets[name]["recipes"]
+        winner = max(untouched, key=lambda recipe: untouched[recipe][figure])
+        rows.append([kind, *cells, f"{untouched[winner][figure]:.3f} {winner}"])
+    note = (
+        "F1 at the best features and setting for the set: tokens, shingle, weights @ threshold (or bits and radius). "
+        "Last column: the best of the recipes that are the same for all sets. Of equal ones the first is named."
+    )
+    return _table(rows) + "\n\n" + note
+
+
+def _best(rows: list[Row], methods: tuple[str, ...], figure: str) -> str:
+    found = [row for row in rows if row["method"] in methods]
+    if not found:
+        return ""
+    row = max(found, key=lambda row: row[figure])
+    # Of licences, whose answer is the nearest reference, there is no setting.
+    recipe = row.get("recipe", row)
+    width = f", {row['bits']} bits" if row["bits"] else ""
+    is_distance_only = row["method"] == "simhash-distance"
+    setting = recipe.get("within" if is_distance_only else "threshold")
+    told = "" if setting is None else f" within {setting}" if is_distance_only else f" @{setting:g}"
+    return f"{row[figure]:.3f}: {features_of(recipe)}{width}{told}"
+
+
 def _licences(entry: Row) -> str:
     head = ["method", "features", "bits", "answered", "right of all", "right of answered"]
     rows = [head, ["---"] * len(head)]
     for row in entry["best"]:
-        features = f"{row['tokens']} {row['shingle']}, {row['weights']}"
+        features = features_of(row)
         rows.append([METHODS[row["method"]], features, str(row["bits"] or ""), *_answers(row)])
     for name, row in entry["recipes"].items():
         rows.append([f"*{name}*", "", "", *_answers(row)])

@@ -15,8 +15,18 @@ BITS = (64, 128, 256)
 LEAST_THRESHOLD = 0.3
 LEAST_THRESHOLD_OF_SMALL = 0.05
 SMALL = 500
+# Windows of bytes: files of a hundred thousand features each have next to none in common by chance.
+LEAST_THRESHOLD_OF_WINDOWS = 0.1
 # Widest radius of a sweep, as a share of the bits: unrelated texts differ in half of them.
 WIDEST = 0.40
+# Methods whose pairs are measured, whatever finds them: method and measure.
+MEASURED = {
+    "shingles": ("shingles", "jaccard"),
+    "shingles-containment": ("shingles", "containment"),
+    "bloom": ("bloom", "jaccard"),
+    "minhash": ("minhash", "jaccard"),
+}
+METHODS = (*MEASURED, "simhash-jaccard", "simhash-cosine", "simhash-distance")
 # Distance-only runs measure pairs with fewer features than this.
 FEW_FEATURES = 64
 
@@ -28,10 +38,13 @@ class Features:
     tokens: str
     shingle: int
     weights: str
+    # Of tokens `chunks`, their mean size.
+    chunk_bytes: int | None = None
 
     def options(self) -> dict[str, object]:
         """The options of a recipe."""
-        return {"tokens": self.tokens, "shingle": self.shingle, "weights": self.weights}
+        found: dict[str, object] = {"tokens": self.tokens, "shingle": self.shingle, "weights": self.weights}
+        return found if self.chunk_bytes is None else found | {"chunk_bytes": self.chunk_bytes}
 
 
 @dataclass(frozen=True)
@@ -74,11 +87,12 @@ class Curve:
         }
 
 
-def recipe_of(method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
+def recipe_of(entry: LabelledSet, method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
     """The recipe of one point of a curve."""
-    options = features.options()
-    if method == "minhash":
-        return likewise.Recipe.from_options("minhash", threshold=setting, **options)
+    options = features.options() | entry.rules
+    if method in MEASURED:
+        method, measure = MEASURED[method]
+        return likewise.Recipe.from_options(method, threshold=setting, measure=measure, **options)
     if method == "simhash-distance":
         return likewise.Recipe.from_options("simhash", within=int(setting), bits=bits, **options)
     if method == "simhash-cosine":
@@ -88,15 +102,25 @@ def recipe_of(method: str, features: Features, bits: int | None, setting: float)
     return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
 
 
-def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
-    """The curves of every method on these features."""
+def sweep(entry: LabelledSet, features: Features, known: frozenset[str] = frozenset()) -> Iterator[Curve]:
+    """The curves of every method on these features, but for those whose curves are known."""
     least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
+    if features.tokens == "bytes":
+        least = LEAST_THRESHOLD_OF_WINDOWS
     thresholds = np.round(np.arange(least, 0.96, 0.01), 2)
     fingerprints = {bits: _fingerprints(entry, features, bits) for bits in BITS}
 
-    pairs, similarity = _measured(entry, recipe_of("minhash", features, None, least))
+    measured = {
+        name: _measured(entry, recipe_of(entry, name, features, None, least)) for name in MEASURED if name not in known
+    }
+    for method, (pairs, similarity) in measured.items():
+        labels = entry.label_of(pairs)
+        yield _curve(entry, method, features, None, thresholds, [labels[similarity >= t] for t in thresholds])
+    if "simhash-jaccard" in known:
+        return
+    # Every pair with this similarity, so that only the radius can lose some.
+    pairs, similarity = measured["shingles"]
     labels = entry.label_of(pairs)
-    yield _curve(entry, "minhash", features, None, thresholds, [labels[similarity >= t] for t in thresholds])
     for bits in BITS:
         distance = _distances(fingerprints[bits], pairs)
         found = [labels[(similarity >= t) & (distance <= _radius(bits, _as_cosine(t)))] for t in thresholds]
@@ -104,7 +128,7 @@ def sweep(entry: LabelledSet, features: Features) -> Iterator[Curve]:
 
     # The cosine of a pair is above its Jaccard similarity, so that the sweep may begin higher.
     thresholds = thresholds[thresholds >= _as_cosine(least)]
-    pairs, similarity = _measured(entry, recipe_of("simhash-cosine", features, max(BITS), float(thresholds[0])))
+    pairs, similarity = _measured(entry, recipe_of(entry, "simhash-cosine", features, max(BITS), float(thresholds[0])))
     labels = entry.label_of(pairs)
     for bits in BITS:
         distance = _distances(fingerprints[bits], pairs)
@@ -117,7 +141,7 @@ def _distance_curve(entry: LabelledSet, features: Features, fingerprints: likewi
     """Distance-only: pairs within each radius, those with few features measured too, as a run does."""
     widest = int(WIDEST * bits)
     pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
-    recipe = recipe_of("simhash-distance", features, bits, widest)
+    recipe = recipe_of(entry, "simhash-distance", features, bits, widest)
     few = np.flatnonzero(fingerprints.num_features[pairs].min(axis=1) < FEW_FEATURES)
     passes = np.ones(len(pairs), bool)
     passes[few] = verify_pairs(entry.texts, pairs[few], recipe) >= recipe.short_threshold
@@ -150,13 +174,19 @@ def _curve(
 
 
 def _measured(entry: LabelledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Pairs of rows and their similarity: of the two directions of containment the greater."""
     table = likewise.pairs(entry.texts, recipe)
-    rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
-    return rows, table.column("similarity").to_numpy()
+    rows = np.sort(np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1), axis=1)
+    similarity = table.column("similarity").to_numpy()
+    order = np.lexsort((-similarity, rows[:, 1], rows[:, 0]))
+    rows, similarity = rows[order], similarity[order]
+    is_first = np.append(True, (rows[1:] != rows[:-1]).any(axis=1)) if len(rows) else np.zeros(0, bool)
+    return rows[is_first], similarity[is_first]
 
 
 def _fingerprints(entry: LabelledSet, features: Features, bits: int) -> likewise.Sketches:
-    return likewise.sketch(entry.texts, likewise.Recipe.from_options("simhash", bits=bits, **features.options()))
+    options = features.options() | entry.rules
+    return likewise.sketch(entry.texts, likewise.Recipe.from_options("simhash", bits=bits, **options))
 
 
 def _distances(fingerprints: likewise.Sketches, pairs: NDArray[np.int64]) -> NDArray[np.int64]:

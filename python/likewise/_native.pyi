@@ -793,6 +793,19 @@ class HammingSet:
         threads: int = 1,
         isa: str | None = None,
     ) -> HammingSet: ...
+    @staticmethod
+    def of_file(
+        source: tuple[Path, int, int, Buffer],
+        bits: int,
+        *,
+        within: int,
+        keys: Sequence[tuple[Sequence[int], int]],
+        with_rows: bool = True,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> HammingSet:
+        """Return the set of a flat file without empty texts, which is read for each table and never held as a whole."""
+
     def __len__(self) -> int: ...
     @property
     def within(self) -> int:

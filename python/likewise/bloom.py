@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.filter_size import propose_filter_bits
-from likewise.recipe_check import check_choice
+from likewise.recipe_check import check_choice, check_integer
+from likewise.row_pairs import as_row_pairs
 from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
@@ -92,9 +93,7 @@ def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str
     [1.0, 0.0]
     """
     filter_bits = _filter_bits(sketches)
-    rows = np.asarray(pairs, np.int64).reshape(-1, 2)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(sketches)):
-        raise InvalidParameter("pairs", f"rows must be from 0 to {len(sketches) - 1}")
+    rows = as_row_pairs(pairs, len(sketches))
     a, b = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
     check_choice("measure", measure, BIT_MEASURES)
     return np.asarray(_native.bloom_similarities(_flat(sketches), filter_bits, a, b, measure))
@@ -140,6 +139,8 @@ def filter_pairs(
     """
     filter_bits, workers = _filter_bits(sketches), num_threads(threads)
     check_choice("measure", measure, BIT_MEASURES)
+    if isinstance(threshold, bool | str) or not hasattr(threshold, "__float__"):
+        raise InvalidParameter("threshold", f"{threshold!r} given; it must be a number from 0 to 1")
     rows = np.flatnonzero(~sketches.is_empty)
     counts = np.bitwise_count(sketches.array[rows]).sum(axis=1, dtype=np.int64)
     order = rows[np.argsort(counts, kind="stable")].astype(np.uint32)
@@ -164,6 +165,11 @@ def set_size(sketches: Sketches, row: int) -> FilterEstimate:
         ``-(m/h) ln(1 - x/m)`` for x of m bits set by h hashes, and its standard error. A full filter counts as one with
         half a bit left, and its error is unknown (NaN).
 
+    Raises
+    ------
+    InvalidParameter
+        If there is no such row, or these are no filters.
+
     Notes
     -----
     Source: Swamidass, Baldi, Mathematical correction for fingerprint similarity measures, J. Chem. Inf. Model. 47,
@@ -177,6 +183,7 @@ def set_size(sketches: Sketches, row: int) -> FilterEstimate:
     6
     """
     m, h = _filter_bits(sketches), _num_hashes(sketches)
+    row = check_integer("row", row, 0, len(sketches) - 1)
     num_set = _num_set(sketches.array[row])
     load = _load(m, num_set)
     error = math.sqrt(m * _variance(load)) / h if num_set < m else math.nan
@@ -204,6 +211,7 @@ def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
     0.5
     """
     m = _filter_bits(sketches)
+    a, b = (check_integer(name, row, 0, len(sketches) - 1) for name, row in (("a", a), ("b", b)))
     if sketches.is_empty[a] or sketches.is_empty[b]:
         return FilterEstimate(float(sketches.is_empty[a] and sketches.is_empty[b]), 0.0, is_exact=True)
     filters = sketches.array[a], sketches.array[b]

@@ -133,7 +133,7 @@ class IndexLocked(StoreError):
 
 
 class IndexPoisoned(StoreError):
-    """A write failed, on a full disk for instance: nothing is written any more, reads go on, opening it again recovers."""
+    """A write failed, on a full disk for instance: nothing more is written, reads go on, opening it again recovers."""
 
 
 class ForkedError(StoreError):

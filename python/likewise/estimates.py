@@ -72,7 +72,7 @@ def estimate_of_share(num_found: int, num_drawn: int, population: float = math.i
     --------
     >>> found = estimate_of_share(64, 64)
     >>> found.value, round(found.standard_error, 3), round(found.low, 3), found.high
-    (1.0, 0.015, 0.93, 1.0)
+    (1.0, 0.015, 0.929, 1.0)
     """
     value = num_found / num_drawn
     # The share of the variance of draws with replacement that is left.

@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.fingerprint_lists import shown, words_of_list
-from likewise.fingerprints import take_fingerprints
+from likewise.fingerprints import mapped_file, take_fingerprints
+from likewise.io.flat import FlatFile
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.sketch import Sketches
 
 # Rows are numbered with 32 bits, and the number behind the last is one of them.
 MAX_ROWS = (1 << 32) - 2
+# Fewer mapped fingerprints are read at once: half a gigabyte of one word each.
+_LEAST_LEFT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,8 @@ class FingerprintRows:
         Rows of empty texts.
     recipe : Recipe, optional
         What made them.
+    file : FlatFile, optional
+        Where `words`, then a mapped array that was not read yet, lie.
     """
 
     words: NDArray[np.uint64]
@@ -43,6 +48,7 @@ class FingerprintRows:
     rows: NDArray[np.uint32] | None
     empty_rows: NDArray[np.int64]
     recipe: Recipe | None
+    file: FlatFile | None = None
 
 
 def take_rows(
@@ -51,6 +57,7 @@ def take_rows(
     *,
     name: str = "fingerprints",
     recipe: Recipe | None = None,
+    may_stay: bool = False,
 ) -> FingerprintRows:
     """Return fingerprints of any kind that :func:`take_fingerprints` takes, the empty texts apart.
 
@@ -64,6 +71,8 @@ def take_rows(
         The parameter, for errors.
     recipe : Recipe, optional
         What must have made them, where that is known.
+    may_stay : bool
+        Whether many of them may stay in their file, if they are mapped from one.
 
     Raises
     ------
@@ -76,6 +85,11 @@ def take_rows(
     if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
         # Before a mapped one is read.
         raise InvalidParameter(name, f"{len(given)} of them; an index holds at most {MAX_ROWS}")
+    is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
+    file = mapped_file(given) if may_stay and is_large and recipe is None else None
+    if file is not None and bits in (None, file.bits):
+        words = given.reshape(-1)
+        return FingerprintRows(words, file.bits, file.num_rows, None, np.zeros(0, np.int64), None, file)
     taken = take_fingerprints(name, given)
     if recipe is not None and taken.recipe is not None:
         differing = recipe.sketch_differences(taken.recipe)

@@ -120,7 +120,32 @@ def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 
             return flat_from_parquet(path, folder / f"{name}.flat")
         if path.suffix == ".npy":
             return _npy_file(path)
-    return _mapped(given) or take_fingerprints(name, given).spooled(folder, name)
+    return mapped_file(given) or take_fingerprints(name, given).spooled(folder, name)
+
+
+def file_status(given: object) -> tuple[int, ...] | None:
+    """Return what tells whether a file is the same, of a mapped array that of its file; None of what is no file."""
+    path = given.filename if isinstance(given, np.memmap) else given
+    if not isinstance(path, str | Path):
+        return None
+    try:
+        status = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def refuse_changed(given: object, status: tuple[int, ...] | None) -> None:
+    """Refuse a file that is not as :func:`file_status` said before.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another size, time or inode.
+    """
+    if file_status(given) != status:
+        path = given.filename if isinstance(given, np.memmap) else given
+        raise InvalidInput("the file changed while it was read", str(path))
 
 
 def _read(path: Path) -> Fingerprints:
@@ -142,7 +167,7 @@ def _npy_file(path: Path) -> FlatFile:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         raise InvalidInput(f"this is no array of fingerprints: {error}", str(path)) from error
-    file = _mapped(array)
+    file = mapped_file(array)
     if file is None:
         how = how_to_store(array.dtype, fortran_order=not array.flags.c_contiguous)
         raise InvalidInput(
@@ -156,16 +181,21 @@ def _npy_file(path: Path) -> FlatFile:
     )
 
 
-def _mapped(array: Any) -> FlatFile | None:  # noqa: ANN401
-    """Return the file of an array that is mapped as a whole: uint64 in rows, little-endian."""
-    if not isinstance(array, np.memmap) or not isinstance(array.base, mmap.mmap) or array.filename is None:
+def mapped_file(array: Any) -> FlatFile | None:  # noqa: ANN401
+    """Return where an array or its rows from one to another lie in the file that is mapped: little-endian uint64."""
+    whole = array.base if isinstance(getattr(array, "base", None), np.memmap) else array
+    if not isinstance(array, np.memmap) or not isinstance(whole.base, mmap.mmap) or whole.filename is None:
+        return None
+    # Changes of one's own are not in the file.
+    if whole.mode == "c":
         return None
     if array.dtype != np.dtype("<u8") or array.ndim not in (1, 2) or not array.flags.c_contiguous:
         return None
     num_words = array.shape[1] if array.ndim == 2 else 1
     if not 1 <= num_words <= 4:
         return None
-    return FlatFile(Path(array.filename), array.offset, len(array), 64 * num_words, np.zeros(0, np.uint32), None)
+    offset = whole.offset + array.ctypes.data - whole.ctypes.data
+    return FlatFile(Path(whole.filename), offset, len(array), 64 * num_words, np.zeros(0, np.uint32), None)
 
 
 def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
+from likewise.row_pairs import as_row_pairs
 
 KEPT = 1
 REMOVED = 2
@@ -99,9 +100,7 @@ def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64
 def _edges(
     num_documents: int, pairs: NDArray[np.int64], similarity: NDArray[np.float64]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
-    rows = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < num_documents):
-        raise InvalidParameter("pairs", f"documents must be from 0 to {num_documents - 1}")
+    rows = np.sort(as_row_pairs(pairs, num_documents), axis=1)
     values = np.asarray(similarity, np.float64)
     if len(values) != len(rows):
         raise InvalidParameter("similarity", f"{len(values)} similarities for {len(rows)} pairs")

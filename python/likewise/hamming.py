@@ -1,6 +1,7 @@
 """Hamming search: the fingerprints that lie within k bits of each other."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.fingerprint_lists import as_words, words_of_list
-from likewise.fingerprints import Fingerprints, take_file, take_fingerprints
+from likewise.fingerprints import Fingerprints, file_status, refuse_changed, take_file, take_fingerprints
 from likewise.hamming_stream import hamming_stream as hamming_stream
 from likewise.io.flat import FlatFile
 from likewise.io.row_pairs import RowPairWriter
@@ -254,11 +255,18 @@ def _joined(
     if memory is not None:
         memory = take_bytes("memory", memory, _MIN_MEMORY)
     threads = num_threads(threads)
+    statuses = [file_status(side) for _, side in given]
+
+    def check() -> None:
+        for (_, side), status in zip(given, statuses, strict=True):
+            refuse_changed(side, status)
+
     if memory is None or all(_is_held(side) for _, side in given):
         sides = [take_fingerprints(name, side) for name, side in given]
         if memory is None or _bytes_needed(sides) <= memory:
+            check()
             return _joined_in_memory(sides, within, out, memory, threads)
-    return _joined_on_disk(given, within, out, memory, threads)
+    return _joined_on_disk(given, within, out, memory, threads, check)
 
 
 def _is_held(side: Any) -> bool:  # noqa: ANN401
@@ -293,7 +301,12 @@ def _joined_in_memory(
 
 
 def _joined_on_disk(
-    given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: int, threads: int
+    given: list[tuple[str, Any]],
+    within: int,
+    out: str | Path | None,
+    memory: int,
+    threads: int,
+    check: Callable[[], None],
 ) -> Any:  # noqa: ANN401
     beside = None if out is None else Path(out).parent
     with tempfile.TemporaryDirectory(prefix=".likewise-join-", dir=beside) as folder:
@@ -313,9 +326,11 @@ def _joined_on_disk(
         if out is None:
             gathered = _Gathered(_max_pairs(memory))
             search(consumer=gathered.take)
+            check()
             return gathered.sorted()
         with RowPairWriter(Path(out)) as writer:
             search(consumer=writer.write)
+            check()
             writer.finish()
     return WrittenPairs(Path(out), writer.num_pairs, within, files[0].num_rows, files[-1].num_rows)
 

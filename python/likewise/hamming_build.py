@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.fingerprints import take_file
+from likewise.fingerprints import file_status, refuse_changed, take_file
 from likewise.hamming_file import ids_beside, text_beside, write_hamming_file
 from likewise.hamming_matches import keys_of
 from likewise.io.flat import FlatFile
@@ -123,7 +123,7 @@ class BuiltOutOfCore(ABC):
         # A link stays, and there is room where it leads to.
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
         with locked_directory(path.parent, ".likewise-build-") as folder:
-            status = _status(source)
+            status = file_status(source)
             file = _file_of(source, bits, folder)
             bits = _width(file, bits)
             within = check_integer("within", within, 0, bits)
@@ -134,8 +134,7 @@ class BuiltOutOfCore(ABC):
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
 
             def check(num_bytes: int, beside: int) -> None:
-                if status != _status(source):
-                    raise InvalidInput("the file changed while it was read", str(source))
+                refuse_changed(source, status)
                 _check_room(path, num_bytes + beside)
 
             if keys:
@@ -272,14 +271,6 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: 
     if num_bytes % row_bytes:
         raise InvalidInput(f"{num_bytes} bytes are no whole number of fingerprints of {row_bytes} bytes", str(path))
     return FlatFile(path, 0, num_bytes // row_bytes, bits or 64, np.zeros(0, np.uint32), None)
-
-
-def _status(source: object) -> tuple[int, ...] | None:
-    """Return what tells whether a file is the same; None of what is no file."""
-    if not isinstance(source, str | Path):
-        return None
-    status = Path(source).stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _num_parquet_words(path: Path) -> int:

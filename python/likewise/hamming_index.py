@@ -75,7 +75,7 @@ class HammingIndex(BuiltOutOfCore):
         plan: Any = None,  # noqa: ANN401 - a planned search or keys
         threads: int | None = None,
     ) -> None:
-        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
+        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits, may_stay=True)
         self._threads = num_threads(threads)
         self._recipe = taken.recipe
         self._bits = taken.bits

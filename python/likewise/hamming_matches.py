@@ -65,15 +65,28 @@ def native_set(
     InvalidParameter
         If `plan` has no keys or is not complete, or no plan fits the memory.
     """
+    words = taken.words
+    keys = None if plan is None else keys_of(plan)
+    memory = None if memory_bytes is None else float(memory_bytes)
     try:
+        if taken.file is not None:
+            file, bits = taken.file.native, taken.bits
+            if keys is None:
+                keys = _native.plan_hamming_file(file, bits, within=within, with_rows=with_rows, memory_bytes=memory)
+            if keys:
+                return _native.HammingSet.of_file(
+                    file, bits, within=within, keys=keys, with_rows=with_rows, threads=threads
+                )
+            # What is scanned is held.
+            words = np.array(words)
         return _native.HammingSet(
-            taken.words,
+            words,
             taken.bits,
             within=within,
             rows=taken.rows,
             with_rows=with_rows,
-            keys=None if plan is None else keys_of(plan),
-            memory_bytes=None if memory_bytes is None else float(memory_bytes),
+            keys=keys,
+            memory_bytes=memory,
             threads=threads,
         )
     except InvalidParameter as error:

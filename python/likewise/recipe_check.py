@@ -223,8 +223,6 @@ def check_hash(fields: Mapping[str, Any]) -> None:
     named, method, weights = fields["hash"], fields["method"], fields["weights"]
     if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
         raise InvalidParameter("hash", f"hash does not act with method {method}")
-    if named != "xxh3" and weights == "lexicon":
-        raise InvalidParameter("hash", f"{named} given; the terms of a lexicon are hashed by xxh3 alone")
     if named == "simhash-1e0ng":
         _check_package(
             named, fields, {"method": ("simhash",), "tokens": ("char",), "shingle": (4,), "weights": ("count",)}

@@ -66,38 +66,30 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     },
     "char": {},
 }
+
+
+def _choices(sets: FeatureChoice, simhash: FeatureChoice) -> Mapping[str, FeatureChoice]:
+    """Return the choice of each method: those that measure plain sets take the same features."""
+    return {"minhash": sets, "shingles": sets, "bloom": sets, "simhash": simhash}
+
+
 # Nothing was chosen for these on labelled sets. A long token
 # is a feature by itself, and in bytes repetition is padding.
-_OF_CHINESE = {
-    "minhash": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
-    "shingles": FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD),
-    "simhash": FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD),
-}
-_OF_UNITS = {
-    "minhash": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
-    "shingles": FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD),
-    "simhash": FeatureChoice(1, "none", "cosine", _STRICT_THRESHOLD),
-}
-_OF_BYTES = {
-    "minhash": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
-    "shingles": FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD),
-    "simhash": FeatureChoice(8, "none", "cosine", _STRICT_THRESHOLD),
-}
-_OF_WORDS = {
-    "minhash": FeatureChoice(3, "none", "jaccard", 0.55),
-    "shingles": FeatureChoice(3, "none", "jaccard", 0.55),
-    "bloom": FeatureChoice(3, "none", "jaccard", 0.55),
-    "simhash": FeatureChoice(2, "log-count", "cosine", 0.8, 6),
-}
+_OF_CHINESE = _choices(
+    FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD)
+)
+_OF_UNITS = _choices(
+    FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "none", "cosine", _STRICT_THRESHOLD)
+)
+_OF_BYTES = _choices(
+    FeatureChoice(8, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(8, "none", "cosine", _STRICT_THRESHOLD)
+)
+_OF_WORDS = _choices(FeatureChoice(3, "none", "jaccard", 0.55), FeatureChoice(2, "log-count", "cosine", 0.8, 6))
+_OF_CHARACTERS = _choices(FeatureChoice(9, "none", "jaccard", 0.7), FeatureChoice(5, "log-count", "cosine", 0.85, 5))
 _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "auto": _OF_WORDS,
     "word": _OF_WORDS,
-    "char": {
-        "minhash": FeatureChoice(9, "none", "jaccard", 0.7),
-        "shingles": FeatureChoice(9, "none", "jaccard", 0.7),
-        "bloom": FeatureChoice(9, "none", "jaccard", 0.7),
-        "simhash": FeatureChoice(5, "log-count", "cosine", 0.85, 5),
-    },
+    "char": _OF_CHARACTERS,
     "chinese": _OF_CHINESE,
     "sentence": _OF_UNITS,
     "line": _OF_UNITS,

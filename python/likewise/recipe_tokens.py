@@ -67,14 +67,18 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"fold": checked_fold(fields["fold"])}
     if fields["markup"] is not None:
         check_choice("markup", fields["markup"], ("html",))
+    is_own = fields["weights"] == OWN_WEIGHTS
     for name in ("markup", "fold"):
-        if found.get(name, fields[name]) is not None and (is_of_bytes or tokens == USER_TOKENS):
-            raise InvalidParameter(name, f"{name} does not act with tokens {tokens}, which are taken as they are")
+        if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
+            of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
+            raise InvalidParameter(name, f"{name} does not act with {of}, which are taken as they are")
     for name, kinds in (("stop_words", _STOPPED_TOKENS), ("dictionary", ("chinese",))):
         words = word_list(name, fields[name])
         named = fields[f"{name}_id"]
         if (words is not None or named is not None) and (tokens not in kinds or method == "exact"):
             raise InvalidParameter(name, f"{name} acts with tokens {', '.join(kinds)} only")
+        if (words is not None or named is not None) and is_own:
+            raise InvalidParameter(name, f"{name} does not act with weights {OWN_WEIGHTS}; leave the tokens out")
         if words is not None and named not in (None, words.list_id):
             raise RecipeMismatch(
                 "the recipe was made with another list of words", {f"{name}_id": (named, words.list_id)}

@@ -1,9 +1,11 @@
 """Ids of rows, and rows of ids."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
+from types import MethodType
 from typing import Any
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,8 @@ class RowIds:
     num_rows : int
         Rows at first.
     is_held : callable
-        Tells of rows (int64, ascending or not) which are not removed. Their ids cannot be given again.
+        Tells of rows (int64, ascending or not) which are not removed. Their ids cannot be given again. A method is not
+        kept alive by this: whoever holds the ids is deleted as soon as nobody holds it, gigabytes of tables with it.
     is_checked : bool
         Whether no id comes twice, as is known of those that stood in an index.
     """
@@ -33,7 +36,8 @@ class RowIds:
     def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
         self._lock = RLock()
         self._num_rows = num_rows
-        self._is_held = is_held
+        is_method = isinstance(is_held, MethodType)
+        self._is_held: Callable[[], IsHeld | None] = WeakMethod(is_held) if is_method else lambda: is_held
         # No part is empty: the first id decides the type.
         self._parts: list[Any] | None = None
         # Made when ids are first added or looked for.
@@ -169,7 +173,10 @@ class RowIds:
         positions, rows = lookup.candidates(keys)
         if not len(rows):
             return
-        is_known = self._is_held(rows)
+        is_held = self._is_held()
+        # Whoever asks for ids holds their owner.
+        assert is_held is not None
+        is_known = is_held(rows)
         is_known[is_known] = self._are_equal(part, positions[is_known], rows[is_known])
         if is_known.any():
             position, row = min(zip(positions[is_known].tolist(), rows[is_known].tolist(), strict=True))

@@ -180,7 +180,7 @@ def sketch(
     Examples
     --------
     >>> import likewise
-    >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash()).array.shape
+    >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash(bits=64)).array.shape
     (2,)
     """
     recipe = recipe or Recipe.minhash()

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.documents import as_documents
 from likewise.errors import InvalidParameter
 from likewise.recipe import Recipe
-from likewise.text import as_texts
+from likewise.row_pairs import as_row_pairs
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -28,7 +29,7 @@ def verify_pairs(
     Parameters
     ----------
     texts : list of str, Arrow data, or iterable of str
-        The texts.
+        The texts, or what the recipe takes: bytes, or lists of tokens.
     pairs : ndarray of shape (m, 2), int64
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe, optional
@@ -58,12 +59,11 @@ def verify_pairs(
     """
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
-    batch = as_texts(texts)
-    rows = np.asarray(pairs, np.int64).reshape(-1, 2)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(batch)):
-        raise InvalidParameter("pairs", f"rows must be from 0 to {len(batch) - 1}")
+    recipe = recipe or Recipe.minhash()
+    batch = as_documents(texts, recipe)
+    rows = as_row_pairs(pairs, len(batch))
     workers = num_threads(threads)
-    recipe = with_counted(recipe or Recipe.minhash(), [batch], threads=workers)
+    recipe = with_counted(recipe, [batch], threads=workers)
     sets = _native.FeatureSets(len(batch), recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.recipe_check import TOKENS, check_choice, check_integer
+from likewise.recipe_check import HASHES, PACKAGE_HASHES, TOKENS, check_choice, check_integer
 from likewise.recipe_identity import canonical_json, feature_fields
+from likewise.recipe_tokens import USER_TOKENS, checked_text, libraries_of, text_rules_of
+from likewise.word_lists import Words
 
 KINDS = ("idf", "lexicon")
 MAX_WEIGHT = 15
@@ -155,7 +157,15 @@ class Weights:
 
     @classmethod
     def from_terms(
-        cls, terms: Mapping[str, int] | Iterable[tuple[str, int]], *, tokens: str = "auto", seed: int = 0
+        cls,
+        terms: Mapping[str, int] | Iterable[tuple[str, int]],
+        *,
+        tokens: str = "auto",
+        seed: int = 0,
+        hash: str = "xxh3",
+        fold: tuple[str, ...] | list[str] | str | None = None,
+        stop_words: Words | None = None,
+        dictionary: Words | None = None,
     ) -> Self:
         """Make a lexicon: the weights of terms.
 
@@ -166,8 +176,11 @@ class Weights:
             texts are. A token that is no term weighs 1.
         tokens : str
             How terms, and the texts to be weighed, are cut.
-        seed : int
-            Seed of the token hash.
+        seed, hash
+            Of the token hash, as in the recipe.
+        fold, stop_words, dictionary
+            As in the recipe, where it has them: a term must be folded and cut as the texts are. Stop words in a term
+            are left out of it. Terms are taken as they are also where the texts are HTML.
 
         Returns
         -------
@@ -180,7 +193,7 @@ class Weights:
             If a term is no text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
             different weights.
         InvalidParameter
-            If the terms are no pairs, a weight is no whole number from 0 to 15, or the seed none of 64 bits.
+            If the terms are no pairs, a weight is no whole number from 0 to 15, or an option of the texts is none.
 
         Examples
         --------
@@ -192,11 +205,19 @@ class Weights:
         [5, 1]
         """
         names, weights = _terms_and_weights(terms)
-        tokens = check_choice("tokens", tokens, TOKENS)
-        seed = check_integer("seed", seed, 0, 2**64 - 1)
-        libraries = ", ".join(_native.TextRules().libraries(tokens)) or None
-        rules = {"tokens": tokens, "seed": seed, "libraries": libraries}
-        native_rules = _native.FeatureRules(tokens, 1, "none", seed)
+        fields = _lexicon_fields(
+            {
+                "tokens": tokens,
+                "seed": seed,
+                "hash": hash,
+                "fold": fold,
+                "stop_words": stop_words,
+                "dictionary": dictionary,
+            }
+        )
+        native_rules = _native.FeatureRules(
+            tokens, 1, "none", fields["seed"], hash=hash, text_rules=text_rules_of(fields)
+        )
         found = _native.term_features(_native.Texts.from_list(names), native_rules)
         features, lengths = (np.asarray(part) for part in found)
         first_of: dict[int, int] = {}
@@ -222,7 +243,7 @@ class Weights:
                 np.ascontiguousarray(features[rows]),
                 np.ascontiguousarray(lengths[rows]),
                 np.array(weights, np.uint32)[rows],
-                table_rules("lexicon", rules),
+                table_rules("lexicon", fields),
             )
         )
 
@@ -251,11 +272,26 @@ def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
 
 def table_rules(kind: str, fields: Mapping[str, Any]) -> str:
     """Return as canonical JSON what makes the features that a table weighs: the fields of a recipe that do so."""
-    rules = feature_fields({**fields, "text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION})
+    versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     if kind == "lexicon":
-        # Terms are found in shingles of any width.
-        rules.pop("shingle", None)
-    return canonical_json({"kind": kind, **rules})
+        # Terms are no pages, and are found in shingles of any width.
+        fields = {**fields, "shingle": None, "markup": None}
+        fields = {**fields, "libraries": libraries_of(fields)}
+    return canonical_json({"kind": kind, **feature_fields({**fields, **versions})})
+
+
+def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a recipe that say how the terms of a lexicon are cut, checked."""
+    tokens = check_choice("tokens", named["tokens"], TOKENS)
+    if tokens == USER_TOKENS:
+        raise InvalidParameter("tokens", f"tokens {USER_TOKENS} bring their weights with them: take weights own")
+    hash = check_choice("hash", named["hash"], HASHES)
+    if hash in PACKAGE_HASHES:
+        raise InvalidParameter("hash", f"{hash} weighs as its package does; a lexicon does not act with it")
+    seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
+    absent = dict.fromkeys(("markup", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id"))
+    texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
+    return {"tokens": tokens, "seed": seed, "hash": hash, **texts}
 
 
 def check_table(table: Weights, fields: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Weights: tables of integer weights, counted on texts or read from files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ __all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_
 
 DEFAULT_MEMORY_BYTES = 2_000_000_000
 _MAGIC = b"LWWEIGHT"
+_OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 
 
 class Counter:
@@ -110,17 +111,16 @@ def count_weights(
     return counter.finish(threads=workers)
 
 
-def read_table(path: str | Path, *, tokens: str = "auto", seed: int = 0) -> Weights:
+def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> Weights:
     """Read a table of weights: what ``likewise weights`` wrote, or a lexicon.
 
     Parameters
     ----------
     path : str or Path
         A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
-    tokens : str
-        How the terms of a lexicon are cut.
-    seed : int
-        Seed of the token hash of a lexicon.
+    options : mapping, optional
+        Fields of the recipe that say how the terms of a lexicon are cut (:meth:`Weights.from_terms`), None where not
+        named; others are passed over.
 
     Returns
     -------
@@ -136,8 +136,9 @@ def read_table(path: str | Path, *, tokens: str = "auto", seed: int = 0) -> Weig
     if is_table:
         return Weights.read(path)
     terms, lines = read_lexicon(Path(path))
+    named = {name: value for name in _OF_TERMS if (value := (options or {}).get(name)) is not None}
     try:
-        return Weights.from_terms(terms, tokens=tokens, seed=seed)
+        return Weights.from_terms(terms, **named)
     except InvalidInput as error:
         raise InvalidInput(error.message, str(path), None if error.row is None else lines[error.row]) from error
 

@@ -20,7 +20,8 @@ class WordList:
     ----------
     words : iterable of str or (str, int)
         The words, in any order; normalised as texts are, and each counted once. Of a dictionary with how often they
-        occur among the 60 million of its own words; without, just often enough to be found.
+        occur among the 60 million of its own words; without, just often enough to be found. Of several counts of a
+        word the greatest is taken.
 
     Notes
     -----
@@ -39,7 +40,7 @@ class WordList:
         for row, entry in enumerate(words):
             word, count = (entry, None) if isinstance(entry, str) else _pair(entry, row)
             if normal := _native.normalize(word):
-                entries[normal] = count
+                entries[normal] = max(count or 0, entries.get(normal) or 0) or None
         self.entries = tuple(sorted(entries.items()))
         self.list_id = hashlib.sha256(canonical_json({"words": list(self.entries)}).encode("ascii")).hexdigest()[:32]
         self._stop_words: dict[tuple[str, ...], _native.StopWords] = {}

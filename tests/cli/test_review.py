@@ -64,9 +64,11 @@ def test_sigterm_leaves_no_copy_of_standard_input(tmp_path):
     environment = {**os.environ, "TMPDIR": str(spool)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         for _ in range(1000):
-            if list(spool.rglob("stdin.jsonl")):
+            if list(spool.rglob("stdin")):
                 break
             time.sleep(0.01)
+        else:
+            pytest.fail(f"nothing is copied to {spool}: {list(spool.rglob('*'))}")
         process.send_signal(signal.SIGTERM)
         process.communicate()
     assert process.returncode == 130

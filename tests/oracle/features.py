@@ -1,5 +1,6 @@
 """Features of a document: shingles, weights, expansion, digest."""
 
+import functools
 import math
 from decimal import Decimal, localcontext
 from typing import NamedTuple
@@ -60,6 +61,7 @@ def occurrences(text, rules, tokenize=tokens):
     return [], 2
 
 
+@functools.cache
 def log_count_weight(count):
     with localcontext() as context:
         context.prec = 40

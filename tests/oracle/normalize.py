@@ -4,6 +4,7 @@ Python 3.11 carries Unicode 14; later versions change the mapping of no characte
 Characters assigned later are outside this oracle.
 """
 
+import functools
 import unicodedata
 
 # Default_Ignorable_Code_Point, first and last.
@@ -32,6 +33,7 @@ def is_assigned(c):
     return unicodedata.category(c) != "Cn"
 
 
+@functools.cache
 def nfkc_casefold(c):
     """The NFKC_Casefold mapping of one character: repeated until it is stable, as its derivation says."""
     now = c

@@ -5,6 +5,7 @@ Hangul, Thai, Lao, digits, common punctuation, combining marks and a few emoji, 
 character raises `OutsideOracle`, unless a wider table of classes is handed in.
 """
 
+import functools
 import unicodedata
 
 from tests.oracle.normalize import normalize
@@ -192,12 +193,18 @@ def cut_at_spaces(text):
 
 def tokens(text, kind, classes_of=word_class, holds=holds_word):
     """Tokens of an unnormalised text; kind is `word`, `auto` or `char`."""
+    return list(_tokens(text, kind, classes_of, holds))
+
+
+# The same texts are cut for one recipe after the other.
+@functools.lru_cache(2000)
+def _tokens(text, kind, classes_of, holds):
     normal = normalize(text)
     if kind == "char":
-        return list(normal)
-    return [
+        return tuple(normal)
+    return tuple(
         piece
         for part in cut_at_spaces(normal)
         for piece in segments(part, classes_of, part_katakana=kind == "auto")
         if any(holds(c) for c in piece)
-    ]
+    )

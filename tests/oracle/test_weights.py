@@ -5,7 +5,7 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.features import features
+from likewise.features import features, tokens
 from likewise.weights import count_weights
 from tests.golden.texts import TEXTS
 from tests.oracle import features as oracle
@@ -71,6 +71,56 @@ def test_lexicon(shingle):
         assert (
             dict(zip(found[own].tolist(), weighed[own].tolist(), strict=True)) == oracle.features(text, rules).weights
         )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fold": ("traditional", "accents", "digits")},
+        {"stop_words": ["The", "of"]},
+        {"markup": "html"},
+        {"hash": "md5"},
+        {"hash": "1000003", "fold": "punctuation"},
+        {"fold": ("accents", "punctuation"), "stop_words": ["a", "the", "of"], "markup": "html", "seed": 7},
+        {"tokens": "chinese", "dictionary": ["回家罗"], "fold": "traditional", "stop_words": ["不"]},
+    ],
+    ids=lambda options: "+".join(options),
+)
+@pytest.mark.parametrize("shingle", [1, 2])
+def test_lexicon_beside_other_rules(options, shingle):
+    """Terms are cut as texts are, but for markup, and weigh what they weigh in the tokens that are left."""
+    terms = {"café": 5, "Don't": 4, "the": 0, "國": 7, "1999": 3, "回家罗": 9, "<p>": 2}
+    if shingle > 1:
+        terms |= {"crème of brûlée": 11, "house of the rising": 12} if "stop_words" in options else {"crème brûlée": 11}
+    texts = [
+        "<p>The café of crème of brûlée</p>",
+        "Don't eat crème brûlée in the house of the Rising p",
+        "國 1999 p 2024 the the",
+        "<p>the</p> <b>不</b> 妈妈喊你回家吃饭哦，回家罗不回家罗",
+    ]
+    recipe = likewise.Recipe.simhash(**{"tokens": "auto", **options}, weights="log-count", shingle=shingle, within=3)
+    stopped = {word.casefold() for word in options.get("stop_words", ())}
+    plain = recipe.replace(markup=None) if recipe.markup else recipe
+
+    def cut(text, of):
+        found = tokens(text, of)
+        return [token for token in found if token not in stopped] or found
+
+    terms = {term: weight for term, weight in terms.items() if len(cut(term, plain)) <= shingle}
+    of_term = {tuple(cut(term, plain)): weight for term, weight in terms.items()}
+    named = {name: value for name, value in options.items() if name != "markup"}
+    table = likewise.Weights.from_terms(terms, **named)
+    recipe = recipe.replace(weights="lexicon", table=table)
+    assert recipe == likewise.Recipe.from_json(recipe.to_json()).replace(
+        table=table, **{name: options[name] for name in ("stop_words", "dictionary") if name in options}
+    )
+    weighed = features(texts, recipe)
+    for row, text in enumerate(texts):
+        words = cut(text, recipe)
+        expected = weights.lexicon_weights(words, shingle, of_term)
+        own = slice(weighed.offsets[row], weighed.offsets[row + 1])
+        distinct = {tuple(words[i : i + shingle]): weight for i, weight in enumerate(expected)}
+        assert weighed.weights[own].tolist() == [weight for weight in distinct.values() if weight]
 
 
 @pytest.mark.parametrize("name", ["minhash", "simhash"])

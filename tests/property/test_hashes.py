@@ -98,7 +98,7 @@ def test_own_tokens_for_datasketch_are_taken_as_they_are(scheme):
         ("minhash", {"hash": "datasketch", "seed": 2**32}),
         ("minhash", {"hash": "datasketch", "weights": "count"}),
         ("minhash", {"hash": "datasketch", "weights": "own", "shingle": 2}),
-        ("minhash", {"hash": "md5", "weights": likewise.Weights.from_terms({"a": 2})}),
+        ("minhash", {"hash": "datasketch", "weights": likewise.Weights.from_terms({"a": 2})}),
     ],
     ids=str,
 )

@@ -36,7 +36,13 @@ def planted(num_documents=160, seed=5):
     return [text for _, text in sorted((i * 7919 % 1009, text) for i, text in enumerate(texts))]
 
 
-@functools.cache
+# The three tests of one recipe run one after the other, so that the oracle sketches the texts once for them.
+@pytest.fixture(scope="module", params=RECIPES)
+def planted_name(request):
+    return request.param
+
+
+@functools.lru_cache(1)
 def planted_documents(name):
     """The planted texts as the oracle sketches them, by row."""
     model = decide.Online(oracle_recipe(RECIPES[name]))
@@ -53,23 +59,21 @@ def test_batch_is_online(name, keep, texts):
     assert found == decide.dedup(texts, oracle_recipe(recipe), keep)
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_batch_is_online_on_a_planted_corpus(name):
-    recipe = RECIPES[name]
+def test_batch_is_online_on_a_planted_corpus(planted_name):
+    recipe = RECIPES[planted_name]
     texts = planted()
     result = likewise.dedup(texts, recipe)
     model = decide.Online(oracle_recipe(recipe))
     for row in decide.priority(texts, recipe.keep):
-        model.arrive(planted_documents(name)[row])
+        model.arrive(planted_documents(planted_name)[row])
     assert verdicts(result) == [model.verdicts[row] for row in range(len(texts))]
     if recipe.method == "minhash":
         assert result.summary["num_capped"] == model.bands.num_capped
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_evidence_holds_when_measured_again(name):
+def test_evidence_holds_when_measured_again(planted_name):
     """P1: the removed and the kept document named for it match, and the kept one is kept and stands before it."""
-    recipe = RECIPES[name]
+    recipe = RECIPES[planted_name]
     texts, same = planted(), oracle_recipe(recipe)
     result = likewise.dedup(texts, recipe)
     place = {row: i for i, row in enumerate(decide.priority(texts, recipe.keep))}
@@ -79,7 +83,7 @@ def test_evidence_holds_when_measured_again(name):
         assert not result.kept[row["row"]]
         assert place[row["kept_row"]] < place[row["row"]]
         assert row["recipe_id"] == recipe.recipe_id
-        a, b = (planted_documents(name)[r] for r in (row["row"], row["kept_row"]))
+        a, b = (planted_documents(planted_name)[r] for r in (row["row"], row["kept_row"]))
         if recipe.is_distance_only:
             distance = candidates.distance(a.sketch, b.sketch)
             assert row["distance"] == distance <= same.within
@@ -91,16 +95,15 @@ def test_evidence_holds_when_measured_again(name):
             assert row["similarity"] == measures.similarity(a.weights, b.weights, same.measure) >= same.threshold
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_nothing_is_left_behind(name):
+def test_nothing_is_left_behind(planted_name):
     """P2: no kept document matches an earlier kept one with which it was compared."""
-    recipe = RECIPES[name]
+    recipe = RECIPES[planted_name]
     texts, same = planted(), oracle_recipe(recipe)
     kept = likewise.dedup(texts, recipe).kept
     model = decide.Online(same)
     documents = {}
     for row in decide.priority(texts, recipe.keep):
-        document = planted_documents(name)[row]
+        document = planted_documents(planted_name)[row]
         if model.first_of.setdefault(document.key, row) != row:
             continue
         seen = model.looks_at(document)

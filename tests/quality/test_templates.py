@@ -13,12 +13,16 @@ def test_an_exact_join_of_templates_grows_with_the_documents_not_with_their_pair
     """60 % of 200 tokens are those of the template: no pair reaches the threshold, and hardly one is looked at."""
     template = [f"t{i}" for i in range(120)]
 
-    def seconds(num_documents: int) -> float:
+    def seconds(num_documents):
+        """Of processor, the least of two: other processes are not counted."""
         texts = [" ".join([*template, *(f"x{i}q{j}" for j in range(80))]) for i in range(num_documents)]
-        began = time.perf_counter()
-        result = likewise.dedup(texts, likewise.Recipe.shingles(shingle=1, **options), threads=1)
-        assert result.kept.all()
-        return time.perf_counter() - began
+        found = []
+        for _ in range(2):
+            began = time.process_time()
+            result = likewise.dedup(texts, likewise.Recipe.shingles(shingle=1, **options), threads=1)
+            found.append(time.process_time() - began)
+            assert result.kept.all()
+        return min(found)
 
     seconds(500)
     # Pair by pair, four times the documents take sixteen times as long.

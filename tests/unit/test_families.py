@@ -267,3 +267,64 @@ REFUSED = [
 def test_refusals(which):
     with pytest.raises(InvalidParameter):
         REFUSED[which]()
+
+
+def test_an_equal_vector_has_no_angle_and_is_found_at_distance_0():
+    family = HyperplaneFamily(7)
+    vectors = np.random.default_rng(4).standard_normal((200, 7)) * 10.0 ** np.arange(-300, 300, 3)[:, np.newaxis]
+    rows = family.rows(vectors)
+    assert all(family.distances(row, rows)[i] == 0.0 for i, row in enumerate(rows))
+    assert family.distances(rows[0], family.rows(-vectors[:1])).tolist() == [180.0]
+    # A millionth of a degree, of which the arc cosine sees nothing.
+    turned = [math.cos(math.radians(1e-6)), math.sin(math.radians(1e-6)), 0, 0, 0, 0, 0]
+    found = family.distances(family.rows([1.0, 0, 0, 0, 0, 0, 0])[0], family.rows(turned))
+    assert found == pytest.approx(1e-6, rel=1e-9)
+    index = LSHIndex(family.all_of(4).any_of(2))
+    index.add(vectors)
+    assert index.query(vectors, within=0.0).rows.tolist() == list(range(200))
+
+
+def test_whole_numbers_are_never_rounded_together():
+    family = BitSamplingFamily(2)
+    rows = family.rows(np.array([[2**53, 0], [2**53 + 1, 0]]))
+    assert family.distances(rows[0], rows).tolist() == [0.0, 1.0]
+    for data in ([[2.0**53 + 2, 0]], [[-1e300, 0]], np.array([[2**64 - 1, 0]], np.uint64)):
+        with pytest.raises(InvalidParameter):
+            family.rows(data)
+
+
+TWO = [[1, 0], [0, 1]]
+
+
+REFUSED = [
+    lambda: MinHashFamily(2).rows([{1}, {2}]),
+    lambda: MinHashFamily(2).rows([[1, 0], [1]]),
+    lambda: HyperplaneFamily(2).rows([["1", "0"]]),
+    lambda: HyperplaneFamily(2).rows([[1j, 0]]),
+    lambda: HyperplaneFamily(2).draw(-1),
+    lambda: BitSamplingFamily(2).draw(0, num=0),
+    lambda: LSHIndex(MinHashFamily(2)).query(TWO, within="1"),
+    lambda: LSHIndex(MinHashFamily(2)).query(TWO, within=None),
+    lambda: PStableFamily(2, width="4"),
+    lambda: PStableFamily(2).draw()([[1e300, 0]]),
+    lambda: LSHIndex(PStableFamily(2)).add([[1e20, 0]]),
+    lambda: EditFamily(5).rows("abc"),
+    lambda: EditFamily(5).rows([{1, 2}]),
+    lambda: EditFamily(5).rows([[0.5]]),
+    lambda: EditFamily(5).rows([[-1]]),
+    lambda: EditFamily(5).rows([[2**32]]),
+    lambda: EditFamily(2).rows(np.array([[0.5, 1.0]])),
+    lambda: EditFamily(5).rows(None),
+    lambda: amplified_for(MinHashFamily(2).all_of(2), 0.1, recall=0.9, num_functions=8),
+    lambda: MinHashFamily(2).sensitivity("0", 1),
+]
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=range(len(REFUSED)))
+def test_what_a_family_cannot_take_is_refused_by_name(refused):
+    with pytest.raises(InvalidParameter):
+        refused()
+
+
+def test_infinitely_far_vectors_do_not_collide():
+    assert PStableFamily(3).sensitivity(0, math.inf)[2:] == (1.0, 0.0)

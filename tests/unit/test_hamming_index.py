@@ -1,13 +1,15 @@
 """HammingIndex against the definition: any width, any radius, any kind of data, every instruction set."""
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import likewise
-from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native
+from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native, fingerprint_rows
 from likewise.hamming_index import Matches
 from tests.oracle import hamming as oracle
 
@@ -260,3 +262,29 @@ def test_oversize_buckets_are_refined():
         distances = np.bitwise_count(words ^ np.uint64(query))
         rows = np.flatnonzero(distances <= 3)
         assert part == list(zip(rows.tolist(), distances[rows].tolist(), strict=True))
+
+
+def test_an_index_is_gone_when_nobody_holds_it():
+    index = HammingIndex(np.arange(1000, dtype=np.uint64), ids=[str(row) for row in range(1000)])
+    index.query(5)
+    held = weakref.ref(index)
+    gc.disable()
+    try:
+        del index
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+def test_many_mapped_fingerprints_stay_in_their_file(tmp_path, monkeypatch):
+    codes = np.random.default_rng(4).integers(0, 2**64, 60_000, np.uint64)
+    codes.tofile(tmp_path / "codes.u64")
+    mapped = np.memmap(tmp_path / "codes.u64", np.uint64, "r").reshape(-1, 1)[1000:, 0]
+    expected = HammingIndex(codes[1000:], within=3)
+    monkeypatch.setattr(fingerprint_rows, "_LEAST_LEFT", 50_000)
+    assert fingerprint_rows.take_rows(mapped, may_stay=True).file.offset == 8000
+    index = HammingIndex(mapped, within=3)
+    assert len(index) == 59_000
+    for made, wanted in zip(index.query_batch(codes, 3), expected.query_batch(codes, 3), strict=True):
+        assert np.array_equal(made, wanted)
+    assert index.stats["keys"] == expected.stats["keys"]

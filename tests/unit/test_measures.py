@@ -15,7 +15,7 @@ from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.errors import InvalidParameter
 from likewise.features import features
 from likewise.recipe_check import MEASURES
-from likewise.verify import SET_MEASURES
+from likewise.verify import SET_MEASURES, verify_pairs
 from tests.command import likewise_command
 from tests.oracle import measures as oracle
 
@@ -23,6 +23,14 @@ A = "one fine day in may we went to the river and came back late"
 B = "one fine day in june we went to the lake and came back late"
 
 weighted = st.dictionaries(st.integers(0, 9), st.integers(0, 5))
+
+
+def test_pairs_of_documents_that_are_no_texts():
+    rows = np.array([[0, 1]])
+    recipe = likewise.Recipe.shingles(tokens="bytes", shingle=1)
+    assert verify_pairs([b"\x00\xffab", b"\xffabc"], rows, recipe).tolist() == [3 / 5]
+    recipe = likewise.Recipe.shingles(tokens="user", tokenizer="my words", shingle=1)
+    assert verify_pairs([["one", "two"], ["two"]], rows, recipe).tolist() == [1 / 2]
 
 
 def test_the_table_names_every_measure():
@@ -245,3 +253,34 @@ def test_compare_shows_all_of_them(tmp_path):
     assert found["lcs"] == 2 * common / (len(A) + len(B))
     assert (found["unit"], found["is_alignment_exact"], found["num_units"]) == ("character", True, [len(A), len(B)])
     assert found["dice"] == measures.similarity(A, B, "dice")
+
+
+def test_sets_of_any_weight_and_nothing_else():
+    huge = 10**400
+    assert measures.set_similarity({"a": huge}, {"a": huge, "b": huge}, "cosine") == pytest.approx(0.5**0.5)
+    for a, b, measure in [(set(), set(), "edit"), (set(), {1}, "nonsense")]:
+        with pytest.raises(InvalidParameter, match="measure"):
+            measures.set_similarity(a, b, measure)
+    with pytest.raises(InvalidParameter, match="hashable"):
+        measures.similarity([[1]], [[1]], "lcs")
+    with pytest.raises(InvalidParameter, match="table"):
+        measures.similarity("one fine day", "one fine night", "jaccard", recipe=likewise.Recipe.minhash(weights="idf"))
+
+
+@pytest.mark.parametrize("pairs", [[[0, 1, 2]], [0, 1], [[0.5, 1]], None, "x", [[0], [1, 2]], [[0, 9]], [[-1, 0]], 3])
+def test_pairs_of_rows_that_are_none_are_refused_by_every_door(pairs):
+    texts = ["a b c d", "a b c", "e"]
+    filters = likewise.sketch(texts, likewise.Recipe.bloom(shingle=1))
+    doors = (
+        lambda: filter_similarities(filters, pairs),
+        lambda: measures.sketch_similarities(filters, pairs, measure="jaccard"),
+        lambda: likewise.verify.verify_pairs(texts, pairs),
+    )
+    for door in doors:
+        with pytest.raises(InvalidParameter, match="pairs"):
+            door()
+    assert filter_similarities(filters, []).tolist() == []
+    with pytest.raises(InvalidParameter, match="row"):
+        likewise.bloom.set_size(filters, 3)
+    with pytest.raises(InvalidParameter, match="threshold"):
+        likewise.bloom.filter_pairs(filters, threshold="0.5")

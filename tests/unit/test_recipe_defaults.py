@@ -3,6 +3,7 @@
 import pytest
 
 import likewise
+from likewise.recipe_check import TOKENS
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 SPELLED = {
@@ -43,6 +44,21 @@ def test_the_defaults_spelled_out_are_the_same_recipe(name):
     assert likewise.Recipe.from_json(untouched.to_json()) == untouched
 
 
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("method", ["minhash", "shingles", "bloom", "simhash"])
+def test_every_method_has_defaults_for_every_kind_of_token_and_runs(method, tokens):
+    options = {"tokenizer": "words"} if tokens == "user" else {}
+    recipe = likewise.Recipe.from_options(method, tokens=tokens, **options)
+    texts = ["你好世界 a b c d e f g h", "你好世界 a b c d e f g h", "another text altogether"]
+    documents = [text.encode() for text in texts] if tokens in ("bytes", "chunks") else texts
+    tokenizer = str.split if tokens == "user" else None
+    kept = likewise.dedup(documents, recipe, tokenizer=tokenizer).kept.tolist()
+    assert kept == [True, False, True]
+    if method != "simhash":
+        plain = likewise.Recipe.from_options("minhash", tokens=tokens, **options)
+        assert (recipe.shingle, recipe.weights, recipe.threshold) == (plain.shingle, plain.weights, plain.threshold)
+
+
 def test_other_features_get_the_strict_threshold_and_radius():
     assert Minhash(shingle=2).threshold == Minhash(weights="count").threshold == 0.8
     assert Minhash(measure="containment").threshold == Minhash(measure="cosine").threshold == 0.8
@@ -69,3 +85,20 @@ def test_wrong_values_are_refused_by_name(options):
     with pytest.raises(likewise.InvalidParameter, match=repr(next(iter(options.values())))) as refused:
         Simhash(**options)
     assert refused.value.name == next(iter(options))
+
+
+@pytest.mark.parametrize(
+    "tokens", ["auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"]
+)
+@pytest.mark.parametrize("method", ["minhash", "simhash", "shingles", "bloom"])
+def test_every_method_takes_every_token(method, tokens):
+    recipe = likewise.Recipe.from_options(method, tokens=tokens)
+    assert recipe.tokens == tokens
+    texts = ["One line, of some length. Its end.\n\nAnother paragraph 你好世界"] * 2 + ["nothing of the kind"]
+    assert likewise.dedup(texts, recipe).kept.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("options", [{"fold": "accents"}, {"markup": "html"}, {"stop_words": ["a"]}], ids=str)
+def test_own_weights_go_with_nothing_that_cuts_texts(options):
+    with pytest.raises(likewise.InvalidParameter, match=next(iter(options))):
+        Minhash(weights="own", **options)

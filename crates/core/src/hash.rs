@@ -12,13 +12,16 @@ pub const SHINGLE_MULTIPLIER: u64 = 0xC2B2_AE3D_27D4_EB4F;
 /// Step between the copies (f, 2), (f, 3), ... of a weighted feature.
 pub const EXPANSION_STEP: u64 = 0xD6E8_FEB8_6659_FD93;
 
+/// The multipliers of [`mix64`].
+pub(crate) const MIX_MULTIPLIERS: [u64; 2] = [0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
+
 /// Mixes all 64 bits: the finalizer of MurmurHash3, a bijection.
 #[inline(always)]
 pub const fn mix64(mut x: u64) -> u64 {
     x ^= x >> 33;
-    x = x.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x = x.wrapping_mul(MIX_MULTIPLIERS[0]);
     x ^= x >> 33;
-    x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x = x.wrapping_mul(MIX_MULTIPLIERS[1]);
     x ^ (x >> 33)
 }
 

@@ -12,11 +12,11 @@ use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 
 /// A flat file of fingerprints: path, first byte, how many, and the rows of empty texts.
-type GivenFile<'py> = (PathBuf, u64, u64, Bound<'py, PyAny>);
+pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Bound<'py, PyAny>);
 /// Mask and radius of each table.
-type Keys = Vec<([u64; 4], u32)>;
+pub(crate) type Keys = Vec<([u64; 4], u32)>;
 
-fn open_source(
+pub(crate) fn open_source(
     (path, offset, len, empty_rows): &GivenFile<'_>,
     bits: u32,
 ) -> Result<IndexSource, Failure> {

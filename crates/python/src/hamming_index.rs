@@ -14,9 +14,10 @@ use crate::array::{Array, Input};
 use crate::door::{LONG_BYTES, parse_isa, run, run_short};
 use crate::errors::Failure;
 use crate::hamming::take_fingerprints;
+use crate::hamming_build::{GivenFile, Keys, open_source};
 
 /// Sorting takes this much beyond the set where nothing is said.
-const BUILD_BYTES: usize = 2 << 30;
+const BUILD_BYTES: usize = 1 << 30;
 /// Queries from which a search is long enough to look for Ctrl-C: a few milliseconds.
 const LONG_QUERIES: usize = 256;
 
@@ -104,6 +105,41 @@ impl HammingSet {
                 plan,
                 building,
             )?)
+        })?;
+        Ok(HammingSet { set, opened: None })
+    }
+
+    /// The set of the fingerprints of a flat file without empty texts, which are read for each table and not held: path, first byte, how
+    /// many, and no rows.
+    #[staticmethod]
+    #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1, isa=None))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    fn of_file(
+        py: Python<'_>,
+        source: GivenFile<'_>,
+        bits: u32,
+        within: u32,
+        keys: Keys,
+        with_rows: bool,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let isa = parse_isa(isa)?;
+        let path = source.0.clone();
+        let source = open_source(&source, bits)?;
+        let key = |(mask, radius)| Key { mask, radius };
+        let plan = SearchPlan::new(bits, within, keys.into_iter().map(key).collect())?;
+        let set = run(py, LONG_BYTES, |cancel| {
+            let building = Building {
+                isa,
+                threads,
+                memory_bytes: BUILD_BYTES,
+                with_rows,
+                cancel,
+            };
+            source
+                .build_set(plan, building)
+                .map_err(|error| Failure::disk(error, &path))
         })?;
         Ok(HammingSet { set, opened: None })
     }

@@ -17,7 +17,7 @@ pub fn export_chunk(
         if chunk.gone()[place] {
             continue;
         }
-        out.push_str("{\"id\":");
+        out.push_str("{\"doc_id\":");
         push_json(chunk.id(place), out);
         let _ = write!(
             out,

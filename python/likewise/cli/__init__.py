@@ -1,13 +1,14 @@
 """The command line: each command is one file, loaded when it is used."""
 
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
+
+from likewise.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "dedup": "Decide which documents to keep, with evidence for each that goes.",
@@ -16,6 +17,7 @@ _COMMANDS = {
     "sketch": "Write fingerprints or signatures.",
     "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
     "weights": "Count how many documents hold each feature, as a table of weights.",
+    "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
     "diff": "Say whether two runs gave the same answer.",
 }
 
@@ -27,27 +29,15 @@ Examples:
   likewise dedup data/ -o out --threshold 0.9   stricter
   likewise pairs articles.jsonl -o pairs.tsv    only list them
   likewise compare a.txt b.txt                  how alike are these two?
+  likewise index add seen.lw - < new.jsonl      seen it before?
 
 Input is JSON Lines, CSV or TSV (also .gz, .zst), Parquet, Arrow or text. `likewise COMMAND --help` has options and
 examples.
 """
 
 
-class _LazyGroup(click.Group):
-    """Commands by name, imported when used, so that help costs little."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"likewise.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+class _Commands(LazyGroup):
+    listed: ClassVar = {name: (f"likewise.cli.{name}", about) for name, about in _COMMANDS.items()}
 
 
 def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's call
@@ -58,7 +48,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
         ctx.exit()
 
 
-@click.command(cls=_LazyGroup, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say the version."
 )

@@ -103,6 +103,8 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     asked = f"{recipe.measure} >= {recipe.threshold}"
     if recipe.is_distance_only:
         asked = f"Hamming distance <= {recipe.within}"
+    elif recipe.method == "exact":
+        asked = "equal normalised texts"
     say(f"A = {printable(names[0])}")
     say(f"B = {printable(names[1])}")
     say(f"{'match' if found.matches else 'no match'} by {asked}")

@@ -2,13 +2,17 @@
 
 import json
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from likewise.recipe import Recipe
 
 _HELP = """Decide which documents to keep, with evidence for each that goes.
 
@@ -27,6 +31,8 @@ Examples:
   likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
+  likewise dedup articles.jsonl -o out --index seen.lw
+  likewise dedup new.jsonl -o out2 --against seen.lw --add
 """
 
 
@@ -44,6 +50,21 @@ Examples:
     show_default=True,
     help="evidence: write no copies of documents.",
 )
+@click.option(
+    "--index",
+    "index",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Make a new index of all documents, removed ones too, so that later ones can be asked: seen it before?",
+)
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Remove also what matches a kept document of this index. Its recipe serves, and of the options that make a "
+    "recipe only --keep acts beside it, unless all are named as they were for the index.",
+)
+@click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
@@ -51,32 +72,59 @@ def command(
     inputs: tuple[str, ...],
     out: str,
     output: str,
-    overwrite: bool,  # noqa: FBT001 - click's call
+    index: Path | None,
+    against: Path | None,
+    add: bool,  # noqa: FBT001 - click's call
+    overwrite: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.dedup import dedup_files, stream_dedup
+    from likewise.dedup import IndexUse, dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
-    recipe, run = take_recipe(options), take_run(options)
+    use = IndexUse(index, against, add)
+    recipe, run = _recipe(options, against), take_run(options)
     if out == "-":
         for name, is_given in (("json", as_json), ("overwrite", overwrite), ("output", output != "kept")):
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
     with ShownProgress(quiet=quiet) as progress:
         if out == "-":
-            summary = stream_dedup(inputs, sys.stdout.buffer, recipe, run=run, progress=progress.report)
+            summary = stream_dedup(inputs, sys.stdout.buffer, recipe, run=run, index=use, progress=progress.report)
         else:
             summary = dedup_files(
-                inputs, out, recipe, run=run, write=output, overwrite=overwrite, progress=progress.report
+                inputs,
+                out,
+                recipe,
+                run=run,
+                write=output,
+                overwrite=overwrite,
+                index=use,
+                progress=progress.report,
             )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
         for line in summary_lines(summary, None if out == "-" else out):
             click.echo(printable(line), err=True)
+
+
+def _recipe(options: dict[str, Any], against: Path | None) -> "Recipe":
+    """Return the recipe of the options; that of the index where none but --keep is named."""
+    from likewise.recipe_check import FIELDS_OF_METHOD
+
+    names = {"method", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {"keep"}
+    if against is None or not against.is_dir() or any(options.get(name) for name in names):
+        return take_recipe(options)
+    from likewise.index import Index
+
+    keep = options["keep"]
+    for name in (names | {"keep"}) & set(options):
+        del options[name]
+    with Index(against, read_only=True) as index:
+        return index.recipe if keep is None else index.recipe.replace(keep=keep)
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
@@ -102,6 +150,12 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines.append(
             f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"
         )
+    if "against" in summary:
+        seen = summary["against"]
+        added = "; those that stay were added to it" if seen["adds"] else ""
+        lines.append(f"{seen['num_removed']:,} removed for documents of the index {seen['path']}{added}")
+    if "index" in summary:
+        lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:
         lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")

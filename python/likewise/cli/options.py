@@ -287,6 +287,11 @@ def input_options(command: _Command) -> _Command:
     return _add(_INPUT, _ON_ERROR_SKIP(command))
 
 
+def index_input_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command of the index, where ids are those of the index."""
+    return _add(tuple(name for name in _INPUT if name != "duplicate_ids"), _ON_ERROR_SKIP(command))
+
+
 def document_options(command: _Command) -> _Command:
     """Add the options that say how files are read by a command that writes documents back."""
     return _add((*_INPUT[:2], "on_error", *_INPUT[2:]), command)
@@ -320,7 +325,7 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
-    take_weights(given, recipe)
+    take_weights(given, recipe, lists)
     if recipe is None:
         given |= lists
         return Recipe.from_options(given.pop("method", "minhash"), **given)

@@ -32,7 +32,7 @@ def command(inputs: tuple[str, ...], out: Path, quiet: bool, **options: Any) -> 
     """Run the command."""
     from likewise.dedup import sketch_files
     from likewise.errors import InvalidInput
-    from likewise.io.refusals import WholeFile
+    from likewise.io.whole import WholeFile
 
     if out.suffix not in (".parquet", ".npy"):
         raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))

@@ -1,13 +1,16 @@
 """What --weights means: a rule, a file, or a rule and its file."""
 
+import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from likewise.recipe import Recipe
+    from likewise.word_lists import WordList
 
 
-def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
+def take_weights(given: dict[str, Any], recipe: "Recipe | None", lists: "Mapping[str, WordList]") -> None:
     """Replace the text of --weights among the options of a recipe by a rule and, where it names a file, its table.
 
     Parameters
@@ -16,6 +19,8 @@ def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
         The options that were named.
     recipe : Recipe, optional
         The one that they are added to, where it was read from a file.
+    lists : mapping
+        Lists of words that were named; the terms of a lexicon are cut with them.
 
     Raises
     ------
@@ -41,10 +46,10 @@ def take_weights(given: dict[str, Any], recipe: "Recipe | None") -> None:
             f"{text!r} given; it must be one of {rules}, or name a file: a table that likewise "
             "weights made, or a lexicon of lines term <tab> weight",
         )
-    if recipe is None:
-        given["table"] = read_table(path, tokens=given.get("tokens", "auto"), seed=given.get("seed", 0))
-    else:
-        given["table"] = read_table(path, tokens=recipe.tokens, seed=recipe.seed)
+    fields = (
+        given if recipe is None else {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    )
+    given["table"] = read_table(path, {**fields, **lists})
     if rule:
         given["weights"] = rule
     else:

@@ -14,8 +14,9 @@ from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
+from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.pairing import verified_pairs
-from likewise.dedup.run import decided, evidence, open_documents, ordered
+from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
@@ -44,6 +45,7 @@ def dedup_files(
     run: FileRun | None = None,
     write: str = "kept",
     overwrite: bool = False,
+    index: IndexUse | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -62,6 +64,8 @@ def dedup_files(
         ``evidence`` writes no copies of documents.
     overwrite : bool
         Replace a finished run.
+    index : IndexUse, optional
+        An index that the run makes, or is held against.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -75,7 +79,7 @@ def dedup_files(
     InvalidInput
         If a row is bad, an id comes twice, or the output directory is not free.
     RecipeMismatch
-        If the output holds an unfinished run of other settings.
+        If the output holds an unfinished run of other settings, or the index is of another recipe.
 
     Notes
     -----
@@ -90,25 +94,26 @@ def dedup_files(
     target = Path(output)
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
-    with _found(inputs, recipe, run, target) as found:
+    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
             "inputs": _stamps(found),
             "output": write,
             **run.identity(),
+            **beside.identity(),
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
             recipe = weighed_files(found, recipe, rules, timing, report)
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
-                decision = decided(documents, recipe, rules, timing, report)
+                decision, kept_ids = beside.decided(documents, recipe, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
                     _write_bad_rows(documents, work / ERRORS)
-                    write_evidence(evidence(documents, recipe, decision), work / EVIDENCE)
+                    write_evidence(evidence(documents, recipe, decision, kept_ids), work / EVIDENCE)
                     if write == "kept":
                         num_kept: list[int] = []
                         # Every document may be removed from text files, which then leave nothing.
@@ -124,9 +129,11 @@ def dedup_files(
                 report(StageFinished("writing", Timing.now() - began))
                 _check_unchanged(found, identity["inputs"])
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write)
+                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            directory.finish()
+                directory.finish()
+                beside.finish(documents, decision)
     return summary
 
 
@@ -136,13 +143,14 @@ def stream_dedup(
     recipe: Recipe | None = None,
     *,
     run: FileRun | None = None,
+    index: IndexUse | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
     Parameters
     ----------
-    inputs, recipe, run, progress
+    inputs, recipe, run, index, progress
         As for :func:`dedup_files`.
     out : binary file
         Takes the kept lines in input order.
@@ -159,12 +167,17 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
-    with _found(inputs, recipe, run, None) as found, scratch_directory() as work:
+    with (
+        BesideIndex(index, recipe, rules) as beside,
+        _found(inputs, recipe, run, None) as found,
+        scratch_directory() as work,
+    ):
         check_stream(found.files)
         recipe = weighed_files(found, recipe, rules, timing, report)
         with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
             recipe = with_bands_where_many(recipe, documents, report)
-            decision = decided(documents, recipe, rules, timing, report)
+            decision, _ = beside.decided(documents, recipe, timing, report)
+            beside.prepare(documents, recipe, decision)
             with timing.wall("writing"):
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
@@ -173,7 +186,8 @@ def stream_dedup(
                         assert isinstance(file, LineFile)
                         stream.write(file, *_kept_places(documents, decision, number, run.on_error))
                     out.flush()
-            summary = summarize(documents, recipe, decision, timing)
+            beside.finish(documents, decision)
+            summary = summarize(documents, recipe, decision, timing) | beside.summary()
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
 

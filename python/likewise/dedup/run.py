@@ -15,7 +15,7 @@ from likewise.dedup.ingest import ON_ERROR, IngestRules, check_fields, ingest
 from likewise.dedup.priority import keep_needs, priority_order
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
-from likewise.io.evidence import evidence_table
+from likewise.io.evidence import Places, evidence_table
 from likewise.io.source import Source
 from likewise.progress import Progress
 from likewise.recipe import Recipe
@@ -116,11 +116,17 @@ def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timin
     return decide(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=progress)
 
 
-def evidence(documents: Documents, recipe: Recipe, decision: Decision) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the evidence table of verdicts."""
+def _places_beside(documents: Documents, decision: Decision, kept_ids: Sequence[str]) -> Places:
+    is_reference = decision.kept_rows < 0
+    places = documents.places(decision.kept_rows[~is_reference])
+    return places.spread(is_reference, kept_ids)
+
+
+def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the evidence table of verdicts; where a kept row is -1, its id is the next of `kept_ids`, of an index."""
     return evidence_table(
         documents.places(decision.removed_rows),
-        documents.places(decision.kept_rows),
+        documents.places(decision.kept_rows) if not kept_ids else _places_beside(documents, decision, kept_ids),
         measure=recipe.measure,
         similarity=decision.similarity,
         distance=None if decision.distance is None else decision.distance.astype(np.int32),

@@ -1,7 +1,7 @@
 """A family for edit distance, through a random embedding into Hamming distance."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.families.family import Family, HashFunctions
+from likewise.families.family import Family, HashFunctions, drawn
 from likewise.recipe_check import check_integer
 
 _MAX_LENGTH = 65_535
+_MAX_SYMBOL = 2**32 - 1
 # What stands behind the end of a sequence.
 _END = -1
 _OUTPUTS_PER_SYMBOL = 3
@@ -121,11 +122,14 @@ class EditFamily(Family):
             Symbols are the scalars of a text, or numbers from 0.
         """
         if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == self.length:
+            if data.dtype.kind not in "biu":
+                raise InvalidParameter("data", f"symbols are whole numbers; {data.dtype} given")
             return self._checked(data)
-        sequences: list[str | Sequence[int]] = list(data)
+        if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+            raise InvalidParameter("data", f"{data!r:.40} given; it must be a list of sequences")
+        sequences = [_symbols(sequence) for sequence in data]
         rows = np.full((len(sequences), self.length), _END, np.int64)
-        for row, sequence in zip(rows, sequences, strict=True):
-            symbols = [ord(symbol) for symbol in sequence] if isinstance(sequence, str) else list(sequence)
+        for row, symbols in zip(rows, sequences, strict=True):
             if len(symbols) > self.length:
                 raise InvalidParameter("data", f"a sequence of {len(symbols)} given; the family is for {self.length}")
             row[: len(symbols)] = symbols
@@ -133,14 +137,13 @@ class EditFamily(Family):
 
     def _checked(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         is_end = rows == _END
-        if (rows < _END).any() or (is_end[:, :-1] & ~is_end[:, 1:]).any():
-            raise InvalidParameter("data", "symbols are numbers from 0, and -1 stands only behind the end")
+        if (rows < _END).any() or (rows > _MAX_SYMBOL).any() or (is_end[:, :-1] & ~is_end[:, 1:]).any():
+            raise InvalidParameter("data", f"symbols are from 0 to {_MAX_SYMBOL}, and -1 stands only behind the end")
         return rows.astype(np.int64)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
         """Return :meth:`Family.draw`: each function has its own embedding."""
-        count = 1 if num is None else num
-        random = np.random.default_rng(seed)
+        random, count = drawn(seed, num)
         positions = random.integers(0, self.num_positions, count)
         keys = random.integers(0, 2**64, count, dtype=np.uint64)
 
@@ -172,7 +175,8 @@ class EditFamily(Family):
             Symbols; -1 once a sequence is read.
         """
         rows = self.rows(data)
-        keys = np.random.default_rng(seed).integers(0, 2**64, num, dtype=np.uint64)
+        random, count = drawn(seed, num)
+        keys = random.integers(0, 2**64, count, dtype=np.uint64)
         return np.stack(list(self._embedded(rows, keys, self.num_positions)), axis=2)
 
     def _embedded(
@@ -193,6 +197,15 @@ class EditFamily(Family):
         own = row[row != _END].astype(np.uint32)
         others = [other[other != _END].astype(np.uint32) for other in rows]
         return np.array([_native.align_sequences(own, other)[0] for other in others], np.float64)
+
+
+def _symbols(sequence: object) -> list[int]:
+    """Return the symbols of a text or a sequence of whole numbers from 0."""
+    if isinstance(sequence, str):
+        return [ord(symbol) for symbol in sequence]
+    if not isinstance(sequence, Sequence | np.ndarray):
+        raise InvalidParameter("data", f"{sequence!r:.40} given; it must be a text or a sequence of whole numbers")
+    return [check_integer("data", symbol, 0, _MAX_SYMBOL) for symbol in sequence]
 
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)

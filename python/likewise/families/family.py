@@ -118,7 +118,7 @@ class Family(ABC):
         >>> MinHashFamily(100).sensitivity(0.25, 0.75)
         Sensitivity(d1=0.25, d2=0.75, p1=0.75, p2=0.25)
         """
-        if not 0 <= d1 < d2 <= self.max_distance:
+        if not 0 <= as_number("d1", d1) < as_number("d2", d2) <= self.max_distance:
             raise InvalidParameter("d1, d2", f"{d1} and {d2} given; 0 <= d1 < d2 <= {self.max_distance} must hold")
         return Sensitivity(d1, d2, self.least_probability(d1), self.greatest_probability(d2))
 
@@ -154,7 +154,7 @@ class Family(ABC):
 
     def check_distance(self, distance: float) -> float:
         """Return a distance of this family, or raise InvalidParameter."""
-        if not 0 <= distance <= self.max_distance:
+        if not 0 <= as_number("distance", distance) <= self.max_distance:
             raise InvalidParameter("distance", f"{distance} given; it must be from 0 to {self.max_distance}")
         return float(distance)
 
@@ -235,6 +235,19 @@ class Amplified(Family):
         return np.asarray(np.all(parts, axis=0) if self.mode == "all" else np.any(parts, axis=0), np.bool_)
 
 
+def as_number(name: str, value: object) -> float:
+    """Return a number as a float, or raise InvalidParameter."""
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise InvalidParameter(name, f"{value!r} given; it must be a number")
+    return float(value)
+
+
+def drawn(seed: int, num: int | None) -> tuple[np.random.Generator, int]:
+    """Return what functions are drawn by, and how many; raise InvalidParameter where either is none."""
+    count = 1 if num is None else check_integer("num", num, 1, _MAX_FUNCTIONS)
+    return np.random.default_rng(check_integer("seed", seed, 0, 2**64 - 1)), count
+
+
 def amplified_for(family: Family, distance: float, *, recall: float, num_functions: int) -> Amplified:
     """Return the steepest AND-OR of a family that still finds pairs at a distance.
 
@@ -258,7 +271,7 @@ def amplified_for(family: Family, distance: float, *, recall: float, num_functio
     Raises
     ------
     InvalidParameter
-        If not even rows of one function reach it.
+        If not even rows of one function reach it, or the family is amplified already.
 
     Examples
     --------
@@ -267,6 +280,8 @@ def amplified_for(family: Family, distance: float, *, recall: float, num_functio
     >>> found.base.num, found.num
     (7, 18)
     """
+    if isinstance(family, Amplified):
+        raise InvalidParameter("family", "it is amplified already; give its leaf")
     check_fraction("recall", recall)
     check_integer("num_functions", num_functions, 1, _MAX_FUNCTIONS)
     family.check_distance(distance)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InvalidParameter
-from likewise.families.family import Family, HashFunctions
+from likewise.families.family import Family, HashFunctions, as_number, drawn
 from likewise.recipe_check import check_integer
 
 _MAX_DIMENSION = 2**24
+# Beyond, whole numbers of float64 are not all told apart.
+_MOST_IN_FLOAT = 2**53
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,13 @@ class _VectorFamily(Family):
         check_integer("dimension", self.dimension, 1, _MAX_DIMENSION)
 
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
-        """Return :meth:`Family.rows`: float64 of shape (n, dimension)."""
-        rows = np.atleast_2d(np.asarray(data, np.float64))
+        """Return :meth:`Family.rows`: numbers of shape (n, dimension); one row may come flat."""
+        try:
+            rows = np.atleast_2d(np.asarray(data))
+        except ValueError as error:
+            raise InvalidParameter("data", f"this is no array of numbers: {error}") from error
+        if rows.dtype.kind not in "biuf":
+            raise InvalidParameter("data", f"rows must hold numbers; {rows.dtype} given")
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             raise InvalidParameter("data", f"shape {rows.shape} given; rows must have {self.dimension} numbers")
         if not np.isfinite(rows).all():
@@ -75,8 +82,8 @@ class MinHashFamily(_VectorFamily):
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
         """Return :meth:`Family.draw`. An empty set has the value `dimension`."""
-        random = np.random.default_rng(seed)
-        orders = [random.permutation(self.dimension) for _ in range(1 if num is None else num)]
+        random, count = drawn(seed, num)
+        orders = [random.permutation(self.dimension) for _ in range(count)]
 
         def hashes(data: ArrayLike) -> NDArray[np.int64]:
             rows = self.rows(data)
@@ -119,21 +126,31 @@ class HyperplaneFamily(_VectorFamily):
         return 1.0 - self.check_distance(distance) / 180.0
 
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
-        """Return :meth:`Family.rows`: float64 of shape (n, dimension), no row all zeros."""
-        rows = super().rows(data)
+        """Return :meth:`Family.rows`: float64 of shape (n, dimension), no row all zeros.
+
+        Each is brought by a power of two, which turns no vector, to a greatest number from 1/2 to 1, so that no square
+        of it overflows.
+        """
+        rows = super().rows(data).astype(np.float64)
         if len(rows) and not rows.any(axis=1).all():
             raise InvalidParameter("data", "a vector of zeros has no direction")
-        return rows
+        _, exponents = np.frexp(np.abs(rows).max(axis=1, keepdims=True, initial=0.0))
+        return np.asarray(np.ldexp(rows, -exponents), np.float64)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
         """Return :meth:`Family.draw`; values are 0 and 1."""
-        normals = np.random.default_rng(seed).standard_normal((self.dimension, 1 if num is None else num))
+        random, count = drawn(seed, num)
+        normals = random.standard_normal((self.dimension, count))
         return lambda data: (self.rows(data) @ normals > 0).astype(np.int64)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return angles in degrees."""
-        cosines = rows @ row / (np.linalg.norm(rows, axis=1) * np.linalg.norm(row))
-        return np.asarray(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0))), np.float64)
+        """Return angles in degrees, good to the last digits also near 0 and 180."""
+        # By the two diagonals of the rhombus of unit vectors: the arc cosine would lose half of the digits there, and
+        # give two equal vectors an angle.
+        units = np.concatenate([row[np.newaxis], rows])
+        units = units / np.linalg.norm(units, axis=1, keepdims=True)
+        apart, along = (np.linalg.norm(diagonal, axis=1) for diagonal in (units[1:] - units[0], units[1:] + units[0]))
+        return np.asarray(np.degrees(2.0 * np.arctan2(apart, along)), np.float64)
 
 
 @dataclass(frozen=True)
@@ -164,13 +181,17 @@ class BitSamplingFamily(_VectorFamily):
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
         """Return :meth:`Family.rows`: int64 of shape (n, dimension)."""
         rows = super().rows(data)
+        most = _MOST_IN_FLOAT if rows.dtype.kind == "f" else 2**63 - 1
+        if (rows.size and rows.max() > most) or (rows.dtype.kind == "f" and (rows < -most).any()):
+            raise InvalidParameter("data", f"a number beyond {most} cannot be told from the next; {rows.dtype} given")
         if not (rows == np.floor(rows)).all():
             raise InvalidParameter("data", "rows must hold whole numbers")
         return rows.astype(np.int64)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
         """Return :meth:`Family.draw`."""
-        places = np.random.default_rng(seed).integers(0, self.dimension, 1 if num is None else num)
+        random, count = drawn(seed, num)
+        places = random.integers(0, self.dimension, count)
         return lambda data: np.asarray(self.rows(data)[:, places], np.int64)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -208,7 +229,7 @@ class PStableFamily(_VectorFamily):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.width < math.inf:
+        if not 0 < as_number("width", self.width) < math.inf:
             raise InvalidParameter("width", f"{self.width!r} given; it must be above 0")
 
     @property
@@ -221,17 +242,30 @@ class PStableFamily(_VectorFamily):
         if self.check_distance(distance) == 0:
             return 1.0
         ratio = self.width / distance
+        if ratio == 0:
+            return 0.0
         tails = math.erfc(ratio / math.sqrt(2.0))
         # 1 - exp(-x) by expm1: exact also far away, where the ratio is tiny.
         return 1.0 - tails + 2.0 * math.expm1(-ratio * ratio / 2.0) / (math.sqrt(2.0 * math.pi) * ratio)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
         """Return :meth:`Family.draw`."""
-        random = np.random.default_rng(seed)
-        count = 1 if num is None else num
+        random, count = drawn(seed, num)
         lines = random.standard_normal((self.dimension, count))
         starts = random.uniform(0.0, self.width, count)
-        return lambda data: np.floor((self.rows(data) @ lines + starts) / self.width).astype(np.int64)
+
+        def hashes(data: ArrayLike) -> NDArray[np.int64]:
+            with np.errstate(over="ignore", invalid="ignore"):
+                stretches = np.floor((self.rows(data) @ lines + starts) / self.width)
+            if not (np.abs(stretches) <= _MOST_IN_FLOAT).all():
+                raise InvalidParameter("data", f"numbers so large lie in no stretch of width {self.width}; widen it")
+            return stretches.astype(np.int64)
+
+        return hashes
+
+    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
+        """Return :meth:`Family.rows`: float64 of shape (n, dimension)."""
+        return super().rows(data).astype(np.float64)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
         """Return Euclidean distances."""

@@ -17,8 +17,14 @@ _VANISHING = ("lexicon", "own")
 
 
 def exists(path: Path) -> bool:
-    """Return whether the directory holds an index."""
-    return (path / DATABASE).exists()
+    """Return whether the directory holds an index; what a process left that was killed while it made one is none."""
+    if not (path / DATABASE).exists():
+        return False
+    try:
+        _native.OnlineIndex.describe(path)
+    except InvalidParameter:
+        return False
+    return True
 
 
 def check_recipe(recipe: Recipe) -> Recipe:

@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 
 
-def number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return an Arrow array of the same numbers or booleans, without a copy where it can.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Integers, floats, or bool.
+    is_null : ndarray of shape (n,), bool, optional
+        Which of the integers or floats are null instead.
 
     Returns
     -------
     pyarrow.Array
-        Of the matching type, no nulls.
+        Of the matching type.
     """
     import pyarrow as pa
 
@@ -31,7 +33,15 @@ def number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no
         bits = np.packbits(values, bitorder="little")
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
     contiguous = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(contiguous)])
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(values.dtype), len(values), [_validity(is_null), pa.py_buffer(contiguous)]
+    )
+
+
+def _validity(is_null: NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return None if is_null is None else pa.py_buffer(np.packbits(~is_null, bitorder="little"))
 
 
 def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
@@ -62,6 +72,15 @@ def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
     return pa.StringArray.from_buffers(
         len(large), pa.py_buffer(narrow), pa.py_buffer(b"") if data is None else data.slice(int(offsets[0]))
     )
+
+
+def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
+    """Return an Arrow array of string, null where there is none."""
+    import pyarrow as pa
+
+    full = text_column([text or "" for text in texts])
+    is_null = np.array([text is None for text in texts], bool)
+    return pa.Array.from_buffers(full.type, len(full), [_validity(is_null), *full.buffers()[1:]], offset=full.offset)
 
 
 def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401

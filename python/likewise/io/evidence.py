@@ -1,5 +1,6 @@
 """The evidence: one row for every removed document, in the order of the input."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.io.columns import constant_column, number_column
+from likewise.io.columns import constant_column, nullable_text_column, number_column, text_column
 
 INPUT = "input"
+AGAINST = "against"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,8 @@ class Places:
         Their files relative to the common parent, null in memory.
     offsets, lengths : ndarray of shape (n,)
         Bytes of the line in its file; for tables the row, and 1.
+    is_reference : ndarray of shape (n,), bool, optional
+        Where a document is one of an index, which has an id alone; the rest of it is null in the evidence.
     """
 
     rows: NDArray[np.int64]
@@ -33,6 +37,35 @@ class Places:
     files: Any
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    is_reference: NDArray[np.bool_] | None = None
+
+    def spread(self, is_reference: NDArray[np.bool_], doc_ids: Sequence[str]) -> "Places":
+        """Return places among which reference documents stand, of which only ids are known.
+
+        Parameters
+        ----------
+        is_reference : ndarray of shape (m,), bool
+            Where they stand; the others are those of `self`, in order.
+        doc_ids : sequence of str
+            Theirs.
+        """
+        own, other = iter(self.doc_ids.to_pylist()), iter(doc_ids)
+        files = iter(self.files.to_pylist())
+        flags = is_reference.tolist()
+
+        def numbers(values: NDArray[np.int64]) -> NDArray[np.int64]:
+            spread = np.full(len(flags), -1, np.int64)
+            spread[~is_reference] = values
+            return spread
+
+        return Places(
+            rows=numbers(self.rows),
+            doc_ids=text_column([next(other if flag else own) for flag in flags]),
+            files=nullable_text_column([None if flag else next(files) for flag in flags]),
+            offsets=numbers(self.offsets),
+            lengths=numbers(self.lengths),
+            is_reference=is_reference,
+        )
 
 
 def evidence_table(
@@ -74,6 +107,10 @@ def evidence_table(
     num_rows = len(removed.rows)
     in_memory = removed.files.null_count == num_rows
     absent = pa.nulls(num_rows, pa.int64())
+    is_reference = kept.is_reference
+    source: Any = constant_column(INPUT, num_rows)
+    if is_reference is not None:
+        source = text_column([AGAINST if flag else INPUT for flag in is_reference.tolist()])
 
     columns = {
         "row": number_column(removed.rows),
@@ -81,11 +118,11 @@ def evidence_table(
         "file": removed.files,
         "offset": absent if in_memory else number_column(removed.offsets),
         "length": absent if in_memory else number_column(removed.lengths),
-        "kept_row": number_column(kept.rows),
+        "kept_row": number_column(kept.rows, is_reference),
         "kept_id": kept.doc_ids,
-        "kept_source": constant_column(INPUT, num_rows),
+        "kept_source": source,
         "kept_file": kept.files,
-        "kept_offset": absent if in_memory else number_column(kept.offsets),
+        "kept_offset": absent if in_memory else number_column(kept.offsets, is_reference),
         "measure": constant_column(measure, num_rows),
         "similarity": number_column(similarity),
         "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),

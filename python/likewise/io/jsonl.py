@@ -20,7 +20,8 @@ class JsonlFile(LineFile):
     """A file of one JSON object a line."""
 
     @cached_property
-    def _native_rules(self) -> _native.JsonlRules:
+    def native_rules(self) -> _native.JsonlRules:
+        """What the native reader takes from each row."""
         rules = self.rules
         return _native.JsonlRules(
             list(rules.text_fields),
@@ -46,11 +47,11 @@ class JsonlFile(LineFile):
         return _names(row) if isinstance(row, dict) else []
 
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
-        yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self._native_rules))
+        yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these lines again."""
-        return _native.read_jsonl_texts(str(self.plain_path), offsets, lengths, self._native_rules)
+        return _native.read_jsonl_texts(str(self.plain_path), offsets, lengths, self.native_rules)
 
 
 def _names(row: dict[str, Any]) -> list[str]:

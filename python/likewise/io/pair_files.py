@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column
-from likewise.io.refusals import WholeFile, place_named
+from likewise.io.refusals import place_named
+from likewise.io.whole import WholeFile
 
 _SUFFIXES = (".tsv", ".jsonl", ".parquet")
 _HEADER = "doc_id_a\tdoc_id_b\tsimilarity\tdistance\n"

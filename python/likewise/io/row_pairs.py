@@ -1,5 +1,6 @@
 """Pairs of rows in Parquet, written as they come."""
 
+import contextlib
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column
+from likewise.io.whole import WholeFile
 
 _ROW_GROUP = 1 << 20
 
@@ -34,8 +36,7 @@ class RowPairWriter:
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:
         if path.suffix != ".parquet":
             raise InvalidInput("pairs of fingerprints are written as .parquet; name the file so", str(path))
-        self._path = path
-        self._temporary = path.with_name(f".{path.name}.unfinished")
+        self._whole = WholeFile(path)
         self._ids = None if ids is None else tuple(np.array(side, dtype=object) for side in ids)
         self._waiting: list[tuple[NDArray[Any], ...]] = []
         self._num_waiting = 0
@@ -44,14 +45,17 @@ class RowPairWriter:
     def __enter__(self) -> Self:
         import pyarrow.parquet as pq
 
-        self._file = pq.ParquetWriter(self._temporary, self._schema(), compression="zstd")
+        with self._whole.named_errors():
+            self._file = pq.ParquetWriter(self._whole.unfinished, self._schema(), compression="zstd")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        # What cannot be written to the end is deleted all the same.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._whole.discard()
 
     def write(self, left: Any, right: Any, distance: Any) -> None:  # noqa: ANN401 - buffers
         """Append pairs: rows of the left and the right side, and distances."""
@@ -65,7 +69,7 @@ class RowPairWriter:
         """Give the file its name."""
         self._flush()
         self._file.close()
-        self._temporary.replace(self._path)
+        self._whole.finish()
 
     def _flush(self) -> None:
         import pyarrow as pa

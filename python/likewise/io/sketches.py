@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column, text_column
-from likewise.io.refusals import WholeFile, check_regular
+from likewise.io.refusals import check_regular
 from likewise.io.sketch_columns import check_columns, check_no_nulls
+from likewise.io.whole import WholeFile
 
 _RECIPE_KEY = b"likewise.recipe"
 _ID_KEY = b"likewise.sketch_id"

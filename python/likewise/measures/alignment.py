@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise import _native
+from likewise.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,24 @@ class Alignment:
         Alignment
             Exact up to 10**10 for the product of the lengths, without what both begin and end with.
 
+        Raises
+        ------
+        InvalidParameter
+            If an item is not hashable.
+
         Examples
         --------
         >>> Alignment.of_sequences(["to", "be"], ["not", "to", "be"]).lcs
         0.8
         """
         numbers: dict[Hashable, int] = {}
-        left, right = (
-            np.array([numbers.setdefault(item, len(numbers)) for item in part], np.uint32) for part in (a, b)
-        )
+        try:
+            left, right = (
+                np.array([numbers.setdefault(item, len(numbers)) for item in part], np.uint32) for part in (a, b)
+            )
+        except TypeError as error:
+            raise InvalidParameter(
+                "a, b", f"items must be hashable, such as str, numbers and tuples: {error}"
+            ) from error
         distance, common_length, is_exact = _native.align_sequences(left, right)
         return cls("item", (len(left), len(right)), distance, common_length, is_exact)

@@ -13,7 +13,10 @@ from likewise.measures.table import TABLE
 from likewise.measures.texts import fingerprint_distance
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
+from likewise.recipe_weights import check_weighable
 from likewise.verify import verify_pairs
+
+_MOST_IN_FLOAT = 2**1000
 
 
 def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) -> float:  # noqa: ANN401 - four kinds
@@ -38,7 +41,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     Raises
     ------
     InvalidParameter
-        If `a` and `b` are of two kinds, or the measure is not one of theirs.
+        If `a` and `b` are of two kinds, the measure is not one of theirs, or weights by rarity have no table.
 
     Examples
     --------
@@ -88,6 +91,8 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
             )
         assert recipe.bits is not None
         return 1.0 - fingerprint_distance(a, b, recipe) / recipe.bits
+    if recipe is not None:
+        check_weighable(recipe.weights, recipe.table)
     return float(verify_pairs([a, b], np.array([[0, 1]]), recipe, measure=measure, threads=1)[0])
 
 
@@ -127,6 +132,7 @@ def set_similarity(
     >>> set_similarity({1, 2, 3, 4}, {1, 2}, "overlap"), set_similarity({1, 2, 3, 4}, {1, 2}, "dice")
     (1.0, 0.6666666666666666)
     """
+    check_choice("measure", measure, ("jaccard", "containment", "cosine", "dice", "overlap"))
     left, right = _weighted(a), _weighted(b)
     if not left or not right:
         return float(not left and not right)
@@ -140,7 +146,6 @@ def set_similarity(
         return shared / in_a
     if measure == "dice":
         return 2 * shared / (in_a + in_b)
-    check_choice("measure", measure, ("jaccard", "containment", "cosine", "dice", "overlap"))
     return shared / min(in_a, in_b)
 
 
@@ -160,4 +165,8 @@ def _cosine(a: dict[Hashable, int], b: dict[Hashable, int]) -> float:
     product = sum(weight * b[item] for item, weight in a.items() if item in b)
     norm_a, norm_b = (sum(weight * weight for weight in side.values()) for side in (a, b))
     # Where the norms are equal the root is the norm, so that equal sets have similarity 1 at any weight.
-    return product / norm_a if norm_a == norm_b else product / math.sqrt(norm_a * norm_b)
+    if norm_a == norm_b:
+        return product / norm_a
+    squares = norm_a * norm_b
+    # Beyond what floats hold the whole part of the root has more digits than they do.
+    return product / (math.sqrt(squares) if squares < _MOST_IN_FLOAT else math.isqrt(squares))

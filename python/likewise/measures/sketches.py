@@ -10,6 +10,7 @@ from likewise.errors import InvalidParameter
 from likewise.hamming import hamming_distance
 from likewise.measures.table import TABLE
 from likewise.recipe_check import check_choice
+from likewise.row_pairs import as_row_pairs
 from likewise.sketch import Sketches
 
 _KINDS = {"simhash": "fingerprints", "minhash": "signatures", "bloom": "filters"}
@@ -57,9 +58,7 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{kind} say nothing of {measure}; it must be one of {allowed}")
-    rows = np.asarray(pairs, np.int64).reshape(-1, 2)
-    if len(rows) and not (rows.min() >= 0 and rows.max() < len(sketches.array)):
-        raise InvalidParameter("pairs", f"rows must be from 0 to {len(sketches.array) - 1}")
+    rows = as_row_pairs(pairs, len(sketches.array))
     if kind == "filters":
         return filter_similarities(sketches, rows, measure=measure)
     left, right = rows[:, 0], rows[:, 1]

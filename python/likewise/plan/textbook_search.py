@@ -150,7 +150,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     >>> codes = np.array([0b0000, 0b0111, 0b1111, 0b1000], np.uint64)
     >>> search = historical_search("2 blocks", codes, bits=4, within=1)
     >>> search.query(0b0101).tolist(), search.num_probes, search.num_candidates
-    ([1], 2, 2)
+    ([1], 2, 1)
     """
     bits = check_integer("bits", bits, 1, 64)
     within = check_integer("within", within, 0, bits)

@@ -1,5 +1,10 @@
 //! What is the feature of consecutive tokens?
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+#[cfg(target_arch = "x86_64")]
+use crate::hash::MIX_MULTIPLIERS;
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 use crate::isa::Isa;
 
@@ -60,44 +65,62 @@ fn shingle_rolling(hashes: &mut Vec<u64>, width: usize) {
 /// Beyond, so many multiplications for each shingle cost more than waiting.
 #[cfg(target_arch = "x86_64")]
 const MAX_DIRECT_WIDTH: usize = 12;
-/// Shingles at a time; the hashes that they are of are copied, so that none is overwritten too early.
-#[cfg(target_arch = "x86_64")]
-const BLOCK: usize = 256;
 
 /// Every shingle from the beginning: more multiplications than [`shingle_rolling`], but none waits for another.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {
     let num_shingles = hashes.len() - width + 1;
-    let mut copy = [0; BLOCK + MAX_DIRECT_WIDTH];
-    let mut sums = [0; BLOCK];
-    for start in (0..num_shingles).step_by(BLOCK) {
-        let count = BLOCK.min(num_shingles - start);
-        let taken = &mut copy[..count + width - 1];
-        taken.copy_from_slice(&hashes[start..start + count + width - 1]);
-        let sums = &mut sums[..count];
-        sums.copy_from_slice(&taken[..count]);
-        let out = &mut hashes[start..start + count];
-        // Two at a time, so that half as many sums go through memory.
-        let mut place = 1;
-        while place + 1 < width {
-            let pairs = taken[place..].iter().zip(&taken[place + 1..]);
-            for (sum, (&first, &second)) in sums.iter_mut().zip(pairs) {
-                *sum = append(append(*sum, first), second);
-            }
-            place += 2;
-        }
-        if place < width {
-            for ((hash, &sum), &last) in out.iter_mut().zip(&*sums).zip(&taken[place..]) {
-                *hash = mix64(append(sum, last));
-            }
-        } else {
-            for (hash, &sum) in out.iter_mut().zip(&*sums) {
-                *hash = mix64(sum);
-            }
-        }
+    let mut at = 0;
+    while at + 4 * LANES <= num_shingles {
+        shingle_registers::<4>(&mut hashes[at..at + 4 * LANES + width - 1], width);
+        at += 4 * LANES;
+    }
+    while at + LANES <= num_shingles {
+        shingle_registers::<1>(&mut hashes[at..at + LANES + width - 1], width);
+        at += LANES;
+    }
+    for first in at..num_shingles {
+        let sum = hashes[first..first + width]
+            .iter()
+            .fold(0, |sum, &hash| append(sum, hash));
+        hashes[first] = feature_of(sum);
     }
     hashes.truncate(num_shingles);
+}
+
+/// Hashes in a register.
+#[cfg(target_arch = "x86_64")]
+const LANES: usize = 8;
+
+/// Replaces the first `N` registers of hashes by the shingles that begin with them; `width - 1` hashes stand behind them.
+/// Everything is read before it is written over.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
+#[inline]
+fn shingle_registers<const N: usize>(hashes: &mut [u64], width: usize) {
+    assert_eq!(hashes.len() + 1, N * LANES + width);
+    let multiply = |x: __m512i, by: u64| _mm512_mullo_epi64(x, _mm512_set1_epi64(by as i64));
+    let mut sums = [_mm512_setzero_si512(); N];
+    for place in 0..width {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: from a place below `width` on there are `N` registers, as was asserted.
+            let next = unsafe { _mm512_loadu_si512(hashes.as_ptr().add(place + i * LANES).cast()) };
+            *sum = match place {
+                0 => next,
+                _ => _mm512_add_epi64(multiply(*sum, SHINGLE_MULTIPLIER), next),
+            };
+        }
+    }
+    for (i, &sum) in sums.iter().enumerate() {
+        let mut x = sum;
+        for factor in MIX_MULTIPLIERS {
+            x = multiply(_mm512_xor_si512(x, _mm512_srli_epi64::<33>(x)), factor);
+        }
+        x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
+        // SAFETY: as above.
+        unsafe { _mm512_storeu_si512(hashes.as_mut_ptr().add(i * LANES).cast(), x) };
+    }
 }
 
 #[cfg(test)]
@@ -109,7 +132,7 @@ mod tests {
     fn every_instruction_set_makes_the_same_shingles() {
         let mut random = Random::new(3);
         for width in [1, 2, 3, 4, 5, 8, 11, 12, 13, 64] {
-            for len in [width, width + 1, width + 7, 255, 256, 257, 600] {
+            for len in [width, width + 1, width + 7, width + 8, width + 31, 255, 600] {
                 let hashes: Vec<u64> = (0..len.max(width)).map(|_| random.next()).collect();
                 let mut expected = hashes.clone();
                 shingle_rolling(&mut expected, width);

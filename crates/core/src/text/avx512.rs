@@ -93,6 +93,17 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
+        // SAFETY: the caller's duty.
+        unsafe {
+            let space = _mm512_set1_epi8(b' ' as i8);
+            let bytes = _mm512_mask_mov_epi8(load(block), blanked, space);
+            _mm512_storeu_si512(block.cast(), _mm512_maskz_compress_epi8(kept, bytes));
+        }
+        kept.count_ones() as usize
+    }
+
+    #[inline(always)]
     unsafe fn positions(mask: u64, base: u32, target: *mut u32) -> usize {
         const INDEXES: [u8; 64] = {
             let mut indexes = [0; 64];

@@ -79,6 +79,33 @@ pub(crate) trait Kernel {
         unsafe { std::ptr::copy_nonoverlapping(source, target, BLOCK) };
     }
 
+    /// Makes spaces of the bytes of a block that `blanked` names, and moves those that `kept` names together at its
+    /// front; what stands behind them is of no meaning. Returns how many.
+    ///
+    /// # Safety
+    /// 64 bytes can be read and written at `block`.
+    #[inline(always)]
+    unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
+        let mut rest = blanked;
+        while rest != 0 {
+            // SAFETY: below 64.
+            unsafe { block.add(rest.trailing_zeros() as usize).write(b' ') };
+            rest &= rest - 1;
+        }
+        let mut end = kept.trailing_ones() as usize;
+        let mut rest = kept & kept.wrapping_add(1);
+        while rest != 0 {
+            // Not from bit 0 on, and so shorter than 64.
+            let start = rest.trailing_zeros();
+            let length = (rest >> start).trailing_ones();
+            // SAFETY: a run of bits below 64, moved to where fewer than it were kept.
+            unsafe { std::ptr::copy(block.add(start as usize), block.add(end), length as usize) };
+            end += length as usize;
+            rest &= !(((1 << length) - 1) << start);
+        }
+        end
+    }
+
     /// Writes `base` plus the position of every bit of the mask, in order. Returns how many.
     ///
     /// # Safety

@@ -14,6 +14,8 @@ mod cutter;
 mod document;
 mod fold;
 mod kernel;
+#[cfg(test)]
+mod kernel_tests;
 mod kinds;
 mod markup;
 mod normalize;

@@ -123,7 +123,7 @@ impl Writer<'_> {
                 self.out.set_len(length + num_bytes);
                 if self.spaces == Spaces::Collapse {
                     let (white, spaces) = K::white_space(target);
-                    self.collapse_block(length, white, spaces);
+                    self.collapse_block::<K>(length, white, spaces);
                 }
             }
             at += num_bytes;
@@ -135,28 +135,28 @@ impl Writer<'_> {
     }
 
     /// Collapses the white space of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
+    ///
+    /// # Safety
+    /// As for [`Writer::ascii`]; the block was written in whole at `start`.
     #[inline(always)]
-    fn collapse_block(&mut self, start: usize, white: u64, spaces: u64) {
+    unsafe fn collapse_block<K: Kernel>(&mut self, start: usize, white: u64, spaces: u64) {
         let num_bytes = self.out.len() - start;
         if num_bytes == 0 {
             return;
         }
-        let kept = u64::MAX >> (BLOCK - num_bytes);
-        let (white, spaces) = (white & kept, spaces & kept);
+        let written = u64::MAX >> (BLOCK - num_bytes);
+        let (white, spaces) = (white & written, spaces & written);
         let follows_space = start == 0 || self.out[start - 1] == b' ';
-        if white == spaces && white & (white << 1 | u64::from(follows_space)) == 0 {
+        let repeated = white & (white << 1 | u64::from(follows_space));
+        if white == spaces && repeated == 0 {
             return;
         }
-        let block = &mut self.out[start..];
-        let mut end = 0;
-        let mut after_space = follows_space;
-        for i in 0..num_bytes {
-            let is_white = white >> i & 1 != 0;
-            block[end] = if is_white { b' ' } else { block[i] };
-            end += usize::from(!(is_white && after_space));
-            after_space = is_white;
+        // SAFETY: the caller's duty; no more bytes are kept than were written.
+        unsafe {
+            let block = self.out.as_mut_ptr().add(start);
+            let num_kept = K::keep(block, white & !spaces, written & !repeated);
+            self.out.set_len(start + num_kept);
         }
-        self.out.truncate(start + end);
     }
 
     /// Takes the non-ASCII scalar that the text begins with, and what it interacts with; returns the bytes taken.

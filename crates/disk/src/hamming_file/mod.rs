@@ -1,6 +1,7 @@
 //! A Hamming set in one file: every byte is described in FORMAT.md.
 
 mod build;
+mod held;
 mod layout;
 mod read;
 mod section;

@@ -197,6 +197,12 @@ impl IndexSource {
         self.bits.div_ceil(64) as usize
     }
 
+    /// Fills `bytes` from those of a row on.
+    pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<(), Error> {
+        let offset = self.byte_of(row);
+        read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))
+    }
+
     fn byte_of(&self, row: usize) -> u64 {
         self.offset + 8 * (row * self.num_words()) as u64
     }

@@ -70,9 +70,10 @@ struct BandEntries {
 impl Gathered {
     pub(super) fn new(jobs: &[Job], plan: &SegmentPlan, rows: &Range<u32>) -> Self {
         let num_words = rows.len().div_ceil(64);
-        let vec_of = |job| jobs.contains(&job).then(Vec::new);
+        // Of what is not written to, only the addresses are taken.
+        let vec_of = |job| jobs.contains(&job).then(|| Vec::with_capacity(rows.len()));
         let bands = jobs.iter().filter_map(|job| match (job, plan.bands) {
-            (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan)),
+            (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan, rows.len())),
             _ => None,
         });
         let hamming = plan.hamming.filter(|_| jobs.contains(&Job::Hamming));
@@ -275,7 +276,7 @@ impl Gathered {
 }
 
 impl BandEntries {
-    fn new(band: u32, plan: &BandPlan) -> Self {
+    fn new(band: u32, plan: &BandPlan, num_rows: usize) -> Self {
         let shape = Signatures {
             bytes: &[],
             num_slots: plan.num_slots as usize,
@@ -284,7 +285,7 @@ impl BandEntries {
         BandEntries {
             band,
             keys: std::array::from_fn(|level| BandKey::new(&shape, band, plan.rows, level as u32)),
-            entries: Vec::new(),
+            entries: Vec::with_capacity(num_rows),
         }
     }
 }

@@ -111,7 +111,7 @@ mod tests {
             let passes = passes(&plan, 1000, memory);
             passes.into_iter().map(|pass| pass.jobs).collect()
         };
-        assert_eq!(jobs(152_000), [all.clone()]);
+        assert_eq!(jobs(152_000), std::slice::from_ref(&all));
         let single: Vec<Vec<Job>> = all.iter().map(|&job| vec![job]).collect();
         assert_eq!(jobs(0), single);
         let cut = [

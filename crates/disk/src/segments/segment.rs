@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::hamming::index::{HammingSet, Words};
 
-use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING};
+use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Opened, open_files};
 use super::table::{BadBlock, Table, read, row_hash};
 use crate::error::Error;
@@ -76,7 +76,7 @@ impl Segment {
             hamming,
             num_bytes,
         } = open_files(dir, live, expected, verify, cancel)?;
-        let table = |name: &str, entry: &super::layout::TableEntry| {
+        let table = |name: &str, entry: &TableEntry| {
             let part =
                 |part: &str, section| sections.guarded(&format!("{part} of {name}"), section);
             Table::new(
@@ -149,6 +149,27 @@ impl Segment {
         self.num_bytes
     }
 
+    /// Bytes of each of its parts.
+    pub fn sizes(&self) -> Vec<(&'static str, u64)> {
+        let of = |table: &TableEntry| {
+            let sections = [table.starts, table.unary, table.entries];
+            sections.iter().map(|section| section.num_bytes).sum()
+        };
+        let description = &self.description;
+        let rows = [description.kept, description.gone, description.found];
+        vec![
+            ("ids", of(&description.ids)),
+            ("groups", of(&description.groups)),
+            ("classes", description.classes.as_ref().map_or(0, of)),
+            ("bands", description.bands.iter().map(of).sum()),
+            ("bits", rows.iter().map(|section| section.num_bytes).sum()),
+            (
+                "fingerprints",
+                description.hamming.map_or(0, |entry| entry.num_bytes),
+            ),
+        ]
+    }
+
     /// Appends the rows whose id may have this hash (XXH3-64), gone ones among them.
     ///
     /// # Errors
@@ -197,7 +218,7 @@ impl Segment {
         self.find(self.band(band)?, keys, out)
     }
 
-    /// Whether a row was kept when the segment was built.
+    /// Whether a row was kept, and not gone, when the segment was built.
     ///
     /// # Errors
     /// As [`rows_of_id`](Self::rows_of_id).
@@ -244,11 +265,13 @@ impl Segment {
     }
 
     /// What was found to be damaged since it was opened, by whichever question came upon it.
-    pub fn damage(&self) -> Option<&str> {
-        self.sections
-            .damage
-            .reason()
-            .or_else(|| self.hamming_damage.reason())
+    pub fn damage(&self) -> Option<String> {
+        let of = |damage: &Damage, ending| {
+            let reason = damage.reason()?;
+            Some(format!("{}.{ending}: {reason}", self.live.name))
+        };
+        of(&self.sections.damage, TABLES_ENDING)
+            .or_else(|| of(&self.hamming_damage, HAMMING_ENDING))
     }
 
     /// Checks every block now.

@@ -227,7 +227,7 @@ impl<'a> BitReader<'a> {
     pub(super) fn take(&mut self, width: u32) -> u64 {
         if width > 57 {
             let low = self.take(32);
-            return low | self.take(width - 32) << 32;
+            return low | (self.take(width - 32) << 32);
         }
         let word = word_at(self.bytes, self.bit / 8) >> (self.bit % 8);
         self.bit += width as usize;
@@ -250,7 +250,11 @@ impl<'a> BitReader<'a> {
             count += u64::from(ones);
             if ones < whole {
                 self.bit += 1;
-                return Ok(count);
+                // Else that 0 stood behind the end.
+                return match self.bit <= self.bytes.len() * 8 {
+                    true => Ok(count),
+                    false => Err(Malformed),
+                };
             }
         }
     }

@@ -14,6 +14,7 @@ pub struct Chunk {
     pub(super) sketches: Vec<u8>,
     pub(super) shapes: Vec<u8>,
     pub(super) num_features: Vec<u32>,
+    pub(super) has_content: Vec<bool>,
     pub(super) text_digests: Option<Vec<u64>>,
     pub(super) feature_digests: Option<Vec<u128>>,
     pub(super) verdicts: Vec<Option<Evidence>>,
@@ -58,6 +59,11 @@ impl Chunk {
     /// Distinct features of each.
     pub fn num_features(&self) -> &[u32] {
         &self.num_features
+    }
+
+    /// Whether a feature set or a text of each was kept; of one that is gone it may have been dropped since.
+    pub fn has_content(&self) -> &[bool] {
+        &self.has_content
     }
 
     /// XXH3-64 of the texts, where texts were given.

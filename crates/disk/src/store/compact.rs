@@ -11,7 +11,7 @@ use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::decode_change;
 use super::read::{blob, misplaced, range_of};
-use super::write::Writer;
+use super::transact::Writer;
 use crate::error::Error;
 
 /// Bytes that one call reads, about: so that it takes some milliseconds.
@@ -32,6 +32,8 @@ struct Neighbours {
     /// First row, number of rows, record.
     found: Vec<(u32, u32, Vec<u8>)>,
     num_bytes: usize,
+    /// Which columns they have.
+    flags: u8,
 }
 
 impl Neighbours {
@@ -45,7 +47,8 @@ impl Neighbours {
             .map(|(first, num_rows, _)| first + num_rows)
     }
 
-    fn push(&mut self, first_row: u32, num_rows: u32, record: &[u8]) {
+    fn push(&mut self, first_row: u32, num_rows: u32, record: &[u8], flags: u8) {
+        self.flags = flags;
         self.num_bytes += record.len();
         self.found.push((first_row, num_rows, record.to_vec()));
     }
@@ -128,6 +131,7 @@ impl Store {
             .iter()
             .map(|segment| segment.rows.end)
             .collect();
+        let sketch_bytes = self.description.sketch_bytes as usize;
         let mut statement = self
             .connection
             .prepare_cached(
@@ -140,15 +144,17 @@ impl Store {
         while let Some(row) = found.next().map_err(wrong)? {
             let (first_row, num_rows) = range_of(row)?;
             let record = blob(row, 2)?;
+            let flags = View::new(record, first_row, sketch_bytes)?.flags;
             let fits = neighbours.num_bytes + record.len() <= CHUNK_BYTES
                 && (neighbours.num_rows() + num_rows) as usize <= MAX_CHUNK_ROWS
                 && neighbours.end() == Some(first_row)
+                && neighbours.flags == flags
                 // A segment ends where a batch does; inside a chunk its identity would be lost.
                 && !ends.contains(&first_row);
             if !fits {
                 joined.push(std::mem::take(&mut neighbours));
             }
-            neighbours.push(first_row, num_rows, record);
+            neighbours.push(first_row, num_rows, record, flags);
         }
         joined.push(neighbours);
         drop(found);
@@ -170,9 +176,6 @@ impl Store {
                 View::new(record, *first_row, self.description.sketch_bytes as usize)
             })
             .collect::<Result<Vec<_>, _>>()?;
-        if !views.iter().all(|view| view.has_columns_of(&views[0])) {
-            return Ok(0);
-        }
         let mut columns = Columns::begin(first_row);
         for view in &views {
             view.join(&mut columns)?;

@@ -87,6 +87,8 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connec
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = open(dir, flags)?;
+    // A database of something else is not touched.
+    kind_of(&connection)?;
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
     let journal: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
@@ -252,6 +254,9 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
         .query_row("SELECT randomblob(16)", [], |row| row.get(0))
         .map_err(wrong)?;
     set_meta(connection, "identity", &identity)?;
+    // The number 0 as `put_varint` has it.
+    set_meta(connection, "expired_below", &[0])?;
+    set_meta(connection, "num_changes", &[0])?;
     transaction.commit().map_err(wrong)
 }
 

@@ -13,6 +13,7 @@ use super::types::{BandLevel, Evidence};
 pub(super) struct View<'a> {
     pub(super) first_row: u32,
     pub(super) batch: u64,
+    pub(super) flags: u8,
     pub(super) num_rows: usize,
     sketch_bytes: usize,
     num_runs: usize,
@@ -22,6 +23,7 @@ pub(super) struct View<'a> {
     sketches: &'a [u8],
     shapes: Packed<'a>,
     num_features: Packed<'a>,
+    has_content: Packed<'a>,
     text_digests: Option<&'a [[u8; 8]]>,
     feature_digests: Option<&'a [[u8; 16]]>,
     is_removed: &'a [u8],
@@ -72,6 +74,7 @@ impl<'a> View<'a> {
         let sketches = cursor.take(num_rows.checked_mul(sketch_bytes).ok_or(Malformed)?)?;
         let shapes = cursor.packed(num_rows)?;
         let num_features = cursor.packed(num_rows)?;
+        let has_content = cursor.packed(num_rows)?;
         let text_digests = match flags & HAS_TEXT_DIGESTS {
             0 => None,
             _ => Some(cursor.take(num_rows * 8)?.as_chunks().0),
@@ -104,6 +107,7 @@ impl<'a> View<'a> {
         Ok(View {
             first_row,
             batch,
+            flags,
             num_rows,
             sketch_bytes,
             num_runs,
@@ -113,6 +117,7 @@ impl<'a> View<'a> {
             sketches,
             shapes,
             num_features,
+            has_content,
             text_digests,
             feature_digests,
             is_removed,
@@ -146,6 +151,11 @@ impl<'a> View<'a> {
         self.num_features.get(i)
     }
 
+    /// Whether a feature set or a text of the document was kept.
+    pub(super) fn has_content(&self, i: usize) -> bool {
+        self.has_content.get(i) != 0
+    }
+
     pub(super) fn text_digest(&self, i: usize) -> Option<u64> {
         self.text_digests.map(|all| u64::from_le_bytes(all[i]))
     }
@@ -156,7 +166,7 @@ impl<'a> View<'a> {
 
     /// Evidence of a removed document when it was committed.
     pub(super) fn verdict(&self, i: usize) -> Result<Option<Evidence>, Malformed> {
-        if self.is_removed[i / 8] >> (i % 8) & 1 == 0 {
+        if (self.is_removed[i / 8] >> (i % 8)) & 1 == 0 {
             return Ok(None);
         }
         let nth = rank(self.is_removed, i);
@@ -248,6 +258,10 @@ impl<'a> View<'a> {
         chunk
             .num_features
             .extend((0..n).map(|i| self.num_features(i)));
+        chunk.has_content.clear();
+        chunk
+            .has_content
+            .extend((0..n).map(|i| self.has_content(i)));
         chunk.text_digests = self.text_digests.map(|all| {
             all.iter()
                 .map(|&digest| u64::from_le_bytes(digest))
@@ -282,13 +296,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Whether it has the columns that another chunk has.
-    pub(super) fn has_columns_of(&self, other: &View<'_>) -> bool {
-        self.text_digests.is_some() == other.text_digests.is_some()
-            && self.feature_digests.is_some() == other.feature_digests.is_some()
-    }
-
-    /// Puts these documents, as they were committed, behind those of the columns.
+    /// Puts these documents, as they were committed, behind those of the columns, which have the same flags.
     pub(super) fn join(&self, columns: &mut Columns) -> Result<(), Malformed> {
         let mut chunk = Chunk::default();
         self.unpack(&mut chunk)?;
@@ -307,6 +315,7 @@ impl<'a> View<'a> {
         columns.sketches.extend_from_slice(self.sketches);
         columns.shapes.extend(&chunk.shapes);
         columns.num_features.extend(&chunk.num_features);
+        columns.has_content.extend(&chunk.has_content);
         if let Some(digests) = chunk.text_digests {
             columns.text_digests.get_or_insert_default().extend(digests);
         }
@@ -334,7 +343,7 @@ impl<'a> View<'a> {
         }
         let (mut nth, mut num_given) = (0, 0);
         for (i, verdict) in verdicts.iter_mut().enumerate() {
-            if self.is_removed[i / 8] >> (i % 8) & 1 == 1 {
+            if (self.is_removed[i / 8] >> (i % 8)) & 1 == 1 {
                 *verdict = Some(self.evidence(nth, num_given)?);
                 num_given += usize::from(self.forms.get(nth) == SIMILARITY_GIVEN);
                 nth += 1;

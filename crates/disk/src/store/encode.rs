@@ -1,7 +1,7 @@
 //! How is a chunk of documents written?
 
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
-use super::types::{BandLevel, Evidence, NewRows};
+use super::types::{BandLevel, Evidence, NewContents, NewRows};
 
 /// Most documents of a chunk.
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
@@ -32,6 +32,8 @@ pub(super) struct Columns {
     pub(super) sketches: Vec<u8>,
     pub(super) shapes: Vec<u8>,
     pub(super) num_features: Vec<u32>,
+    /// Whether a feature set or a text of each was kept, so that a lost one is found out.
+    pub(super) has_content: Vec<bool>,
     pub(super) text_digests: Option<Vec<u64>>,
     pub(super) feature_digests: Option<Vec<u128>>,
     pub(super) verdicts: Vec<Option<Evidence>>,
@@ -94,6 +96,13 @@ impl Columns {
         );
         refill(&mut self.shapes, &rows.shapes[begin..end]);
         refill(&mut self.num_features, &rows.num_features[begin..end]);
+        self.has_content.clear();
+        self.has_content
+            .extend((begin..end).map(|i| match rows.contents {
+                NewContents::None => false,
+                NewContents::Features(all) => all[i].is_some(),
+                NewContents::Texts(_) => true,
+            }));
         self.text_digests = rows.text_digests.map(|all| all[begin..end].to_vec());
         self.feature_digests = rows.feature_digests.map(|all| all[begin..end].to_vec());
         refill(&mut self.verdicts, &rows.verdicts[begin..end]);
@@ -113,8 +122,8 @@ impl Columns {
         begin(out);
         out.extend_from_slice(&self.batch.to_le_bytes());
         out.push(
-            HAS_TEXT_DIGESTS * u8::from(self.text_digests.is_some())
-                | HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some()),
+            (HAS_TEXT_DIGESTS * u8::from(self.text_digests.is_some()))
+                | (HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some())),
         );
         put_varint(out, self.shapes.len() as u64);
         put_varint(out, self.arrivals_s.len() as u64);
@@ -129,6 +138,7 @@ impl Columns {
         out.extend_from_slice(&self.sketches);
         put_packed(out, self.shapes.iter().map(|&shape| u32::from(shape)));
         put_packed(out, self.num_features.iter().copied());
+        put_packed(out, self.has_content.iter().map(|&has| u32::from(has)));
         for digest in self.text_digests.iter().flatten() {
             out.extend_from_slice(&digest.to_le_bytes());
         }

@@ -109,7 +109,7 @@ pub(super) fn encode_change(out: &mut Vec<u8>, row: u32, change: &Change) {
         Some(None) => PROMOTED,
         Some(Some(_)) => MOVED,
     };
-    out.push(GONE * u8::from(change.is_gone) | verdict);
+    out.push((GONE * u8::from(change.is_gone)) | verdict);
     if let Some(Some(evidence)) = &change.verdict {
         put_evidence(out, evidence);
     }

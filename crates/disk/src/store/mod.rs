@@ -13,11 +13,15 @@ mod database;
 mod decode;
 mod encode;
 mod events;
+mod features;
+mod live;
 mod place;
 mod read;
 mod scan;
+mod state;
 #[cfg(test)]
 mod tests;
+mod transact;
 mod types;
 mod write;
 
@@ -30,7 +34,7 @@ use rusqlite::Connection;
 
 use crate::error::Error;
 use read::ChunkCache;
-use write::Writer;
+use transact::Writer;
 
 pub use chunk::Chunk;
 pub use compact::Compacted;

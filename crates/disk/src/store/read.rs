@@ -1,18 +1,15 @@
-//! What is known of one document, and up to where?
+//! What is known of one document?
 
 use std::cell::RefCell;
-use std::fs;
 use std::ops::Range;
 
-use rusqlite::OptionalExtension;
-
 use super::Store;
-use super::bytes::{self, Cursor};
+use super::bytes;
 use super::contents::Contents;
-use super::database::{self, DATABASE_NAME, wrong};
+use super::database::wrong;
 use super::decode::View;
 use super::events::{Change, decode_change, decode_event};
-use super::types::{Content, Event, LiveSegment, Position, Row, Sizes};
+use super::types::{Content, Event, Row};
 use crate::error::Error;
 
 /// Chunks that were read last. They are never changed, only joined, so one that is held stays right.
@@ -135,7 +132,7 @@ impl Store {
         }
     }
 
-    /// Feature set or text of a document. Cost: a read of about 32 KiB.
+    /// Feature set or text of a document; of one that is gone it may have been dropped. Cost: a read of about 32 KiB.
     ///
     /// # Errors
     /// [`Error::Damaged`] and [`Error::Io`].
@@ -147,18 +144,22 @@ impl Store {
             )
             .map_err(wrong)?;
         let mut rows = statement.query([row]).map_err(wrong)?;
-        let Some(found) = rows.next().map_err(wrong)? else {
-            return Ok(Content::Absent);
-        };
-        let (first_row, num_rows) = range_of(found)?;
-        if row - first_row >= num_rows {
-            return Ok(Content::Absent);
+        if let Some(found) = rows.next().map_err(wrong)? {
+            let (first_row, num_rows) = range_of(found)?;
+            let contents = Contents::new(blob(found, 2)?, first_row)?;
+            if contents.num_rows != num_rows {
+                return Err(misplaced("block", first_row));
+            }
+            if let Some(content) = contents.get(row)? {
+                return Ok(content);
+            }
         }
-        let contents = Contents::new(blob(found, 2)?, first_row)?;
-        if contents.num_rows != num_rows {
-            return Err(misplaced("block", first_row));
+        let had_content = self.with_chunk(row, |view, i| Ok(view.has_content(i)))?;
+        let is_gone = row < self.position.expired_below || self.change(row)?.is_gone;
+        match had_content && !is_gone {
+            true => Err(misplaced("content of row", row)),
+            false => Ok(Content::Absent),
         }
-        Ok(contents.get(row)?)
     }
 
     /// Gives the events after number `after`, in order, with their numbers.
@@ -201,110 +202,6 @@ impl Store {
             Some(found) => decode_change(blob(found, 0)?, row)?,
             None => Change::default(),
         })
-    }
-
-    /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn changed(&self) -> Result<bool, Error> {
-        Ok(self.read_data_version()? != self.data_version.get())
-    }
-
-    fn read_data_version(&self) -> Result<i64, Error> {
-        self.connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(wrong)
-    }
-
-    /// Takes the state that is committed now; returns it.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
-    pub fn refresh(&mut self) -> Result<Position, Error> {
-        // Looked at first: what is committed in between is looked at again.
-        self.data_version.set(self.read_data_version()?);
-        self.position = self.read_together(Store::read_position)?;
-        Ok(self.position)
-    }
-
-    /// The state that is committed now.
-    pub(super) fn read_position(&self) -> Result<Position, Error> {
-        let num_rows = self
-            .connection
-            .prepare_cached(
-                "SELECT first_row, num_rows FROM chunks ORDER BY first_row DESC LIMIT 1",
-            )
-            .and_then(|mut statement| {
-                statement
-                    .query_row([], |row| Ok(row.get::<_, u32>(0)?.checked_add(row.get(1)?)))
-                    .optional()
-            })
-            .map_err(wrong)?
-            .unwrap_or(Some(0))
-            .ok_or_else(|| misplaced("chunk", "last"))?;
-        let last_event: Option<i64> = self
-            .connection
-            .prepare_cached("SELECT max(seq) FROM events")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(wrong)?;
-        let expired_below = match database::meta(&self.connection, "expired_below")? {
-            Some(bytes) => Cursor(&bytes).varint_u32()?,
-            None => 0,
-        };
-        Ok(Position {
-            num_rows,
-            last_event: last_event.unwrap_or(0) as u64,
-            expired_below,
-        })
-    }
-
-    /// That no rows are missing that segments were made of: so a lost end of a table is found out.
-    pub(super) fn check_ends(&self) -> Result<(), Error> {
-        for segment in self.segments()? {
-            if segment.rows.end > self.position.num_rows
-                || segment.last_event > self.position.last_event
-            {
-                return Err(misplaced("segment", &segment.name));
-            }
-        }
-        Ok(())
-    }
-
-    /// The live segments, by first row.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
-    pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT name, data FROM segments")
-            .map_err(wrong)?;
-        let mut rows = statement.query([]).map_err(wrong)?;
-        let mut segments = Vec::new();
-        while let Some(row) = rows.next().map_err(wrong)? {
-            let name: String = row.get(0).map_err(wrong)?;
-            segments.push(super::write::decode_segment(blob(row, 1)?, name)?);
-        }
-        segments.sort_by_key(|segment| (segment.rows.start, segment.rows.end));
-        Ok(segments)
-    }
-
-    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
-    ///
-    /// # Errors
-    /// Those of `read`, and [`Error::Io`].
-    pub fn read_together<T>(
-        &self,
-        read: impl FnOnce(&Store) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if !self.connection.is_autocommit() {
-            return read(self);
-        }
-        // Ended when it is dropped; there is nothing to commit.
-        let _transaction = self.connection.unchecked_transaction().map_err(wrong)?;
-        read(self)
     }
 
     /// Lets `read` look at the chunk of a row, and at which place the row is in it.
@@ -352,29 +249,6 @@ impl Store {
             true => misplaced("row", row),
             false => Error::invalid("row", format!("there is no row {row}")),
         }
-    }
-
-    /// What it takes of the disk. Cost: counts the chunks, a millisecond for some 10^5.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn sizes(&self) -> Result<Sizes, Error> {
-        let number = |sql: &str| -> Result<u64, Error> {
-            self.connection
-                .query_row(sql, [], |row| row.get::<_, i64>(0))
-                .map(|number| number as u64)
-                .map_err(wrong)
-        };
-        let page_bytes = number("PRAGMA page_size")?;
-        // Only looked at, never opened: that would drop the locks of the database.
-        let log = self.dir.join(format!("{DATABASE_NAME}-wal"));
-        Ok(Sizes {
-            database_bytes: page_bytes * number("PRAGMA page_count")?,
-            free_bytes: page_bytes * number("PRAGMA freelist_count")?,
-            log_bytes: fs::metadata(log).map_or(0, |found| found.len()),
-            num_chunks: number("SELECT count(*) FROM chunks")?,
-            num_content_blocks: number("SELECT count(*) FROM contents")?,
-        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::Store;
 use super::bytes::Cursor;
 use super::chunk::Chunk;
 use super::contents::Contents;
-use super::database::{self, wrong};
+use super::database::wrong;
 use super::decode::View;
 use super::events::{Change, decode_change};
 use super::read::{blob, misplaced, range_of};
@@ -106,14 +106,41 @@ impl Store {
         }
     }
 
-    /// Gives feature sets or texts of rows in order; rows without any are passed over.
+    /// Gives feature sets or texts of rows in order; rows without any are passed over, of those that are gone some may be. All of one state.
     ///
     /// # Errors
-    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    /// Those of `each`, [`Error::Damaged`] (also where one is not there that was kept) and [`Error::Io`].
     pub fn scan_contents(
         &self,
         rows: Range<u32>,
         mut each: impl FnMut(u32, Content) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut found = Vec::new();
+        self.scan(rows.clone(), |chunk| {
+            let first_row = chunk.rows().start;
+            let asked = first_row.max(rows.start)..chunk.rows().end.min(rows.end);
+            found.clear();
+            found.resize(chunk.gone.len(), false);
+            self.scan_blocks(asked.clone(), &mut |row, content| {
+                found[(row - first_row) as usize] = true;
+                each(row, content)
+            })?;
+            let is_lost = |row: &u32| {
+                let place = (row - first_row) as usize;
+                chunk.has_content[place] && !found[place] && !chunk.gone[place]
+            };
+            match asked.clone().find(is_lost) {
+                Some(row) => Err(misplaced("content of row", row)),
+                None => Ok(()),
+            }
+        })
+        .map(|_| ())
+    }
+
+    fn scan_blocks(
+        &self,
+        rows: Range<u32>,
+        each: &mut dyn FnMut(u32, Content) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut statement = self
             .connection
@@ -125,12 +152,17 @@ impl Store {
         let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
         while let Some(row) = found.next().map_err(wrong)? {
             let (first_row, num_rows) = range_of(row)?;
+            if first_row + num_rows <= rows.start {
+                continue;
+            }
             let contents = Contents::new(blob(row, 2)?, first_row)?;
             if contents.num_rows != num_rows {
                 return Err(misplaced("block", first_row));
             }
             for row in contents.rows().filter(|row| rows.contains(row)) {
-                each(row, contents.get(row)?)?;
+                if let Some(content) = contents.get(row)? {
+                    each(row, content)?;
+                }
             }
         }
         Ok(())
@@ -138,10 +170,7 @@ impl Store {
 
     /// How many rows have changed since they were committed.
     pub(super) fn num_changes(&self) -> Result<u64, Error> {
-        Ok(match database::meta(&self.connection, "num_changes")? {
-            Some(bytes) => Cursor(&bytes).varint()?,
-            None => 0,
-        })
+        Ok(Cursor(&self.needed("num_changes")?).varint()?)
     }
 
     /// Findings about the database, in words; none where all is well.

@@ -1,1 +1,134 @@
+//! What only the inside shows: settings, a full disk.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::types::NewContents;
+use super::*;
+
+fn create(name: &str, durability: Durability) -> Store {
+    let name = format!("likewise-store-{}-{name}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    let _ = fs::remove_dir_all(&dir);
+    let description = Description {
+        recipe_json: "{}".to_owned(),
+        recipe_id: "r".to_owned(),
+        sketch_id: "s".to_owned(),
+        sketch_bytes: 8,
+        keeps: Keeps::Text,
+    };
+    Store::create(&dir, &description, durability).unwrap()
+}
+
+fn append(store: &mut Store, text: &[u8]) -> Result<(), Error> {
+    let rows = NewRows {
+        ids: &["id"],
+        sketches: &[1; 8],
+        shapes: &[0],
+        num_features: &[1],
+        verdicts: &[None],
+        contents: NewContents::Texts(&[text]),
+        ..NewRows::default()
+    };
+    store.append(&rows, &[]).map(|_| ())
+}
+
+fn setting(store: &Store, name: &str) -> String {
+    store
+        .connection
+        .pragma_query_value(None, name, |row| {
+            row.get_ref(0).map(|value| match value {
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                other => other.as_str().unwrap_or_default().to_owned(),
+            })
+        })
+        .unwrap()
+}
+
+fn delete(store: Store) {
+    let dir: PathBuf = store.dir().to_owned();
+    drop(store);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn each_commit_waits_for_the_disk_or_none_does() {
+    let store = create("commit", Durability::Commit);
+    assert_eq!(setting(&store, "synchronous"), "2");
+    assert_eq!(setting(&store, "journal_mode"), "wal");
+    assert_eq!(setting(&store.reader().unwrap(), "journal_mode"), "wal");
+    delete(store);
+    let mut store = create("interval", Durability::Interval(Duration::from_millis(200)));
+    assert_eq!(setting(&store, "synchronous"), "1");
+    let num_syncs = |store: &Store| database::meta(&store.connection, "num_syncs").unwrap();
+    store.sync().unwrap();
+    assert_eq!(num_syncs(&store), None);
+    append(&mut store, b"text").unwrap();
+    store.sync().unwrap();
+    store.sync().unwrap();
+    assert_eq!(num_syncs(&store), Some(1u64.to_le_bytes().to_vec()));
+    assert_eq!(setting(&store, "synchronous"), "1");
+    delete(store);
+}
+
+#[test]
+fn a_full_disk_poisons_and_loses_nothing_acknowledged() {
+    let mut store = create("full", Durability::Commit);
+    append(&mut store, b"first").unwrap();
+    store
+        .connection
+        .pragma_update_and_check(None, "max_page_count", 12, |_| Ok(()))
+        .unwrap();
+    // Bytes that do not pack.
+    let mut text = vec![0u8; 100_000];
+    let mut state = 1u32;
+    for byte in &mut text {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        *byte = (state >> 24) as u8;
+    }
+    let full = append(&mut store, &text);
+    assert!(
+        matches!(&full, Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull),
+        "{full:?}"
+    );
+    for result in [
+        append(&mut store, b"small"),
+        store.publish(&[], &[]),
+        store.compact_chunks(0).map(|_| ()),
+        store.sync(),
+    ] {
+        assert!(matches!(result, Err(Error::Poisoned { .. })), "{result:?}");
+    }
+    assert!(store.poison().is_some());
+    assert_eq!(store.num_rows(), 1);
+    assert_eq!(store.content(0).unwrap(), Content::Text(b"first".to_vec()));
+    let dir = store.dir().to_owned();
+    drop(store);
+    let mut store = Store::open(&dir, Durability::Commit).unwrap();
+    assert_eq!(store.num_rows(), 1);
+    append(&mut store, &text).unwrap();
+    assert_eq!(store.content(1).unwrap(), Content::Text(text));
+    delete(store);
+}
+
+#[test]
+fn another_database_is_left_alone() {
+    let store = create("other", Durability::Commit);
+    let dir = store.dir().to_owned();
+    drop(store);
+    let open = |version: i32, application: i32| {
+        let connection = Connection::open(dir.join(database::DATABASE_NAME)).unwrap();
+        connection
+            .pragma_update(None, "user_version", version)
+            .unwrap();
+        connection
+            .pragma_update(None, "application_id", application)
+            .unwrap();
+        drop(connection);
+        let opened = Store::open(&dir, Durability::Commit);
+        opened.map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(open(2, 0x4c49_4b57).contains("format 2"));
+    assert!(open(1, 7).contains("another application"));
+    fs::remove_dir_all(dir).unwrap();
+}

@@ -1,78 +1,19 @@
-//! How is a batch made safe?
+//! How is a batch written?
 
-use std::fs::File;
-use std::io;
 use std::ops::Range;
 
-use rusqlite::{Connection, ErrorCode};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
 use super::Store;
-use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
-use super::contents::{self, Block, Packer};
+use super::bytes::put_varint;
+use super::contents;
 use super::database::{self, wrong};
-use super::encode::Columns;
 use super::events::{Change, decode_change, encode_change, encode_event};
 use super::read::blob;
-use super::types::{Durability, Event, LiveSegment, NewContents, NewRows, Position};
+use super::transact::Writer;
+use super::types::{Event, NewContents, NewRows, Position};
 use crate::error::Error;
 
 /// Longest id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
-
-/// What a test does in place of a commit.
-type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
-
-/// What only the one that writes has.
-pub(super) struct Writer {
-    /// Held, never read: its lock keeps other writers out.
-    _lock: File,
-    durability: Durability,
-    /// Why nothing is written any more.
-    poison: Option<String>,
-    fault: Option<Fault>,
-    /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
-    seed: u64,
-    num_batches: u64,
-    /// Whether something was committed that no sync has followed.
-    has_unsynced: bool,
-    pub(super) last_arrival_s: u64,
-    columns: Columns,
-    block: Block,
-    pub(super) packer: Packer,
-    pub(super) record: Vec<u8>,
-}
-
-impl Writer {
-    pub(super) fn new(
-        connection: &Connection,
-        lock: File,
-        durability: Durability,
-    ) -> Result<Self, Error> {
-        let seed: [u8; 8] = connection
-            .query_row("SELECT randomblob(8)", [], |row| row.get(0))
-            .map_err(wrong)?;
-        Ok(Writer {
-            _lock: lock,
-            durability,
-            poison: None,
-            fault: None,
-            seed: u64::from_le_bytes(seed),
-            num_batches: 0,
-            has_unsynced: false,
-            last_arrival_s: 0,
-            columns: Columns::default(),
-            block: Block::default(),
-            packer: Packer::default(),
-            record: Vec::new(),
-        })
-    }
-
-    fn new_batch(&mut self) -> u64 {
-        self.num_batches += 1;
-        xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
-    }
-}
 
 impl Store {
     /// Appends rows and events in one transaction; returns the rows. When it returns the batch is acknowledged.
@@ -136,7 +77,7 @@ impl Store {
                 format!("columns differ in length from the {n} ids"),
             ));
         }
-        let key = |position: u32, band: u16| u64::from(position) << 16 | u64::from(band);
+        let key = |position: u32, band: u16| (u64::from(position) << 16) | u64::from(band);
         if !rows
             .levels
             .is_sorted_by_key(|level| key(level.position, level.band))
@@ -163,65 +104,6 @@ impl Store {
             ));
         }
         Ok(())
-    }
-
-    /// Runs `write` in one transaction.
-    pub(super) fn transact<T>(
-        &mut self,
-        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let Some(mut writer) = self.writer.take() else {
-            return Err(Error::Unsupported {
-                reason: "the index was opened for reading".to_owned(),
-            });
-        };
-        let result = self.try_transact(&mut writer, write);
-        self.writer = Some(writer);
-        result
-    }
-
-    fn try_transact<T>(
-        &self,
-        writer: &mut Writer,
-        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        if let Some(reason) = &writer.poison {
-            return Err(Error::Poisoned {
-                reason: reason.clone(),
-            });
-        }
-        let run = |sql: &str| {
-            self.connection
-                .prepare_cached(sql)
-                .and_then(|mut statement| statement.execute([]))
-                .map(|_| ())
-        };
-        if let Err(error) = run("BEGIN IMMEDIATE") {
-            // Nothing was written where another connection holds the lock; it may be tried again.
-            let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-            let error = wrong(error);
-            if !is_busy {
-                writer.poison = Some(error.to_string());
-            }
-            return Err(error);
-        }
-        let result = write(self, writer).and_then(|result| {
-            if let Some(fault) = &mut writer.fault {
-                fault().map_err(|e| Error::io("use the database", e))?;
-            }
-            run("COMMIT").map_err(wrong)?;
-            writer.has_unsynced = true;
-            Ok(result)
-        });
-        if let Err(error) = &result {
-            // After some errors SQLite has rolled back of its own accord; then there is nothing to roll back.
-            let is_rolled_back = self.connection.is_autocommit() || run("ROLLBACK").is_ok();
-            let is_of_disk = !matches!(error, Error::InvalidParameter { .. } | Error::Cancelled);
-            if is_of_disk || !is_rolled_back {
-                writer.poison = Some(error.to_string());
-            }
-        }
-        result
     }
 
     fn write_rows(&self, writer: &mut Writer, rows: &NewRows<'_>) -> Result<Position, Error> {
@@ -352,100 +234,4 @@ impl Store {
             .map_err(wrong)?;
         Ok(found.is_none())
     }
-
-    /// Adds and drops live segments in one transaction. Names that are not there are dropped without a word.
-    ///
-    /// # Errors
-    /// Those of [`Store::append`].
-    pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
-        self.transact(|store, writer| {
-            for name in dropped {
-                store
-                    .connection
-                    .prepare_cached("DELETE FROM segments WHERE name = ?1")
-                    .and_then(|mut statement| statement.execute([name]))
-                    .map_err(wrong)?;
-            }
-            for segment in added {
-                encode_segment(&mut writer.record, segment);
-                store
-                    .connection
-                    .prepare_cached("INSERT OR REPLACE INTO segments (name, data) VALUES (?1, ?2)")
-                    .and_then(|mut statement| statement.execute((&segment.name, &writer.record)))
-                    .map_err(wrong)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
-    ///
-    /// # Errors
-    /// Those of [`Store::append`].
-    pub fn sync(&mut self) -> Result<(), Error> {
-        let is_needed = self.writer.as_ref().is_none_or(|writer| {
-            writer.poison.is_some()
-                || (writer.has_unsynced && writer.durability != Durability::Commit)
-        });
-        if !is_needed {
-            return Ok(());
-        }
-        // A commit that waits for the disk takes all before it along: they stand before it in the same log.
-        database::set_synchronous(&self.connection, true)?;
-        let result = self.transact(|store, _| {
-            let count = database::meta(&store.connection, "num_syncs")?
-                .and_then(|bytes| bytes.try_into().ok())
-                .map_or(0, u64::from_le_bytes);
-            database::set_meta(&store.connection, "num_syncs", &(count + 1).to_le_bytes())
-        });
-        let reset = database::set_synchronous(&self.connection, false);
-        result?;
-        reset?;
-        if let Some(writer) = &mut self.writer {
-            writer.has_unsynced = false;
-        }
-        Ok(())
-    }
-
-    /// Why nothing is written any more, if so.
-    pub fn poison(&self) -> Option<&str> {
-        self.writer.as_ref()?.poison.as_deref()
-    }
-
-    /// For tests: runs `fault` before each commit, which fails if it does.
-    #[doc(hidden)]
-    pub fn fail_commits(&mut self, fault: impl FnMut() -> io::Result<()> + Send + 'static) {
-        if let Some(writer) = &mut self.writer {
-            writer.fault = Some(Box::new(fault));
-        }
-    }
-}
-
-fn encode_segment(out: &mut Vec<u8>, segment: &LiveSegment) {
-    begin(out);
-    put_varint(out, u64::from(segment.rows.start));
-    put_varint(out, u64::from(segment.rows.end));
-    out.extend_from_slice(&segment.batch.to_le_bytes());
-    put_varint(out, segment.last_event);
-    out.extend_from_slice(segment.details.as_bytes());
-    seal(out, place_of(&segment.name));
-}
-
-pub(super) fn decode_segment(record: &[u8], name: String) -> Result<LiveSegment, Malformed> {
-    let mut cursor = Cursor(open(record, place_of(&name))?);
-    let rows = cursor.varint_u32()?..cursor.varint_u32()?;
-    let batch = cursor.u64()?;
-    let last_event = cursor.varint()?;
-    let details = str::from_utf8(cursor.0).map_err(|_| Malformed)?.to_owned();
-    Ok(LiveSegment {
-        name,
-        rows,
-        batch,
-        last_event,
-        details,
-    })
-}
-
-fn place_of(name: &str) -> u64 {
-    xxh3_64_with_seed(name.as_bytes(), 0)
 }

@@ -107,12 +107,7 @@ fn damage_is_named_and_told_from_then_on() {
         Err(Error::Damaged { reason }) => reason,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        reason,
-        format!("{}.lws: block 0 of kept is damaged, at byte 64", live.name)
-    );
-    assert_eq!(
-        segment.damage(),
-        Some("block 0 of kept is damaged, at byte 64")
-    );
+    let expected = format!("{}.lws: block 0 of kept is damaged, at byte 64", live.name);
+    assert_eq!(reason, expected);
+    assert_eq!(segment.damage(), Some(expected));
 }

@@ -2,7 +2,8 @@
 
 use likewise_disk::Error;
 use likewise_disk::segments::{
-    Expected, PlainFiles, Segment, delete_orphans, next_build, segment_bytes, unlink_segments,
+    Expected, HammingPlan, PlainFiles, Segment, delete_orphans, next_build, segment_bytes,
+    unlink_segments,
 };
 use likewise_disk::store::LiveSegment;
 
@@ -98,7 +99,6 @@ fn what_belongs_elsewhere_is_refused() {
     let dir = folder.segments();
     let model = Model::new(FINGERPRINTS, 100);
     let live = model.build(&dir, &PlainFiles, 0..50, 0).unwrap();
-    let other = model.build(&dir, &PlainFiles, 0..50, 0).unwrap();
     let good = Expected {
         identity: IDENTITY,
         sketch_id: SKETCH_ID,
@@ -138,12 +138,7 @@ fn what_belongs_elsewhere_is_refused() {
     for (i, result) in refused.into_iter().enumerate() {
         assert!(matches!(result, Err(Error::Damaged { .. })), "{i}");
     }
-    // Fingerprints of another segment, though they are the same ones, in place of its own.
-    std::fs::copy(
-        dir.join(format!("{}.hamming", other.name)),
-        dir.join("copy"),
-    )
-    .unwrap();
+    // Fingerprints of another segment in place of its own.
     let wider = model.build(&dir, &PlainFiles, 0..60, 0).unwrap();
     std::fs::rename(
         dir.join(format!("{}.hamming", wider.name)),
@@ -250,5 +245,60 @@ fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
     assert_eq!(next_build(&[0..800, 900..1000], 1050, 100), Some(800..900));
     assert_eq!(next_build(&[0..800, 800..1000], 1050, 100), None);
     assert_eq!(next_build(&[], 99, 100), None);
-    assert_eq!(next_build(&[5..200], 200, 100), Some(0..5));
+    assert_eq!(
+        next_build(std::slice::from_ref(&(5..200)), 200, 100),
+        Some(0..5)
+    );
+}
+
+#[test]
+fn segments_without_sketches_and_sets_that_are_scanned_are_segments_too() {
+    let mut model = Model::new(FINGERPRINTS, 70);
+    let wide = HammingPlan {
+        bits: 64,
+        within: 40,
+        table_bytes: None,
+    };
+    for plan in [FINGERPRINTS.hamming, Some(wide)] {
+        model.plan.hamming = plan;
+        for is_found in [true, false] {
+            for document in &mut model.documents {
+                document.is_found = is_found;
+            }
+            let folder = Folder::new();
+            let dir = folder.segments();
+            let live = model.build(&dir, &PlainFiles, 7..70, 0).unwrap();
+            let segment = open(&dir, &live, true).unwrap();
+            model.ask(&segment).unwrap();
+            assert_eq!(segment.num_found() > 0, is_found);
+        }
+    }
+}
+
+#[test]
+fn fingerprints_come_in_whole_words_or_in_their_own_bytes() {
+    let mut model = Model::new(FINGERPRINTS, 30);
+    model.plan.hamming = Some(HammingPlan {
+        bits: 96,
+        within: 3,
+        table_bytes: None,
+    });
+    let files = [12, 16].map(|num_bytes| {
+        for document in &mut model.documents {
+            document.sketch.truncate(8);
+            document.sketch.extend([1, 2, 3, 4, 0, 0, 0, 0]);
+            document.sketch.truncate(num_bytes);
+        }
+        let folder = Folder::new();
+        let dir = folder.segments();
+        let live = model.build(&dir, &PlainFiles, 0..30, 0).unwrap();
+        std::fs::read(dir.join(format!("{}.hamming", live.name))).unwrap()
+    });
+    assert_eq!(files[0], files[1]);
+    model.documents[4].sketch.pop();
+    model.documents[4].is_found = true;
+    model.documents[4].is_gone = false;
+    let folder = Folder::new();
+    let refused = model.build(&folder.segments(), &PlainFiles, 0..30, 0);
+    assert!(matches!(refused, Err(Error::InvalidParameter { .. })));
 }

@@ -120,7 +120,9 @@ impl Model {
     pub fn ask(&self, segment: &Segment) -> Result<(), Error> {
         let rows = segment.rows();
         let mut out = Vec::new();
-        let mut expect = |found: Result<Vec<u32>, Error>, holds: &dyn Fn(&Document) -> bool| {
+        let mut expect = |found: Result<Vec<u32>, Error>,
+                          holds: &dyn Fn(&Document) -> bool|
+         -> Result<(), Error> {
             out.clear();
             out.extend(found?.into_iter().filter(|&row| holds(self.at(row))));
             let expected: Vec<u32> = rows.clone().filter(|&row| holds(self.at(row))).collect();
@@ -184,7 +186,7 @@ impl Model {
             .search(queries, 3, Isa::Plain, 1, &STOP)
             .map_err(|error| match error {
                 likewise_core::error::Error::Damaged => Error::Damaged {
-                    reason: segment.damage().unwrap().to_owned(),
+                    reason: segment.damage().unwrap(),
                 },
                 other => other.into(),
             })?;

@@ -42,7 +42,7 @@ pub fn create(name: &str, sketch_bytes: u32, keeps: Keeps) -> Store {
 pub struct Dice(pub u64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
+    pub fn throw(&mut self) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6364136223846793005)
@@ -52,7 +52,7 @@ impl Dice {
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.throw() % end
     }
 }
 
@@ -63,6 +63,8 @@ pub struct Model {
     pub contents: Vec<Content>,
     pub events: Vec<Event>,
     pub expired_below: u32,
+    /// Whether texts and feature sets have digests; else the dice say it for each batch.
+    pub digests: Option<(bool, bool)>,
 }
 
 impl Model {
@@ -76,7 +78,8 @@ impl Model {
     ) -> Range<u32> {
         let sketch_bytes = store.description().sketch_bytes as usize;
         let keeps = store.description().keeps;
-        let has_digests = (dice.below(4) != 0, dice.below(3) == 0);
+        let thrown = (dice.below(4) != 0, dice.below(3) == 0);
+        let has_digests = self.digests.unwrap_or(thrown);
         let first = self.rows.len();
         let arrival_s = 1_700_000_000 + (first as u64 / 7) * 10;
         for i in first..first + count {
@@ -270,13 +273,13 @@ fn new_row(
     };
     Row {
         id,
-        sketch: (0..sketch_bytes).map(|_| dice.next() as u8).collect(),
+        sketch: (0..sketch_bytes).map(|_| dice.throw() as u8).collect(),
         shape: dice.below(4) as u8,
         num_features: dice.below(2000) as u32,
-        text_digest: has_digests.0.then(|| dice.next()),
+        text_digest: has_digests.0.then(|| dice.throw()),
         feature_digest: has_digests
             .1
-            .then(|| u128::from(dice.next()) << 64 | u128::from(dice.next())),
+            .then(|| (u128::from(dice.throw()) << 64) | u128::from(dice.throw())),
         verdict: (dice.below(3) == 0).then_some(evidence),
         is_gone: false,
         levels: (0..8)
@@ -289,7 +292,7 @@ fn new_row(
 
 fn new_features(dice: &mut Dice, kind: usize) -> Content {
     let mut features: Vec<u64> = (0..dice.below(if kind == 0 { 40 } else { 400 }))
-        .map(|_| dice.next())
+        .map(|_| dice.throw())
         .collect();
     features.sort_unstable();
     features.dedup();

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::hits::{Hits, OtherHit};
 use super::kernel::TableKernel;
-use super::search::{Request, search_table};
+use super::regions::{Regions, is_worth_dealing};
+use super::search::{Pass, Request};
 use super::sort::sort;
 use super::table::Table;
 
@@ -26,7 +27,9 @@ const UNCACHED_BYTES: usize = 1 << 20;
 pub(super) const UNSORTED_LEN: usize = 2048;
 /// Queries searched between two looks at `cancel`.
 const BLOCK: usize = 2048;
-/// Hits a query, on average over a batch, that are kept at once; batches with more are searched in small pieces.
+/// Hits of a piece that are kept at once: 100 MB of them.
+const MANY_HITS: usize = 1 << 22;
+/// The same for a query of a piece of many.
 const HITS_A_QUERY: usize = 16;
 /// Most bits of a prefix that queries are sorted by.
 const MAX_KEY_BITS: u32 = 32;
@@ -59,6 +62,11 @@ impl Pieces {
     }
 }
 
+/// Hits kept at once for a piece of so many queries.
+pub(super) fn most_hits(num_queries: usize) -> usize {
+    MANY_HITS.max(HITS_A_QUERY * num_queries)
+}
+
 /// Searches the tables for the queries of a range, each table in its own order; hits name them from 0 on. Gives up where there are too many
 /// to be kept at once (`hits.is_crowded`), or when `cancel` is set.
 ///
@@ -73,11 +81,11 @@ pub(super) unsafe fn search_sorted<K: TableKernel, const W: usize>(
 ) {
     let (queries, _) = request.queries.as_chunks::<W>();
     let queries = &queries[range];
-    let max_hits = HITS_A_QUERY * queries.len();
     hits.candidates.resize(queries.len(), 0);
     let mut permuted = vec![[0; W]; queries.len()];
     let mut sorted = permuted.clone();
     let mut order = Order::default();
+    let mut regions = Regions::default();
     for (index, table) in request.tables.iter().enumerate() {
         if request.radii[index].is_none() {
             continue;
@@ -90,13 +98,23 @@ pub(super) unsafe fn search_sorted<K: TableKernel, const W: usize>(
         for (sorted, &name) in sorted.iter_mut().zip(&order.names) {
             *sorted = permuted[name as usize];
         }
+        let radius = request.radii[index].map_or(0, |radius| radius.min(request.within));
+        if is_worth_dealing(table, sorted.len(), radius) {
+            let mut pass = Pass::new(request, index, &sorted, Some(&order.names), hits);
+            // SAFETY: as above.
+            unsafe { pass.run_by_region::<K>(&mut regions, cancel) };
+            if hits.is_crowded || cancel.load(Ordering::Relaxed) {
+                return;
+            }
+            continue;
+        }
         for (sorted, names) in sorted.chunks(BLOCK).zip(order.names.chunks(BLOCK)) {
-            hits.is_crowded = hits.first.len() + hits.other.len() > max_hits;
+            hits.is_crowded = hits.len() > request.most_hits;
             if hits.is_crowded || cancel.load(Ordering::Relaxed) {
                 return;
             }
             // SAFETY: as above.
-            unsafe { search_table::<K, W>(request, index, sorted, Some(names), hits) };
+            unsafe { Pass::new(request, index, sorted, Some(names), hits).run::<K>() };
         }
     }
     let Some(table) = request.tables.first() else {

@@ -1,17 +1,18 @@
 //! How is a table built?
 //!
 //! The range of prefixes is cut into slices of about equal numbers of codes. A slice is one piece of work for one thread: it goes over all
-//! codes and takes those of its range, sorts them, drops repetitions, and packs them. So threads share nothing, no order of writing
-//! has to be agreed on, and a table of more codes than fit in memory twice is built slice after slice from a mapped file.
+//! codes and puts those of its range where their cells stand, which were counted before; then it sorts some cells at a time, drops
+//! repetitions, and packs. So threads share nothing, no order of writing has to be agreed on, what is sorted lies in the caches, and a
+//! table of more codes than fit in memory twice is built slice after slice from a mapped file.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::distance::Fingerprints;
 use super::super::kernels::run_kernel;
 use super::super::plan::Key;
+use super::builder::{Places, RowsOf, count, spread};
 use super::directory::Directory;
-use super::kernel::TableKernel;
 use super::packed;
 use super::piece::{Layout, Part};
 use super::rows::{Rows, RowsBuilder};
@@ -27,11 +28,46 @@ const MAX_CELL_BITS: u32 = 14;
 const COUNT_GRAIN: usize = 1 << 18;
 /// Fewer codes are not worth a slice of their own.
 const MIN_SLICE: usize = 1 << 15;
+/// Codes that are sorted and packed at once, if they are of several cells.
+const PACKED_CODES: usize = 1 << 14;
+
+/// Fingerprints that are read as often as it takes.
+pub trait Codes: Sync {
+    /// Number of fingerprints.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Words of the fingerprints of a range, row-major; `buffer` is there to hold them.
+    ///
+    /// # Errors
+    /// Those of whoever reads; the build ends with it.
+    fn read<'a>(
+        &'a self,
+        range: Range<usize>,
+        buffer: &'a mut Vec<u64>,
+    ) -> Result<&'a [u64], Error>;
+}
+
+impl Codes for Fingerprints<'_> {
+    fn len(&self) -> usize {
+        Fingerprints::len(self)
+    }
+
+    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Vec<u64>) -> Result<&'a [u64], Error> {
+        let num_words = self.num_words();
+        Ok(&self.words[range.start * num_words..range.end * num_words])
+    }
+}
 
 /// What tables are built from.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
-    pub(super) fingerprints: Fingerprints<'a>,
+    pub(super) codes: &'a dyn Codes,
+    pub(super) bits: u32,
     /// Row of each fingerprint; its position where `None`.
     pub(super) rows: Option<&'a [u32]>,
 }
@@ -69,25 +105,27 @@ pub(super) fn build_table(
     with_rows: bool,
     means: Means<'_>,
 ) -> Result<(Table, Option<Rows>), Error> {
-    let bits = source.fingerprints.bits;
+    let bits = source.bits;
     let job = Job {
         source,
         layout: Layout::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS),
     };
     let counts = job.count_cells(means)?;
     let slices = job.cut(&counts, means);
-    let mut assembly = Assembly::new(&job, source.fingerprints.len())?;
+    let mut assembly = Assembly::new(&job, source.codes.len())?;
     for wave in slices.chunks(means.threads.max(1)) {
-        let parts = map_ranges(
+        let slices = map_ranges(
             wave.len(),
             1,
             means.threads,
             means.cancel,
             || (),
-            |(), range| job.build_slice(&wave[range.start], means.isa),
+            |(), range| job.build_slice(&wave[range.start], &counts, means),
         )?;
-        for part in parts {
-            assembly.append(&job, part);
+        for parts in slices {
+            for part in parts? {
+                assembly.append(&job, part);
+            }
         }
     }
     assembly.finish(&job, key, bits)
@@ -96,21 +134,22 @@ pub(super) fn build_table(
 impl Job<'_> {
     fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>, Error> {
         let parts = map_ranges(
-            self.source.fingerprints.len(),
+            self.source.codes.len(),
             COUNT_GRAIN,
             means.threads,
             means.cancel,
-            || (),
-            |(), range| {
+            Vec::new,
+            |buffer, range| {
                 let mut counts = vec![0_u32; 1 << self.layout.cell_bits];
-                let (job, counts_of, range) = (self, counts.as_mut_slice(), range);
-                run_kernel!(means.isa, self.layout.num_words, count, (job: &Job<'_>, range: Range<usize>, counts_of: &mut [u32]));
-                counts
+                let (layout, counts_of) = (&self.layout, counts.as_mut_slice());
+                let codes = self.source.codes.read(range, buffer)?;
+                run_kernel!(means.isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts_of: &mut [u32]));
+                Ok(counts)
             },
         )?;
         let mut total = vec![0; 1 << self.layout.cell_bits];
         for counts in parts {
-            for (total, count) in total.iter_mut().zip(counts) {
+            for (total, count) in total.iter_mut().zip(counts?) {
                 *total += count as usize;
             }
         }
@@ -119,11 +158,11 @@ impl Job<'_> {
 
     /// Slices of about equal numbers of codes.
     fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
-        let len = self.source.fingerprints.len();
+        let len = self.source.codes.len();
         let threads = means.threads.max(1);
         let entry_bytes = 8 * self.layout.entry_words();
-        // Entries, as many to sort through, and what they become.
-        let most = means.slice_bytes / threads / (3 * entry_bytes);
+        // Entries, and what they become.
+        let most = means.slice_bytes / threads / (2 * entry_bytes);
         let fair = len.div_ceil(threads);
         let target = fair.min(most).max(MIN_SLICE);
         let mut slices = Vec::new();
@@ -149,58 +188,74 @@ impl Job<'_> {
         slices
     }
 
-    fn build_slice(&self, slice: &Slice, isa: Isa) -> Part {
-        let num_words = self.layout.num_words;
+    fn build_slice(
+        &self,
+        slice: &Slice,
+        counts: &[usize],
+        means: Means<'_>,
+    ) -> Result<Vec<Part>, Error> {
         let width = self.layout.entry_words();
-        let mut flat = vec![0_u64; (slice.num_codes + 1) * width];
-        let (job, found) = (self, flat.as_mut_slice());
-        run_kernel!(isa, num_words, collect, (job: &Job<'_>, slice: &Slice, found: &mut [u64]));
-        flat.truncate(slice.num_codes * width);
-        self.layout.pack(slice.cells.clone(), &mut flat)
-    }
-}
-
-/// Counts the codes of a range by cell.
-///
-/// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
-#[inline(always)]
-unsafe fn count<K: TableKernel, const W: usize>(
-    job: &Job<'_>,
-    range: Range<usize>,
-    counts: &mut [u32],
-) {
-    let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
-    for code in &codes[range] {
-        // SAFETY: passed on from the caller.
-        let permuted = unsafe { K::permute(&job.layout.permutation, code) };
-        counts[job.layout.cell_of(permuted[0]) as usize] += 1;
-    }
-}
-
-/// Writes the permuted codes of a slice one after the other, with their rows where these are kept. There is room for one more.
-///
-/// # Safety
-/// As [`count`].
-#[inline(always)]
-unsafe fn collect<K: TableKernel, const W: usize>(job: &Job<'_>, slice: &Slice, found: &mut [u64]) {
-    let (codes, _) = job.source.fingerprints.words.as_chunks::<W>();
-    let width = W + usize::from(job.layout.with_rows);
-    let (from, num_cells) = (slice.cells.start as u64, slice.cells.len() as u64);
-    let mut at = 0;
-    for (position, code) in codes.iter().enumerate() {
-        // SAFETY: passed on from the caller.
-        let permuted = unsafe { K::permute(&job.layout.permutation, code) };
-        // Written in any case and overwritten by the next unless it belongs here: a branch would be guessed wrong half of the time.
-        found[at..at + W].copy_from_slice(&permuted);
-        if job.layout.with_rows {
-            found[at + W] = match job.source.rows {
-                Some(rows) => u64::from(rows[position]),
-                None => position as u64,
-            };
+        let mut entries = WordsMut::zeroed(slice.num_codes * width)?;
+        let counts = &counts[slice.cells.clone()];
+        let mut next = Vec::with_capacity(counts.len());
+        let mut total = 0;
+        for &count in counts {
+            next.push(total as u32);
+            total += count;
         }
-        let is_inside = job.layout.cell_of(permuted[0]).wrapping_sub(from) < num_cells;
-        at += width * usize::from(is_inside);
+        let mut places = Places {
+            first_cell: slice.cells.start,
+            next: &mut next,
+            entries: entries.as_mut_slice(),
+            is_over: false,
+        };
+        self.collect(&mut places, means)?;
+        let mut end = 0;
+        let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
+            end += count;
+            next as usize == end
+        });
+        if !is_whole {
+            // Not the codes that were counted.
+            return Err(Error::Damaged);
+        }
+        let mut parts = Vec::new();
+        let mut entries = entries.as_mut_slice();
+        let mut from = slice.cells.start;
+        let mut num_codes = 0;
+        for (cell, &count) in (slice.cells.clone()).zip(counts) {
+            num_codes += count;
+            if num_codes < PACKED_CODES && cell + 1 < slice.cells.end {
+                continue;
+            }
+            if means.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let (packed, others) = entries.split_at_mut(num_codes * width);
+            parts.push(self.layout.pack(from..cell + 1, packed));
+            (entries, from, num_codes) = (others, cell + 1, 0);
+        }
+        Ok(parts)
+    }
+
+    /// Puts the permuted codes of some cells in their places, with their rows where these are kept.
+    fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<(), Error> {
+        let layout = &self.layout;
+        let len = self.source.codes.len();
+        let mut buffer = Vec::new();
+        for start in (0..len).step_by(COUNT_GRAIN) {
+            if means.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let range = start..len.min(start + COUNT_GRAIN);
+            let rows = match self.source.rows {
+                Some(rows) => RowsOf::Given(&rows[range.clone()]),
+                None => RowsOf::From(start as u32),
+            };
+            let codes = self.source.codes.read(range, &mut buffer)?;
+            run_kernel!(means.isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
+        }
+        Ok(())
     }
 }
 

@@ -25,6 +25,15 @@ pub struct TableBuilder {
     lines_a_cell: u32,
 }
 
+/// Rows of codes that stand one after the other.
+#[derive(Clone, Copy)]
+pub(super) enum RowsOf<'a> {
+    /// This one, and those behind it.
+    From(u32),
+    /// One for each.
+    Given(&'a [u32]),
+}
+
 /// Room for the entries of neighbouring cells.
 #[derive(Debug)]
 pub struct Places<'a> {
@@ -109,8 +118,8 @@ impl TableBuilder {
 
     /// Puts the codes that belong to the cells in their places; their rows are `first_row` and those behind.
     pub fn spread(&self, codes: &[u64], first_row: u32, places: &mut Places<'_>, isa: Isa) {
-        let layout = &self.layout;
-        run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], first_row: u32, places: &mut Places<'_>));
+        let (layout, rows) = (&self.layout, RowsOf::From(first_row));
+        run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
     }
 
     /// Sorts and packs all entries of neighbouring cells.
@@ -127,7 +136,7 @@ impl TableBuilder {
 /// # Safety
 /// The processor has the kernel's instruction set; the codes have `W` words.
 #[inline(always)]
-unsafe fn count<K: TableKernel, const W: usize>(
+pub(super) unsafe fn count<K: TableKernel, const W: usize>(
     layout: &Layout,
     codes: &[u64],
     counts: &mut [u32],
@@ -144,25 +153,29 @@ unsafe fn count<K: TableKernel, const W: usize>(
 /// # Safety
 /// As [`count`].
 #[inline(always)]
-unsafe fn spread<K: TableKernel, const W: usize>(
+pub(super) unsafe fn spread<K: TableKernel, const W: usize>(
     layout: &Layout,
     codes: &[u64],
-    first_row: u32,
+    rows: RowsOf<'_>,
     places: &mut Places<'_>,
 ) {
     let (from, num_cells) = (places.first_cell as u64, places.next.len() as u64);
     let mut picked = [([0; W], 0_u32, 0_u32); GROUP];
-    let mut row = first_row;
-    for codes in codes.as_chunks::<W>().0.chunks(GROUP) {
+    let codes = codes.as_chunks::<W>().0;
+    for (number, codes) in codes.chunks(GROUP).enumerate() {
+        let first = number * GROUP;
         let mut num_picked = 0;
-        for code in codes {
+        for (position, code) in (first..).zip(codes) {
             // SAFETY: passed on from the caller.
             let permuted = unsafe { K::permute(&layout.permutation, code) };
             let cell = layout.cell_of(permuted[0]).wrapping_sub(from);
+            let row = match rows {
+                RowsOf::From(row) => row.wrapping_add(position as u32),
+                RowsOf::Given(rows) => rows[position],
+            };
             // Written in any case and overwritten by the next unless it belongs here: no branch to guess wrong.
             picked[num_picked] = (permuted, cell as u32, row);
             num_picked += usize::from(cell < num_cells);
-            row = row.wrapping_add(1);
         }
         for (permuted, cell, row) in &picked[..num_picked] {
             places.put(permuted, *cell, layout.with_rows.then_some(*row));

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::super::plan::{Key, SearchPlan};
 use super::super::{Fingerprints, distance};
@@ -10,9 +11,19 @@ use crate::hash::mix64;
 use crate::isa::Isa;
 
 static STOP: AtomicBool = AtomicBool::new(false);
+static LINGERS: AtomicBool = AtomicBool::new(false);
+/// Long enough that a search comes between two changes that should have been one.
+const PAUSE: Duration = Duration::from_micros(500);
 /// Enough that the tail becomes a segment, and segments one, several times.
 const NUM_ROWS: usize = 30_000;
 const NUM_AT_ONCE: usize = 700;
+
+/// What every change of a set ends with while the test below runs.
+pub(super) fn linger() {
+    if LINGERS.load(Ordering::Relaxed) {
+        std::thread::sleep(PAUSE);
+    }
+}
 
 /// Few free bits, so that queries find many rows and not only their own.
 fn code_of(row: usize) -> u64 {
@@ -31,6 +42,7 @@ fn building() -> Building<'static> {
 
 #[test]
 fn searches_run_while_rows_come_and_go() {
+    LINGERS.store(true, Ordering::Relaxed);
     let keys = (0..4).map(|i| Key::of_bits(16 * i..16 * i + 16, 0));
     let set = HammingSet::new(SearchPlan::new(64, 3, keys.collect()).unwrap()).unwrap();
     // Rows below are inserted; every fifth is removed again, those of the list surely.
@@ -82,6 +94,7 @@ fn searches_run_while_rows_come_and_go() {
             });
         }
     });
+    LINGERS.store(false, Ordering::Relaxed);
     assert!(num_searches.into_inner() > 10);
     assert_eq!(set.len(), NUM_ROWS - NUM_ROWS / 5);
 }

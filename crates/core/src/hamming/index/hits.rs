@@ -20,6 +20,11 @@ pub(super) struct Hits {
 }
 
 impl Hits {
+    /// Entries found.
+    pub(super) fn len(&self) -> usize {
+        self.first.len() + self.other.len()
+    }
+
     /// Forgets all, for the next piece of work.
     pub(super) fn clear(&mut self) {
         self.first.clear();

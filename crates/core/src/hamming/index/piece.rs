@@ -78,10 +78,9 @@ impl Layout {
         let (entries, _) = flat.as_chunks_mut::<N>();
         let mut scratch = vec![[0; N]; entries.len()];
         let top_bits = self.permutation.top_bits();
-        let open_bits = match cells.len() {
-            1 => top_bits - self.cell_bits,
-            _ => top_bits,
-        };
+        // All agree in the bits that the cells have in common.
+        let differing = cells.start ^ cells.end.saturating_sub(1).max(cells.start);
+        let open_bits = top_bits - self.cell_bits + (usize::BITS - differing.leading_zeros());
         sort(entries, &mut scratch, open_bits);
         drop(scratch);
         let num_words = self.num_words;

@@ -13,7 +13,7 @@ use super::table::Table;
 use crate::prefetch::prefetch_read;
 
 /// Lines asked for before the first is used.
-const LINES_AHEAD: usize = 128;
+pub(super) const LINES_AHEAD: usize = 128;
 /// Buckets kept before they are compared.
 const MAX_BUCKETS: usize = 512;
 /// Cache lines of entries asked for before the first is compared.
@@ -23,7 +23,7 @@ const BUCKET_AHEAD: usize = 20;
 /// Entries from which a bucket is compared by parts.
 const LARGE_BUCKET: u32 = 2048;
 /// Words of a cache line.
-const CACHE_LINE_WORDS: usize = 8;
+pub(super) const CACHE_LINE_WORDS: usize = 8;
 
 /// What is searched for.
 pub(super) struct Request<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Request<'a> {
     /// Radius of each table; `None`: not asked.
     pub(super) radii: &'a [Option<u32>],
     pub(super) within: u32,
+    /// Hits of one piece that are kept at once; where there are more it is searched in smaller pieces.
+    pub(super) most_hits: usize,
     /// Codes, bits beyond the width cleared.
     pub(super) queries: &'a [u64],
 }
@@ -38,12 +40,12 @@ pub(super) struct Request<'a> {
 /// A bucket to be compared with a query.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Probe {
-    prefix: u64,
+    pub(super) prefix: u64,
     pub(super) query: u32,
     /// Bits of the query's prefix that differ from the bucket's.
     pub(super) errors: u32,
-    start: u32,
-    len: u32,
+    pub(super) start: u32,
+    pub(super) len: u32,
 }
 
 /// Searches the tables for the queries of a range; hits name them from 0 on.
@@ -69,37 +71,8 @@ pub(super) unsafe fn search_range<K: TableKernel, const W: usize>(
             *permuted = unsafe { K::permute(&table.permutation, query) };
         }
         // SAFETY: passed on from the caller.
-        unsafe { search_table::<K, W>(request, index, &permuted, None, hits) };
+        unsafe { Pass::new(request, index, &permuted, None, hits).run::<K>() };
     }
-}
-
-/// Searches one table for permuted codes. Hits name the codes by `names`, by position where there are none.
-///
-/// # Safety
-/// As [`search_range`].
-#[inline(always)]
-pub(super) unsafe fn search_table<K: TableKernel, const W: usize>(
-    request: &Request<'_>,
-    index: usize,
-    permuted: &[[u64; W]],
-    names: Option<&[u32]>,
-    hits: &mut Hits,
-) {
-    let mut pass = Pass {
-        request,
-        table: &request.tables[index],
-        index,
-        radius: request.radii[index].map_or(0, |radius| radius.min(request.within)),
-        queries: permuted,
-        names,
-        is_guarded: request.tables[index].is_guarded(),
-        probes: [Probe::default(); MAX_BUCKETS],
-        num_probes: 0,
-        num_asked: 0,
-        hits,
-    };
-    // SAFETY: passed on from the caller.
-    unsafe { pass.run::<K>() };
 }
 
 /// One table being searched for all queries of a range.
@@ -107,7 +80,7 @@ pub(super) struct Pass<'a, 'h, const W: usize> {
     pub(super) request: &'a Request<'a>,
     pub(super) table: &'a Table,
     index: usize,
-    radius: u32,
+    pub(super) radius: u32,
     pub(super) queries: &'a [[u64; W]],
     names: Option<&'a [u32]>,
     /// Whether parts of the table are checked when they are first read.
@@ -119,10 +92,37 @@ pub(super) struct Pass<'a, 'h, const W: usize> {
     pub(super) hits: &'h mut Hits,
 }
 
+impl<'a, 'h, const W: usize> Pass<'a, 'h, W> {
+    /// One table is searched for permuted codes. Hits name the codes by `names`, by position where there are none.
+    #[inline(always)]
+    pub(super) fn new(
+        request: &'a Request<'a>,
+        index: usize,
+        queries: &'a [[u64; W]],
+        names: Option<&'a [u32]>,
+        hits: &'h mut Hits,
+    ) -> Self {
+        Pass {
+            request,
+            table: &request.tables[index],
+            index,
+            radius: request.radii[index].map_or(0, |radius| radius.min(request.within)),
+            queries,
+            names,
+            is_guarded: request.tables[index].is_guarded(),
+            probes: [Probe::default(); MAX_BUCKETS],
+            num_probes: 0,
+            num_asked: 0,
+            hits,
+        }
+    }
+}
+
 // Safety of all: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
+    /// Searches for one query after the other.
     #[inline(always)]
-    unsafe fn run<K: TableKernel>(&mut self) {
+    pub(super) unsafe fn run<K: TableKernel>(&mut self) {
         let table = self.table;
         let prefix_shift = table.prefix_shift();
         let directory = &table.directory;
@@ -164,7 +164,7 @@ impl<const W: usize> Pass<'_, '_, W> {
 
     /// Finds the buckets of a line within what is left of the radius.
     #[inline(always)]
-    unsafe fn find_buckets<K: TableKernel>(&mut self, probe: Probe) {
+    pub(super) unsafe fn find_buckets<K: TableKernel>(&mut self, probe: Probe) {
         let directory = &self.table.directory;
         let shape = directory.shape;
         let flips = self.table.bucket_flips.within(self.radius - probe.errors);
@@ -256,7 +256,7 @@ impl<const W: usize> Pass<'_, '_, W> {
 
     /// Compares the entries of all buckets kept.
     #[inline(always)]
-    unsafe fn compare<K: TableKernel>(&mut self) {
+    pub(super) unsafe fn compare<K: TableKernel>(&mut self) {
         if self.num_probes == 0 {
             return;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::distance::Fingerprints;
 use super::super::plan::SearchPlan;
-use super::build::{Means, Source, build_table};
+use super::build::{Codes, Means, Source, build_table};
 use super::rows::{Postings, Rows};
 use super::table::Table;
 use super::words::Words;
@@ -55,22 +55,39 @@ impl Segment {
         plan: SearchPlan,
         building: Building<'_>,
     ) -> Result<Self, Error> {
-        check(&fingerprints, rows, &plan)?;
+        fingerprints.check()?;
+        Segment::build_of(&fingerprints, fingerprints.bits, rows, plan, building)
+    }
+
+    /// As [`build`](Self::build), of fingerprints of `bits` bits that are read for each table, once to count them and once for each
+    /// `memory_bytes` of entries.
+    pub(super) fn build_of(
+        codes: &dyn Codes,
+        bits: u32,
+        rows: Option<&[u32]>,
+        plan: SearchPlan,
+        building: Building<'_>,
+    ) -> Result<Self, Error> {
+        check(codes.len(), bits, rows, &plan)?;
         let means = Means {
             isa: building.isa,
             threads: building.threads,
             slice_bytes: building.memory_bytes,
             cancel: building.cancel,
         };
-        let source = Source { fingerprints, rows };
+        let source = Source { codes, bits, rows };
         let mut tables: Vec<Table> = Vec::new();
         let mut kept_rows = None;
         for (index, key) in plan.keys().iter().enumerate() {
             let num_expected = tables
                 .first()
-                .map_or(fingerprints.len(), |table| table.num_entries);
+                .map_or(codes.len(), |table| table.num_entries);
             let with_rows = building.with_rows && index == 0;
             let (table, rows) = build_table(source, *key, num_expected, with_rows, means)?;
+            if num_expected != table.num_entries && index > 0 {
+                // Not the codes that the first table was built of.
+                return Err(Error::Damaged);
+            }
             tables.push(table);
             kept_rows = kept_rows.or(rows);
         }
@@ -198,28 +215,28 @@ impl Segment {
 }
 
 fn check(
-    fingerprints: &Fingerprints<'_>,
+    num_codes: usize,
+    bits: u32,
     rows: Option<&[u32]>,
     plan: &SearchPlan,
 ) -> Result<(), Error> {
-    fingerprints.check()?;
-    if plan.bits() != fingerprints.bits {
+    if plan.bits() != bits {
         return Err(Error::invalid(
             "plan",
             format!(
                 "is for {} bits; the fingerprints have {}",
                 plan.bits(),
-                fingerprints.bits
+                bits
             ),
         ));
     }
-    if u32::try_from(fingerprints.len()).is_err() {
+    if u32::try_from(num_codes).is_err() {
         return Err(Error::invalid(
             "fingerprints",
-            format!("{}; at most 4294967295 fit", fingerprints.len()),
+            format!("{num_codes}; at most 4294967295 fit"),
         ));
     }
-    if rows.is_some_and(|rows| rows.len() != fingerprints.len()) {
+    if rows.is_some_and(|rows| rows.len() != num_codes) {
         return Err(Error::invalid("rows", "must be one a fingerprint"));
     }
     Ok(())

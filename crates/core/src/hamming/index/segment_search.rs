@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::distance::Fingerprints;
 use super::super::kernels::run_kernel;
-use super::batch::{Pieces, UNSORTED_LEN, search_sorted};
+use super::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted};
 use super::hits::Hits;
 use super::matches::{Found, Matches, concatenate};
 use super::resolve::resolve;
@@ -15,6 +15,9 @@ use super::table::Table;
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::parallel::map_ranges;
+
+/// Parts that a piece of work with too many hits is divided into.
+const CROWDED_PARTS: usize = 8;
 
 impl Segment {
     /// All fingerprints at distance `within` or less of each query.
@@ -49,6 +52,7 @@ impl Segment {
             tables: &self.tables,
             radii: &self.radii[within as usize],
             within,
+            most_hits: most_hits(pieces.len),
             queries: queries.words,
         };
         let parts = map_ranges(
@@ -65,7 +69,7 @@ impl Segment {
         concatenate(parts.into_iter().flatten())
     }
 
-    /// Searches a range in the order of each table, or, where that finds too much to be kept at once, in small pieces.
+    /// Searches a range in the order of each table, or, where that finds too much to be kept at once, in smaller pieces.
     pub(super) fn search_sorted_part(
         &self,
         request: &Request<'_>,
@@ -85,13 +89,17 @@ impl Segment {
         if !hits.is_crowded {
             return vec![self.found(range.len(), isa, hits)];
         }
+        if range.len() <= UNSORTED_LEN {
+            return vec![self.search_part(request, range, isa, hits)];
+        }
+        let len = (range.len() / CROWDED_PARTS).max(UNSORTED_LEN);
         let mut parts = Vec::new();
-        for start in range.clone().step_by(UNSORTED_LEN) {
-            if cancel.load(Ordering::Relaxed) {
-                return vec![Err(Error::Cancelled)];
+        for start in range.clone().step_by(len) {
+            let piece = start..range.end.min(start + len);
+            parts.extend(self.search_sorted_part(request, piece, isa, cancel, hits));
+            if matches!(parts.last(), Some(Err(_))) {
+                break;
             }
-            let piece = start..range.end.min(start + UNSORTED_LEN);
-            parts.push(self.search_part(request, piece, isa, hits));
         }
         parts
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::super::distance::Fingerprints;
-use super::super::plan::{MAX_INDEXED, SearchPlan};
+use super::super::plan::SearchPlan;
 use super::planes::{Planes, check_rows};
 use super::removed::purge;
 use super::segment::{Building, Segment};
@@ -93,46 +93,6 @@ impl HammingSet {
         }
     }
 
-    /// A set of fingerprints known from the start, in one segment. `rows`, where given, ascend; else they are the positions.
-    ///
-    /// # Errors
-    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend or are more than [`MAX_INDEXED`].
-    pub fn build(
-        fingerprints: Fingerprints<'_>,
-        rows: Option<&[u32]>,
-        plan: SearchPlan,
-        building: Building<'_>,
-    ) -> Result<Self, Error> {
-        let len = fingerprints.len();
-        if len as u64 > MAX_INDEXED {
-            return Err(Error::invalid(
-                "fingerprints",
-                format!("{len} rows; one index holds at most {MAX_INDEXED}"),
-            ));
-        }
-        let set = HammingSet::new(plan.clone())?;
-        if plan.keys().is_empty() {
-            set.insert(fingerprints, rows, building)?;
-            return Ok(set);
-        }
-        if let Some(rows) = rows {
-            check_rows(rows, fingerprints.len(), 0)?;
-        }
-        let segment = Segment::build(fingerprints, rows, plan, building)?;
-        set.update(|state| {
-            if let Some(rows) = rows {
-                state.skip(rows);
-            }
-            state.num_rows = segment.len();
-            state.next_row = match rows.and_then(<[u32]>::last) {
-                Some(&last) => u64::from(last) + 1,
-                None => fingerprints.len() as u64,
-            };
-            state.segments.push(Arc::new(segment));
-        });
-        Ok(set)
-    }
-
     /// The plan it is searched by.
     pub fn plan(&self) -> &SearchPlan {
         &self.plan
@@ -150,8 +110,10 @@ impl HammingSet {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn update(&self, change: impl FnOnce(&mut State)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        #[cfg(test)]
+        super::concurrency_tests::linger();
     }
 
     /// Rows that can be found.

@@ -13,7 +13,11 @@ const MAX_DIGIT_BITS: u32 = 10;
 /// About 10 ns an entry: two or three passes, most of them within the caches.
 pub(super) fn sort<const N: usize>(entries: &mut [[u64; N]], scratch: &mut [[u64; N]], bits: u32) {
     let len = entries.len();
-    if len <= FEW || bits == 0 {
+    if len <= FEW {
+        sort_few(entries);
+        return;
+    }
+    if bits == 0 {
         entries.sort_unstable();
         return;
     }
@@ -49,6 +53,30 @@ pub(super) fn sort<const N: usize>(entries: &mut [[u64; N]], scratch: &mut [[u64
         }
         from = end;
     }
+}
+
+/// Sorts by insertion, with comparisons that mostly end at the first word.
+#[inline(always)]
+fn sort_few<const N: usize>(entries: &mut [[u64; N]]) {
+    for i in 1..entries.len() {
+        let entry = entries[i];
+        let mut at = i;
+        while at > 0 && is_less(&entry, &entries[at - 1]) {
+            entries[at] = entries[at - 1];
+            at -= 1;
+        }
+        entries[at] = entry;
+    }
+}
+
+#[inline(always)]
+fn is_less<const N: usize>(left: &[u64; N], right: &[u64; N]) -> bool {
+    for (left, right) in left.iter().zip(right) {
+        if left != right {
+            return left < right;
+        }
+    }
+    false
 }
 
 #[cfg(test)]

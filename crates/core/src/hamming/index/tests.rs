@@ -218,6 +218,7 @@ fn a_crowded_batch_is_searched_in_small_pieces() {
         tables: &segment.tables,
         radii: &segment.radii[8],
         within: 8,
+        most_hits: 1000,
         queries: &queries,
     };
     let part = |cancel: &AtomicBool| {

@@ -1,0 +1,97 @@
+"""The worst that edit distance and longest common subsequence take, at the size where each unit ends.
+
+    alignment.py [--results FILE]
+
+Random texts, of which no beginning and no end can be taken off. Writes results/alignment.json and prints a table.
+"""
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import machine
+from likewise.measures import Alignment
+
+HERE = Path(__file__).parent
+CHARACTER_BYTES, TOKEN_BYTES = 65_536, 200_000
+MAX_CELLS = 10**10
+
+
+def main() -> None:
+    """Measure, write the results, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=HERE / "results" / "alignment.json")
+    options = parser.parse_args()
+    rows = [measure(name, a, b) for name, a, b in texts()]
+    results = {"machine": machine.facts(), "rows": rows}
+    options.results.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(table(rows))
+
+
+def texts() -> Iterator[tuple[str, str, str]]:
+    """What two texts are made of, and both of them."""
+    rng = random.Random(11)
+    ideographs = [chr(0x4E00 + i) for i in range(20_000)]
+    for alphabet in ("ab", "abcdefghijklmnopqrstuvwxyz"):
+        a, b = (framed("".join(rng.choices(alphabet, k=CHARACTER_BYTES - 4)), side) for side in "yz")
+        yield f"{len(alphabet)} letters", a, b
+    a, b = (framed("".join(rng.choices(ideographs, k=(CHARACTER_BYTES - 4) // 3)), side) for side in "yz")
+    yield "20,000 ideographs", a, b
+    for num_words in (26, 20_000):
+        words = [chr(97 + i) for i in range(26)] if num_words == 26 else [f"w{i}" for i in range(num_words)]
+        a, b = (framed(" ".join(drawn(rng, words, TOKEN_BYTES - 8)), side) for side in "yz")
+        yield f"{num_words:,} words", a, b
+    a, b = (framed("".join(rng.choices(ideographs, k=(TOKEN_BYTES - 8) // 3)), side) for side in "yz")
+    yield "20,000 ideographs", a, b
+    for num_lines in (round(MAX_CELLS**0.5) - 2, 4 * round(MAX_CELLS**0.5)):
+        for num_kinds in (26, 20_000):
+            kinds = [f"line {i}" for i in range(num_kinds)]
+            a, b = (framed("\n".join(rng.choices(kinds, k=num_lines)), side, "\n") for side in "yz")
+            yield f"{num_kinds:,} lines", a, b
+
+
+def framed(text: str, side: str, between: str = " ") -> str:
+    """A text that begins and ends as none of the other side does."""
+    return f"{side}{between}{text}{between}{side}"
+
+
+def drawn(rng: random.Random, words: list[str], num_bytes: int) -> list[str]:
+    """Random words that take so many bytes with a space after each."""
+    found = []
+    while num_bytes > 0:
+        found.append(rng.choice(words))
+        num_bytes -= len(found[-1]) + 1
+    return found[:-1]
+
+
+def measure(name: str, a: str, b: str) -> dict[str, object]:
+    """Seconds of processor time of both measures together, as `compare` takes them, on one thread."""
+    began = time.process_time()
+    found = Alignment.of_texts(a, b)
+    seconds = time.process_time() - began
+    return {
+        "of": name,
+        "text_bytes": max(len(a.encode()), len(b.encode())),
+        "unit": found.unit,
+        "num_units": max(found.lengths),
+        "is_exact": found.is_exact,
+        "seconds": round(seconds, 3),
+    }
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """The rows as a table."""
+    lines = ["| each text: random | bytes | unit | units | exact | seconds |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        lines.append(
+            f"| {row['of']} | {row['text_bytes']:,} | {row['unit']} | {row['num_units']:,} "
+            f"| {'yes' if row['is_exact'] else 'bounds'} | {row['seconds']:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

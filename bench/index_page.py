@@ -1,0 +1,71 @@
+"""The page docs/benchmarks/index.md: its tables, between two marks, from the results; its words stay as they are."""
+
+from pathlib import Path
+from typing import Any
+
+from rivals import table
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "index.md"
+MARK = "index"
+AT = "10000000"
+# What was aimed at: words, where the figure stands, relation, value, unit.
+GOALS = [
+    ("durable batches of 1,000 fingerprints, 1e7 held", ("grow", f"real-{AT}", "documents_per_s"), ">=", 200_000, "/s"),
+    ("durable batches of 1,000 texts of 2.4 kB", ("texts", "real", "documents_per_s"), ">=", 40_000, "/s"),
+    ("one document, no sync, median", ("single", "real", "check_and_add interval:1000s", "p50_us"), "<", 30, "us"),
+    ("the same, 99th percentile", ("single", "real", "check_and_add interval:1000s", "p99_us"), "<", 1_000, "us"),
+    ("one document, synced, 99th percentile", ("single", "real", "check_and_add commit", "p99_us"), "<", 20_000, "us"),
+    ("check in batches of 1,000, 1e7 held", ("grow", f"real-{AT}", "checks_per_s"), ">=", 300_000, "/s"),
+    ("one check, 99th percentile", ("single", "real", "check", "p99_us"), "<", 50, "us"),
+    ("open after a clean stop", ("open", "real", "after_close_s"), "<", 0.5, "s"),
+    ("open after a kill", ("open", "real", "after_kill_s"), "<", 2.0, "s"),
+    ("anonymous memory a document", ("memory", "real", "anonymous_bytes_a_document"), "<=", 24, "B"),
+    ("disk a document, ids of 32 characters", ("memory", "real", "disk_bytes_a_document"), "<=", 72, "B"),
+]
+
+
+def found(results: dict[str, Any], path: tuple[str, ...]) -> float | None:
+    """The figure at a path, None where it was not measured."""
+    at: Any = results["steps"]
+    for name in path:
+        at = at.get(name, {}) if isinstance(at, dict) else {}
+    return at if isinstance(at, int | float) else None
+
+
+def said(value: float, unit: str) -> str:
+    """A value with its unit."""
+    return f"{value:,.0f}{unit}" if value >= 100 else f"{value:,.3g} {unit}"
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """All tables."""
+    facts = results["machine"]
+    lines = [f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}"]
+    lines += ["", "| work | goal | measured | reached |", "|---|---|---|---|"]
+    for words, path, relation, goal, unit in GOALS:
+        value = found(results, path)
+        if value is None:
+            lines.append(f"| {words} | {relation} {said(goal, unit)} | not measured | |")
+            continue
+        reached = value >= goal if relation == ">=" else value <= goal
+        lines.append(
+            f"| {words} | {relation} {said(goal, unit)} | {said(value, unit)} | {'yes' if reached else 'no'} |"
+        )
+    lines += ["", "**As it grows** (fingerprints of 64 bits within 3, ids of 32 characters)", ""]
+    lines += ["| data | held | added/s | batch p99 | checks/s | disk a document |", "|---|---|---|---|---|---|"]
+    for name, row in results["steps"].get("grow", {}).items():
+        kind, held = name.split("-")
+        cells = [f"{row['documents_per_s']:,.0f}", f"{row['batch']['p99_us'] / 1000:.1f} ms"]
+        cells += [f"{row['checks_per_s']:,.0f}", f"{row['disk_bytes_a_document']:.1f} B"]
+        lines.append(f"| {kind} | {int(held):,} | {' | '.join(cells)} |")
+    if "minhash" in results["steps"]:
+        lines += ["", "**MinHash, 100,000 documents of 2.4 kB, features kept**", ""]
+        lines += ["| threshold | added/s | disk a document |", "|---|---|---|"]
+        for name, row in results["steps"]["minhash"].items():
+            lines.append(f"| {name} | {row['documents_per_s']:,.0f} | {row['disk_bytes_a_document']:,.0f} B |")
+    return "\n".join(lines) + "\n"
+
+
+def write(results: dict[str, Any]) -> None:
+    """Write the tables into the page."""
+    table.insert(PAGE, MARK, markdown(results))

@@ -1,0 +1,195 @@
+"""Hours of use by four threads at once: memory must stay flat, and the end be that of the same steps one by one.
+
+    index_soak.py --minutes 60 [--work FOLDER]
+
+Threads add batches and single documents, check and remove. Adds note their `seq`, removals come between adds, so that
+the order of everything is known. At the end a second index is fed in that order by one thread: every verdict, and
+everything known of every document, must be equal.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import likewise
+import machine
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "index_soak.json"
+NUM_THREADS, NUM_BASES = 4, 2_000
+# Beyond it documents are removed as fast as they come, so that memory has a level to stay at.
+MOST_HELD = 300_000
+RECIPES = {"simhash": likewise.Recipe.simhash(within=3), "minhash": likewise.Recipe.minhash(0.8)}
+
+
+def text_of(chance: random.Random) -> str:
+    base = chance.randrange(NUM_BASES)
+    words = [f"{base * 131 + i * 17 % 97}w{i}" for i in range(60)]
+    for _ in range(chance.randrange(8)):
+        words[chance.randrange(60)] = f"edit{chance.randrange(1_000)}"
+    return " ".join(words)
+
+
+class Gate:
+    """Any number of adds at once, or one removal."""
+
+    def __init__(self) -> None:
+        self._changed, self._num_adding, self._removing = threading.Condition(), 0, False
+
+    def begin_add(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._removing)
+            self._num_adding += 1
+
+    def end_add(self) -> None:
+        with self._changed:
+            self._num_adding -= 1
+            self._changed.notify_all()
+
+    def begin_removal(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._removing)
+            self._removing = True
+            self._changed.wait_for(lambda: not self._num_adding)
+
+    def end_removal(self) -> None:
+        with self._changed:
+            self._removing = False
+            self._changed.notify_all()
+
+
+class Soak:
+    """An index, what was done to it, and the threads that do it."""
+
+    def __init__(self, index: likewise.Index, end: float) -> None:
+        self.index, self.end, self.gate = index, end, Gate()
+        self.added: dict[int, tuple] = {}
+        self.removals: list[tuple] = []
+        self.live: list[str] = []
+        self.numbers = itertools.count()
+        self.num_checks = 0
+        self.failures: list[str] = []
+
+    def work(self, number: int) -> None:
+        chance = random.Random(number)
+        try:
+            while time.monotonic() < self.end:
+                kind = chance.random()
+                if kind < 0.3:
+                    self.index.check_batch([text_of(chance) for _ in range(chance.choice([1, 100]))])
+                    self.num_checks += 1
+                elif kind < 0.9 and len(self.live) < MOST_HELD:
+                    self.add(chance)
+                elif self.live:
+                    self.remove(chance)
+        except BaseException as error:
+            self.failures.append(repr(error))
+            raise
+
+    def add(self, chance: random.Random) -> None:
+        ids = [f"doc-{next(self.numbers)}" for _ in range(chance.choice([1, 10, 100]))]
+        texts = [text_of(chance) for _ in ids]
+        self.gate.begin_add()
+        try:
+            if len(ids) == 1:
+                verdicts = [self.index.check_and_add(ids[0], texts[0])]
+            else:
+                verdicts = list(self.index.check_and_add_batch(ids, texts))
+            for verdict, text in zip(verdicts, texts, strict=True):
+                self.added[verdict.seq] = (verdict, text)
+            self.live += ids
+        finally:
+            self.gate.end_add()
+
+    def remove(self, chance: random.Random) -> None:
+        self.gate.begin_removal()
+        try:
+            if not self.live:
+                return
+            at = chance.randrange(len(self.live))
+            self.live[at], self.live[-1] = self.live[-1], self.live[at]
+            self.removals.append((len(self.added), self.index.remove(self.live.pop())))
+        finally:
+            self.gate.end_removal()
+
+    def replay(self, path: Path, recipe: likewise.Recipe) -> int:
+        """Do everything again in its order; returns how many answers differ."""
+        num_wrong, done = 0, 0
+        with likewise.Index(path, recipe, durability="interval:10s") as again:
+
+            def add_up_to(count: int) -> int:
+                wrong = 0
+                for start in range(done + 1, count + 1, 1_000):
+                    part = [self.added[seq] for seq in range(start, min(start + 1_000, count + 1))]
+                    found = again.check_and_add_batch([v.doc_id for v, _ in part], [text for _, text in part])
+                    wrong += sum(a != v for a, (v, _) in zip(found, part, strict=True))
+                return wrong
+
+            for count, removal in self.removals:
+                num_wrong += add_up_to(count)
+                done = count
+                num_wrong += again.remove(removal.doc_id) != removal
+            num_wrong += add_up_to(len(self.added))
+            for doc_id in self.live:
+                # All but the time of arrival.
+                one, other = self.index.get(doc_id), again.get(doc_id)
+                num_wrong += one is None or other is None or one._replace(arrival_s=0) != other._replace(arrival_s=0)
+            num_wrong += len(again) != len(self.index)
+        return num_wrong
+
+
+def anonymous_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+
+def soak(name: str, minutes: float, work: Path) -> dict:
+    shutil.rmtree(work / name, ignore_errors=True)
+    work.mkdir(parents=True, exist_ok=True)
+    with likewise.Index(work / name / "index", RECIPES[name], durability="interval:200ms") as index:
+        soaked = Soak(index, time.monotonic() + 60 * minutes)
+        threads = [threading.Thread(target=soaked.work, args=(number,)) for number in range(NUM_THREADS)]
+        for thread in threads:
+            thread.start()
+        samples = []
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(min(10, 6 * minutes))
+            samples.append({"num_held": len(index), "num_added": len(soaked.added), "anonymous": anonymous_bytes()})
+        assert not soaked.failures, soaked.failures
+        began = time.monotonic()
+        figures = {
+            "minutes": minutes,
+            "num_added": len(soaked.added),
+            "num_removed": len(soaked.removals),
+            "num_checks": soaked.num_checks,
+            "num_promoted": sum(len(removal.promoted) for _, removal in soaked.removals),
+            "findings": [str(finding) for finding in index.verify(full=True)],
+            "num_wrong": soaked.replay(work / name / "again", RECIPES[name]),
+            "replay_s": time.monotonic() - began,
+            "samples": samples[:: max(1, len(samples) // 60)],
+        }
+    shutil.rmtree(work / name)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--recipe", choices=list(RECIPES), default="simhash")
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "likewise-soak")
+    given = parser.parse_args()
+    figures = soak(given.recipe, given.minutes, given.work)
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results |= {"machine": machine.facts(), given.recipe: figures}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps({name: value for name, value in figures.items() if name != "samples"}))
+
+
+if __name__ == "__main__":
+    main()

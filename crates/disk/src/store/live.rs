@@ -1,0 +1,97 @@
+//! Which derived files may be searched?
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Store;
+use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
+use super::database::wrong;
+use super::read::{blob, misplaced};
+use super::types::LiveSegment;
+use crate::error::Error;
+
+impl Store {
+    /// Adds and drops live segments in one transaction. Names that are not there are dropped without a word.
+    ///
+    /// # Errors
+    /// Those of [`Store::append`].
+    pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
+        self.transact(|store, writer| {
+            for name in dropped {
+                store
+                    .connection
+                    .prepare_cached("DELETE FROM segments WHERE name = ?1")
+                    .and_then(|mut statement| statement.execute([name]))
+                    .map_err(wrong)?;
+            }
+            for segment in added {
+                encode_segment(&mut writer.record, segment);
+                store
+                    .connection
+                    .prepare_cached("INSERT OR REPLACE INTO segments (name, data) VALUES (?1, ?2)")
+                    .and_then(|mut statement| statement.execute((&segment.name, &writer.record)))
+                    .map_err(wrong)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The live segments, by first row.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, data FROM segments")
+            .map_err(wrong)?;
+        let mut rows = statement.query([]).map_err(wrong)?;
+        let mut segments = Vec::new();
+        while let Some(row) = rows.next().map_err(wrong)? {
+            let name: String = row.get(0).map_err(wrong)?;
+            segments.push(decode_segment(blob(row, 1)?, name)?);
+        }
+        segments.sort_by_key(|segment| (segment.rows.start, segment.rows.end));
+        Ok(segments)
+    }
+
+    /// That no rows are missing that segments were made of: so a lost end of a table is found out.
+    pub(super) fn check_ends(&self) -> Result<(), Error> {
+        for segment in self.segments()? {
+            if segment.rows.end > self.position.num_rows
+                || segment.last_event > self.position.last_event
+            {
+                return Err(misplaced("segment", &segment.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode_segment(out: &mut Vec<u8>, segment: &LiveSegment) {
+    begin(out);
+    put_varint(out, u64::from(segment.rows.start));
+    put_varint(out, u64::from(segment.rows.end));
+    out.extend_from_slice(&segment.batch.to_le_bytes());
+    put_varint(out, segment.last_event);
+    out.extend_from_slice(segment.details.as_bytes());
+    seal(out, place_of(&segment.name));
+}
+
+fn decode_segment(record: &[u8], name: String) -> Result<LiveSegment, Malformed> {
+    let mut cursor = Cursor(open(record, place_of(&name))?);
+    let rows = cursor.varint_u32()?..cursor.varint_u32()?;
+    let batch = cursor.u64()?;
+    let last_event = cursor.varint()?;
+    let details = str::from_utf8(cursor.0).map_err(|_| Malformed)?.to_owned();
+    Ok(LiveSegment {
+        name,
+        rows,
+        batch,
+        last_event,
+        details,
+    })
+}
+
+fn place_of(name: &str) -> u64 {
+    xxh3_64(name.as_bytes())
+}

@@ -1,0 +1,112 @@
+//! Up to where does the store reach, and is that still so?
+
+use std::fs;
+
+use rusqlite::OptionalExtension;
+
+use super::Store;
+use super::bytes::Cursor;
+use super::database::{self, DATABASE_NAME, wrong};
+use super::read::misplaced;
+use super::types::{Position, Sizes};
+use crate::error::Error;
+
+impl Store {
+    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
+    ///
+    /// # Errors
+    /// Those of `read`, and [`Error::Io`].
+    pub fn read_together<T>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if !self.connection.is_autocommit() {
+            return read(self);
+        }
+        // Ended when it is dropped; there is nothing to commit.
+        let _transaction = self.connection.unchecked_transaction().map_err(wrong)?;
+        read(self)
+    }
+
+    /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn changed(&self) -> Result<bool, Error> {
+        Ok(self.read_data_version()? != self.data_version.get())
+    }
+
+    fn read_data_version(&self) -> Result<i64, Error> {
+        self.connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(wrong)
+    }
+
+    /// Takes the state that is committed now; returns it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn refresh(&mut self) -> Result<Position, Error> {
+        // Looked at first: what is committed in between is looked at again.
+        self.data_version.set(self.read_data_version()?);
+        self.position = self.read_together(Store::read_position)?;
+        Ok(self.position)
+    }
+
+    /// The state that is committed now.
+    pub(super) fn read_position(&self) -> Result<Position, Error> {
+        let num_rows = self
+            .connection
+            .prepare_cached(
+                "SELECT first_row, num_rows FROM chunks ORDER BY first_row DESC LIMIT 1",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_row([], |row| Ok(row.get::<_, u32>(0)?.checked_add(row.get(1)?)))
+                    .optional()
+            })
+            .map_err(wrong)?
+            .unwrap_or(Some(0))
+            .ok_or_else(|| misplaced("chunk", "last"))?;
+        let last_event: Option<i64> = self
+            .connection
+            .prepare_cached("SELECT max(seq) FROM events")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(wrong)?;
+        let expired_below = Cursor(&self.needed("expired_below")?).varint_u32()?;
+        Ok(Position {
+            num_rows,
+            last_event: last_event.unwrap_or(0) as u64,
+            expired_below,
+        })
+    }
+
+    /// The value of a name that every store has.
+    pub(super) fn needed(&self, name: &str) -> Result<Vec<u8>, Error> {
+        database::meta(&self.connection, name)?.ok_or_else(|| misplaced("the value of", name))
+    }
+
+    /// What it takes of the disk. Cost: counts the chunks, a millisecond for some 10^5.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sizes(&self) -> Result<Sizes, Error> {
+        let number = |sql: &str| -> Result<u64, Error> {
+            self.connection
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .map(|number| number as u64)
+                .map_err(wrong)
+        };
+        let page_bytes = number("PRAGMA page_size")?;
+        // Only looked at, never opened: that would drop the locks of the database.
+        let log = self.dir.join(format!("{DATABASE_NAME}-wal"));
+        Ok(Sizes {
+            database_bytes: page_bytes * number("PRAGMA page_count")?,
+            free_bytes: page_bytes * number("PRAGMA freelist_count")?,
+            log_bytes: fs::metadata(log).map_or(0, |found| found.len()),
+            num_chunks: number("SELECT count(*) FROM chunks")?,
+            num_content_blocks: number("SELECT count(*) FROM contents")?,
+        })
+    }
+}

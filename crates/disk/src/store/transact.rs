@@ -1,0 +1,172 @@
+//! How is a batch made safe, and what when that fails?
+
+use std::fs::File;
+use std::io;
+
+use rusqlite::{Connection, ErrorCode};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::Store;
+use super::contents::{Block, Packer};
+use super::database::{self, wrong};
+use super::encode::Columns;
+use super::types::Durability;
+use crate::error::Error;
+
+/// What a test does in place of a commit.
+type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
+
+/// What only the one that writes has.
+pub(super) struct Writer {
+    /// Held, never read: its lock keeps other writers out.
+    _lock: File,
+    durability: Durability,
+    /// Why nothing is written any more.
+    poison: Option<String>,
+    fault: Option<Fault>,
+    /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
+    seed: u64,
+    num_batches: u64,
+    /// Whether something was committed that no sync has followed.
+    has_unsynced: bool,
+    pub(super) last_arrival_s: u64,
+    pub(super) columns: Columns,
+    pub(super) block: Block,
+    pub(super) packer: Packer,
+    pub(super) record: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(
+        connection: &Connection,
+        lock: File,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let seed: [u8; 8] = connection
+            .query_row("SELECT randomblob(8)", [], |row| row.get(0))
+            .map_err(wrong)?;
+        Ok(Writer {
+            _lock: lock,
+            durability,
+            poison: None,
+            fault: None,
+            seed: u64::from_le_bytes(seed),
+            num_batches: 0,
+            has_unsynced: false,
+            last_arrival_s: 0,
+            columns: Columns::default(),
+            block: Block::default(),
+            packer: Packer::default(),
+            record: Vec::new(),
+        })
+    }
+
+    /// Identity of the next batch.
+    pub(super) fn new_batch(&mut self) -> u64 {
+        self.num_batches += 1;
+        xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
+    }
+}
+
+impl Store {
+    /// Runs `write` in one transaction.
+    pub(super) fn transact<T>(
+        &mut self,
+        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let Some(mut writer) = self.writer.take() else {
+            return Err(Error::Unsupported {
+                reason: "the index was opened for reading".to_owned(),
+            });
+        };
+        let result = self.try_transact(&mut writer, write);
+        self.writer = Some(writer);
+        result
+    }
+
+    fn try_transact<T>(
+        &self,
+        writer: &mut Writer,
+        write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Some(reason) = &writer.poison {
+            return Err(Error::Poisoned {
+                reason: reason.clone(),
+            });
+        }
+        let run = |sql: &str| {
+            self.connection
+                .prepare_cached(sql)
+                .and_then(|mut statement| statement.execute([]))
+                .map(|_| ())
+        };
+        if let Err(error) = run("BEGIN IMMEDIATE") {
+            // Nothing was written where another connection holds the lock; it may be tried again.
+            let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+            let error = wrong(error);
+            if !is_busy {
+                writer.poison = Some(error.to_string());
+            }
+            return Err(error);
+        }
+        let result = write(self, writer).and_then(|result| {
+            if let Some(fault) = &mut writer.fault {
+                fault().map_err(|e| Error::io("use the database", e))?;
+            }
+            run("COMMIT").map_err(wrong)?;
+            writer.has_unsynced = true;
+            Ok(result)
+        });
+        if let Err(error) = &result {
+            // After some errors SQLite has rolled back of its own accord; then there is nothing to roll back.
+            let is_rolled_back = self.connection.is_autocommit() || run("ROLLBACK").is_ok();
+            let is_of_disk = !matches!(error, Error::InvalidParameter { .. } | Error::Cancelled);
+            if is_of_disk || !is_rolled_back {
+                writer.poison = Some(error.to_string());
+            }
+        }
+        result
+    }
+
+    /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
+    ///
+    /// # Errors
+    /// Those of [`Store::append`].
+    pub fn sync(&mut self) -> Result<(), Error> {
+        let is_needed = self.writer.as_ref().is_none_or(|writer| {
+            writer.poison.is_some()
+                || (writer.has_unsynced && writer.durability != Durability::Commit)
+        });
+        if !is_needed {
+            return Ok(());
+        }
+        // A commit that waits for the disk takes all before it along: they stand before it in the same log.
+        database::set_synchronous(&self.connection, true)?;
+        let result = self.transact(|store, _| {
+            let count = database::meta(&store.connection, "num_syncs")?
+                .and_then(|bytes| bytes.try_into().ok())
+                .map_or(0, u64::from_le_bytes);
+            database::set_meta(&store.connection, "num_syncs", &(count + 1).to_le_bytes())
+        });
+        let reset = database::set_synchronous(&self.connection, false);
+        result?;
+        reset?;
+        if let Some(writer) = &mut self.writer {
+            writer.has_unsynced = false;
+        }
+        Ok(())
+    }
+
+    /// Why nothing is written any more, if so.
+    pub fn poison(&self) -> Option<&str> {
+        self.writer.as_ref()?.poison.as_deref()
+    }
+
+    /// For tests: runs `fault` before each commit, which fails if it does.
+    #[doc(hidden)]
+    pub fn fail_commits(&mut self, fault: impl FnMut() -> io::Result<()> + Send + 'static) {
+        if let Some(writer) = &mut self.writer {
+            writer.fault = Some(Box::new(fault));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+"""Documents of a command of the index, piece by piece as they come in."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import take_run
+
+if TYPE_CHECKING:
+    from likewise._native import Texts
+    from likewise.dedup import FileRun
+    from likewise.io.source import Piece
+    from likewise.recipe import Recipe
+
+# Documents that are asked about in one transaction.
+_MOST_AT_ONCE = 10_000
+
+
+@dataclass
+class Tally:
+    """What was read.
+
+    Parameters
+    ----------
+    num_documents, num_new, num_added, num_bad_rows : int
+        Counts so far.
+    """
+
+    num_documents: int = 0
+    num_new: int = 0
+    num_added: int = 0
+    num_bad_rows: int = 0
+
+
+@dataclass(frozen=True)
+class GivenDocuments:
+    """Consecutive documents of an input.
+
+    Parameters
+    ----------
+    texts : Texts
+        The texts of n documents.
+    ids : list of (str or None)
+        Their ids.
+    name : str
+        The input.
+    lines : list of int
+        Line or row of each, from 0.
+    """
+
+    texts: "Texts"
+    ids: list[str | None]
+    name: str
+    lines: list[int]
+
+
+def given_documents(
+    inputs: tuple[str, ...],
+    recipe: "Recipe",
+    options: dict[str, Any],
+    tally: Tally,
+    *,
+    needs_ids: bool,
+) -> Iterator[GivenDocuments]:
+    """Yield the documents of all inputs in order; lines of standard input as soon as they are there.
+
+    Parameters
+    ----------
+    inputs : tuple of str
+        Files, directories, globs, or ``-``.
+    recipe : Recipe
+        Of the index.
+    options : dict
+        Those of `index_input_options`, which are taken out.
+    tally : Tally
+        Takes the number of bad rows.
+    needs_ids : bool
+        Whether a row without an id is an error.
+
+    Raises
+    ------
+    InvalidInput
+        At a bad row, unless it is to be skipped, and at one without an id.
+    """
+    from likewise.io.inputs import find_inputs
+    from likewise.io.jsonl_stream import JsonlStream
+    from likewise.io.scratch import scratch_directory
+
+    run = take_run(options | {"duplicate_ids": "allow"})
+    rules = run.read_rules(recipe)
+    with scratch_directory() as work:
+        if inputs == ("-",) and run.format_for(recipe) in (None, "jsonl"):
+            stream = JsonlStream(sys.stdin.buffer, "stdin", rules)
+            for piece in stream.pieces(work):
+                yield from _checked(piece, stream.name, 0, run, tally, needs_ids=needs_ids)
+            return
+        found = find_inputs(
+            list(inputs),
+            rules,
+            file_format=run.format_for(recipe),
+            delimiter=run.delimiter,
+            stdin=run.stdin,
+            spool_directory=work,
+        )
+        for file in found.files:
+            first_line = 0
+            for job in file.jobs(_PIECE_BYTES, work):
+                for piece in job.read():
+                    yield from _checked(piece, file.name, first_line, run, tally, needs_ids=needs_ids)
+                    first_line += piece.num_lines
+
+
+_PIECE_BYTES = 1 << 20
+
+
+def _checked(
+    piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, *, needs_ids: bool
+) -> Iterator[GivenDocuments]:
+    """Yield the documents of a piece in parts of not too many; those before a bad row first."""
+    import numpy as np
+
+    from likewise.errors import InvalidInput
+
+    lines = piece.lines.astype(np.int64) + first_line
+    bad_line = None
+    if piece.bad_rows and run.on_error == "fail":
+        bad_line = piece.bad_rows[0].line + first_line
+    if needs_ids and not piece.has_id.all():
+        without = int(lines[int(np.argmin(piece.has_id))])
+        bad_line = without if bad_line is None else min(bad_line, without)
+    end = len(lines) if bad_line is None else int(np.searchsorted(lines, bad_line))
+    ids: list[str | None] = list(piece.ids.to_list())
+    for start in range(0, end, _MOST_AT_ONCE):
+        rows = np.arange(start, min(start + _MOST_AT_ONCE, end))
+        own = [ids[row] if piece.has_id[row] else None for row in rows.tolist()]
+        yield GivenDocuments(piece.texts.take(rows), own, name, lines[rows].tolist())
+    tally.num_bad_rows += len(piece.bad_rows)
+    if bad_line is not None:
+        bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
+        reason = "the row has no id, by which an index knows it again; name its field with --id-field"
+        if bad is not None:
+            reason = f"{bad.reason}; mend the row, or go on with --on-error skip"
+        raise InvalidInput(reason, name, bad_line + 1)
+
+
+def say_tally(tally: Tally, *, quiet: bool) -> None:
+    """Say on stderr what was read."""
+    if quiet:
+        return
+    added = f", {tally.num_added:,} added" if tally.num_added else ""
+    bad = f"; {tally.num_bad_rows:,} bad rows skipped" if tally.num_bad_rows else ""
+    click.echo(f"{tally.num_documents:,} documents: {tally.num_new:,} new{added}{bad}", err=True)

@@ -1,0 +1,43 @@
+"""``likewise index remove``: forget documents, and promote in their place."""
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from likewise.cli.index_target import open_index, split_target, target_options
+from likewise.cli.index_verdicts import write_lines
+
+_HELP = """Forget documents by their ids (of -: a line each on standard input): one line of JSON for each.
+
+Where a kept document goes, what it had removed moves to another kept one that matches, or is promoted: kept from now
+on. No kept document is ever demoted. Fields: doc_id, was_kept, promoted (ids), moved (doc_id and its new kept_id).
+
+\b
+Examples:
+  likewise index remove seen.lw doc-17 doc-23
+  likewise index remove seen.lw - < withdrawn.txt
+"""
+
+
+@click.command("remove", help=_HELP)
+@click.argument("places", nargs=-1, metavar="PATH ID...")
+@target_options
+def command(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
+    """Run the command."""
+    path, ids = split_target(places, url, "ID")
+    with open_index(path, url, prefix) as index:
+        for doc_id in _ids(ids):
+            removal = index.remove(doc_id)
+            moved = [{"doc_id": member, "kept_id": kept_id} for member, kept_id in removal.moved]
+            promoted = list(removal.promoted)
+            write_lines(
+                [{"doc_id": removal.doc_id, "was_kept": removal.was_kept, "promoted": promoted, "moved": moved}]
+            )
+
+
+def _ids(given: tuple[str, ...]) -> Iterable[str]:
+    if given != ("-",):
+        return given
+    lines = (line.rstrip(b"\r\n").decode("utf-8", "replace") for line in sys.stdin.buffer)
+    return (line for line in lines if line)

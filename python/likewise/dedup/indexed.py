@@ -1,0 +1,293 @@
+"""A run beside an online index: what it has seen goes, and what the run saw it is told."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup.collapse import Collapsed
+from likewise.dedup.decision import Decision, decide
+from likewise.dedup.documents import Documents
+from likewise.dedup.run import RunRules, ordered
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.progress import Progress
+from likewise.recipe import Recipe
+
+if TYPE_CHECKING:
+    from likewise.index import Index
+
+# Documents of one question, or of one transaction.
+_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """What a run has to do with indexes.
+
+    Parameters
+    ----------
+    create : Path, optional
+        A new index that gets all documents of the run, removed ones too, with the run's verdicts.
+    against : Path, optional
+        An index whose kept documents stand before all others: what one of them matches is removed.
+    add : bool
+        Whether the documents that stay are added to the index `against`.
+
+    Raises
+    ------
+    InvalidParameter
+        If they do not go together.
+    """
+
+    create: Path | None = None
+    against: Path | None = None
+    add: bool = False
+
+    def __post_init__(self) -> None:
+        if self.add and self.against is None:
+            raise InvalidParameter("add", "acts with --against PATH, the index to add to")
+        if self.create is not None and self.against is not None:
+            raise InvalidParameter("index", "makes a new index; with --against give --add, or make it in another run")
+
+    def check_recipe(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if verdicts of an index could not be those of this recipe."""
+        if self.create is None and self.against is None:
+            return
+        name = "index" if self.create is not None else "against"
+        if recipe.group != "leaders":
+            raise InvalidParameter(name, "an index knows leaders only; leave out --group components")
+        if self.create is not None and recipe.keep != "first":
+            raise InvalidParameter(name, f"an index keeps the first that came; the recipe has keep {recipe.keep}")
+
+    def check_ids(self, duplicate_ids: str) -> None:
+        """Raise InvalidParameter if one id may stand for two documents, and the index is to know them by it."""
+        if duplicate_ids == "allow" and (self.create is not None or self.add):
+            raise InvalidParameter("duplicate_ids", "an index knows documents by their ids, which must be unique")
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The documents of a run that an index has seen the like of.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m,), int64
+        Rising.
+    kept_ids : list of str
+        The kept document of the index against each.
+    similarity : ndarray of shape (m,), float64
+        What was measured on the two.
+    distance : ndarray of shape (m,), int32, optional
+        Their Hamming distance; None for signatures.
+    """
+
+    rows: NDArray[np.int64]
+    kept_ids: list[str]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int32] | None
+
+    def without(self, collapsed: Collapsed) -> Collapsed:
+        """Return the order of a search that leaves these documents out.
+
+        Documents that collapse into one another are seen all or none, since nothing tells them apart.
+        """
+        if not len(self.rows):
+            return collapsed
+        is_seen = np.zeros(len(collapsed.first), bool)
+        is_seen[self.rows] = True
+        order = collapsed.order[~is_seen[collapsed.order]]
+        # A class without a place in the order, like that of the empty ones, has -1.
+        place_of = np.full(len(is_seen), -1, np.int64)
+        place_of[order] = np.arange(len(order))
+        first = np.where(is_seen, np.arange(len(is_seen)), collapsed.first)
+        return replace(collapsed, first=first, order=order, position=place_of[first])
+
+    def join(self, decision: Decision) -> Decision:
+        """Return verdicts and evidence with these documents removed; their `kept_rows` are -1."""
+        kept = decision.kept.copy()
+        kept[self.rows] = False
+        rows = np.concatenate([decision.removed_rows, self.rows])
+        by_row = np.argsort(rows, kind="stable")
+        none = np.full(len(self.rows), -1, np.int64)
+        distance = decision.distance
+        if distance is not None and self.distance is not None:
+            distance = np.concatenate([distance, self.distance])[by_row]
+        return replace(
+            decision,
+            kept=kept,
+            removed_rows=rows[by_row],
+            kept_rows=np.concatenate([decision.kept_rows, none])[by_row],
+            similarity=np.concatenate([decision.similarity, self.similarity])[by_row],
+            distance=distance,
+        )
+
+
+def ask_index(index: "Index", documents: Documents) -> Seen:
+    """Ask an index about every document of a run.
+
+    Returns
+    -------
+    Seen
+        Those that match a kept document of the index.
+    """
+    rows, kept_ids = [np.zeros(0, np.int64)], []
+    similarities, distances = [np.zeros(0)], [np.zeros(0, np.int32)]
+    for some, texts in _batches(documents, np.arange(len(documents))):
+        verdicts = index.check_batch(texts)
+        seen = np.flatnonzero(~np.asarray(verdicts.is_new))
+        rows.append(some[seen])
+        kept_ids += [verdicts.kept_ids[i] or "" for i in seen.tolist()]
+        similarities.append(np.asarray(verdicts.similarity)[seen])
+        if verdicts.distance is not None:
+            distances.append(np.asarray(verdicts.distance)[seen].astype(np.int32))
+    distance = np.concatenate(distances)
+    number = sum(map(len, rows))
+    return Seen(
+        np.concatenate(rows), kept_ids, np.concatenate(similarities), distance if len(distance) == number else None
+    )
+
+
+def check_unknown(index: "Index", documents: Documents, rows: NDArray[np.int64]) -> None:
+    """Raise InvalidInput if the index knows the id of a document that it has not seen."""
+    for row, doc_id in zip(rows.tolist(), documents.doc_ids(rows).to_pylist(), strict=True):
+        if index.get(doc_id) is not None:
+            file, line = documents.place(row)
+            raise InvalidInput(f"the id {doc_id!r} stands for another text in the index", file, line)
+
+
+def add_documents(index: "Index", documents: Documents, rows: NDArray[np.int64]) -> None:
+    """Add documents in their order."""
+    for some, texts in _batches(documents, rows):
+        index.add_batch(documents.doc_ids(some), texts)
+
+
+def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+    """Yield rising rows in parts, with their texts."""
+    for part, read in documents.texts(rows, -(-len(rows) // _AT_ONCE)):
+        texts, some = read(), rows[part]
+        for start in range(0, len(some), _AT_ONCE):
+            places = np.arange(start, min(start + _AT_ONCE, len(some)))
+            yield some[places], texts.take(places)
+
+
+class BesideIndex:
+    """What a run does with indexes, as a context; does nothing where it has none.
+
+    Parameters
+    ----------
+    use : IndexUse, optional
+        What is asked.
+    recipe : Recipe
+        Of the run, resolved.
+    rules : RunRules
+        Of the run.
+
+    Raises
+    ------
+    InvalidParameter
+        If an index could not give the verdicts of this recipe, or ids may come twice.
+    InvalidInput
+        If there is no index to be held against, or something where one is to be made.
+    RecipeMismatch
+        If the index was made by another recipe; `keep` may differ.
+    """
+
+    def __init__(self, use: IndexUse | None, recipe: Recipe, rules: RunRules) -> None:
+        self._use, self._rules = use or IndexUse(), rules
+        self._use.check_recipe(recipe)
+        self._use.check_ids(rules.duplicate_ids)
+        self._index: Index | None = None
+        self._unfinished: Path | None = None
+        self._num_seen = 0
+        if self._use.create is not None:
+            from likewise.index.opening import check_recipe
+
+            _check_absent(self._use.create)
+            # Weights that are still to be counted are a table by the time the index is made.
+            if not recipe.needs_counting:
+                check_recipe(recipe)
+        if self._use.against is not None:
+            self._index = _open_against(self._use.against, recipe, add=self._use.add, threads=rules.threads)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+        if self._unfinished is not None:
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def identity(self) -> dict[str, object]:
+        """Return what decides the result, as JSON values."""
+        return {} if self._use.against is None else {"against": str(self._use.against)}
+
+    def decided(
+        self, documents: Documents, recipe: Recipe, timing: Timing, progress: Progress
+    ) -> tuple[Decision, list[str]]:
+        """Return the verdicts on documents, and the ids of the index that its -1 among the kept rows stand for."""
+        collapsed = ordered(documents, recipe, timing)
+        seen = None
+        if self._index is not None:
+            with timing.wall("asking_the_index"):
+                seen = ask_index(self._index, documents)
+            collapsed = seen.without(collapsed)
+        decision = decide(documents, collapsed, recipe, threads=self._rules.threads, timing=timing, progress=progress)
+        if seen is None:
+            return decision, []
+        self._num_seen = len(seen.rows)
+        return seen.join(decision), seen.kept_ids
+
+    def prepare(self, documents: Documents, recipe: Recipe, decision: Decision) -> None:
+        """Do what may fail before results have their final names.
+
+        Raises
+        ------
+        InvalidInput
+            If a document that would be added has an id that the index knows.
+        """
+        if self._use.add and self._index is not None:
+            check_unknown(self._index, documents, np.flatnonzero(decision.kept))
+        if self._use.create is not None:
+            from likewise.index import Index
+
+            target = self._use.create
+            self._unfinished = target.with_name(f".{target.name}.unfinished-{os.getpid()}")
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+            with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
+                add_documents(index, documents, np.arange(len(documents)))
+
+    def finish(self, documents: Documents, decision: Decision) -> None:
+        """Give a new index its name; add what stays to the one that the run was held against."""
+        if self._use.create is not None and self._unfinished is not None:
+            _check_absent(self._use.create)
+            self._unfinished.rename(self._use.create)
+            self._unfinished = None
+        if self._use.add and self._index is not None:
+            add_documents(self._index, documents, np.flatnonzero(decision.kept))
+
+    def summary(self) -> dict[str, object]:
+        """Return what the summary says of it."""
+        if self._use.against is not None:
+            return {"against": {"path": str(self._use.against), "num_removed": self._num_seen, "adds": self._use.add}}
+        return {} if self._use.create is None else {"index": str(self._use.create)}
+
+
+def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "Index":
+    if not path.is_dir():
+        raise InvalidInput("there is no index here", str(path))
+    from likewise.index import Index
+
+    # What stays is for the run to say; the index keeps the first that came.
+    return Index(path, recipe.replace(keep="first"), read_only=not add, threads=threads)
+
+
+def _check_absent(path: Path) -> None:
+    if path.exists():
+        raise InvalidInput("it exists already; name a new directory, or use it with --against", str(path))

@@ -1,0 +1,131 @@
+"""What an index is: recipe, layout, age limit, identity; kept on the server and checked when it is opened."""
+
+import secrets
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.opening import check_recipe, needs_companions
+from likewise.recipe import Recipe
+from likewise.recipe_check import check_integer
+from likewise.redis.layout import FORMAT, Layout, layout_of
+from likewise.redis.server import Server
+
+_DEFAULT_LAYOUT = "packed"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What an index is.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What decides, resolved.
+    layout : Layout
+        Where everything stands.
+    ttl_s : int, optional
+        Age at which documents are forgotten.
+    identity : bytes
+        Drawn when the index was made.
+    """
+
+    recipe: Recipe
+    layout: Layout
+    ttl_s: int | None
+    identity: bytes
+
+
+def open_description(
+    server: Server, recipe: Recipe | None, layout: str | None, ttl: int | None, *, create: bool
+) -> Description:
+    """Return the description of the index on the server, which is made where there is none.
+
+    Raises
+    ------
+    RecipeMismatch, InvalidParameter
+        If what is given is not what is there, or the recipe is not served.
+    InvalidInput
+        If there is no index and none may be made.
+    StoreError
+        If it is of another format.
+    """
+    server.check()
+    if ttl is not None:
+        ttl = check_integer("ttl", ttl, 1, 2**31)
+    stored = server.call("HGETALL", server.prefix + b"meta")
+    if not stored:
+        if recipe is None or not create:
+            raise InvalidInput(
+                f"there is no index with this prefix on {server.name}; make one with a recipe, "
+                "Recipe.simhash(within=3), or `likewise index create --url`"
+            )
+        recipe = check_served(recipe)
+        chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
+        server.set_layout(chosen)
+        stored = server.run("create", *_fields(recipe, chosen, ttl))
+        # Another client may have been first: what is there counts.
+        stored = dict(zip(stored[::2], stored[1::2], strict=True))
+    return _checked(server, {k.decode(): v for k, v in stored.items()}, recipe, layout, ttl)
+
+
+def check_served(recipe: Recipe) -> Recipe:
+    """Return the recipe, resolved.
+
+    Raises
+    ------
+    InvalidParameter
+        If an index on a server does not serve it.
+    """
+    if recipe.method != "simhash" or not recipe.is_distance_only:
+        raise InvalidParameter(
+            "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
+        )
+    return check_recipe(recipe)
+
+
+def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
+    fields: dict[str, object] = {
+        "format": FORMAT,
+        "identity": secrets.token_hex(16),
+        "recipe": recipe.to_json(),
+        "recipe_id": recipe.recipe_id,
+        "sketch_id": recipe.sketch_id,
+        "layout": layout.kind,
+        "library": version("likewise"),
+    }
+    if ttl is not None:
+        fields["ttl_s"] = ttl
+    return [one for field in fields.items() for one in field]
+
+
+def _checked(
+    server: Server, stored: dict[str, bytes], recipe: Recipe | None, layout: str | None, ttl: int | None
+) -> Description:
+    if "format" not in stored or "recipe" not in stored:
+        raise StoreError(f"the keys with this prefix on {server.name} are no index of Likewise")
+    if int(stored["format"]) != FORMAT:
+        raise StoreError(
+            f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
+        )
+    text, recipe_id = stored["recipe"].decode(), stored["recipe_id"].decode()
+    if recipe is None:
+        if needs_companions(text):
+            raise InvalidParameter(
+                "recipe",
+                f"that of the index on {server.name} reads tables or lists of words that do not stand in it; give it",
+            )
+        recipe = Recipe.from_json(text)
+    if recipe.recipe_id != recipe_id:
+        differing = recipe.differences(Recipe.from_json(text)) if not needs_companions(text) else {}
+        differing = differing or {"recipe_id": (recipe.recipe_id, recipe_id)}
+        raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
+    kind = stored["layout"].decode()
+    if layout is not None and layout != kind:
+        raise InvalidParameter("layout", f"{layout!r} given; the index on {server.name} has {kind!r}")
+    ttl_s = int(stored["ttl_s"]) if "ttl_s" in stored else None
+    if ttl is not None and ttl != ttl_s:
+        raise InvalidParameter("ttl", f"{ttl} given; the index on {server.name} has {ttl_s}")
+    chosen = layout_of(recipe, kind)
+    server.set_layout(chosen)
+    return Description(check_served(recipe), chosen, ttl_s, stored["identity"])

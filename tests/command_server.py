@@ -1,0 +1,69 @@
+"""Runs commands, each in a fork of itself: see `command.py`. `command_server.py DESCRIPTOR` of a socket."""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import socket
+import sys
+
+# What stands in front of every command; the modules of other extras may lack what they need.
+LOADED = ("numpy", "pyarrow", "pyarrow.parquet", "rich.progress")
+
+
+def load():
+    """Import what commands import."""
+    import likewise
+
+    for name in (*LOADED, *(module.name for module in pkgutil.walk_packages(likewise.__path__, "likewise."))):
+        if not name.endswith("__main__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+def received(asking, num_bytes):
+    """So many bytes of the socket."""
+    found = b""
+    while len(found) < num_bytes:
+        if not (part := asking.recv(num_bytes - len(found))):
+            sys.exit(0)
+        found += part
+    return found
+
+
+def serve(asking):
+    """Answer one command after the other, until nobody asks any more; returns in each fork, with what it is to do."""
+    while True:
+        length, descriptors, _, _ = socket.recv_fds(asking, 4, 3)
+        if not length:
+            sys.exit(0)
+        length += received(asking, 4 - len(length))
+        asked = json.loads(received(asking, int.from_bytes(length, "little")))
+        pid = os.fork()
+        if not pid:
+            asking.close()
+            for target, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, target)
+                os.close(descriptor)
+            return asked
+        for descriptor in descriptors:
+            os.close(descriptor)
+        _, status = os.waitpid(pid, 0)
+        asking.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "little", signed=True))
+
+
+if __name__ == "__main__":
+    load()
+    # A collection in a fork would touch, and so copy, all that is shared.
+    gc.freeze()
+    asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    # From here on this is the process of one command; it ends as any other does.
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["cwd"])
+    sys.argv = ["likewise", *asked["arguments"]]
+    sys.path[0] = asked["cwd"]
+    runpy.run_module("likewise", run_name="__main__", alter_sys=True)

@@ -1,0 +1,260 @@
+"""The online index as plain Python: the decision document by document, removal, promotion and expiry.
+
+Written from docs/concepts/index.md and the definitions, on the slow oracle alone. Everything is kept for ever in
+lists, every search looks at every document, and nothing is fast.
+"""
+
+import functools
+from typing import NamedTuple
+
+from tests.oracle import candidates, decide
+from tests.oracle.candidates import LEVELS, MEMBERS
+
+
+class Verdict(NamedTuple):
+    """What is said of a document; `kept_id`, `similarity` and `distance` are None where it is new."""
+
+    doc_id: str | None
+    is_new: bool
+    kept_id: str | None
+    similarity: float | None
+    distance: int | None
+    seq: int | None
+    added: bool
+
+
+class Removal(NamedTuple):
+    doc_id: str
+    was_kept: bool
+    promoted: tuple
+    moved: tuple
+
+
+class Refused(Exception):
+    """Ids that stand for another text, or for none."""
+
+
+class Evidence(NamedTuple):
+    """The kept document that speaks against one, and what was measured on the two."""
+
+    kept_row: int
+    similarity: float
+    distance: int | None
+
+
+class Row:
+    """One document, and all that is known of it now."""
+
+    def __init__(self, row, doc_id, text, document, arrival_s):
+        self.row, self.doc_id, self.text, self.document, self.arrival_s = row, doc_id, text, document, arrival_s
+        self.evidence = None
+        self.gone = False
+        self.stands = False  # for its class, and in the tables
+        self.paths = {}  # band -> levels it looks at
+
+    @property
+    def kept(self):
+        return self.evidence is None and not self.gone
+
+
+@functools.lru_cache(maxsize=4096)
+def sketched(recipe, text):
+    return decide.Online(recipe).document(-1, text)
+
+
+class ModelIndex:
+    """An index of documents by an oracle's recipe (`tests.recipes.oracle_recipe`)."""
+
+    def __init__(self, recipe, ttl_s=None):
+        assert recipe.method in ("simhash", "minhash")
+        self.recipe, self.ttl_s = recipe, ttl_s
+        self.rows = []
+        self.row_of = {}  # ids that are not gone
+        self.class_of = {}  # key -> rows that stand for the class, rising: several only after removals
+        self.buckets = {}
+        rule = decide.Online(recipe)
+        self.bands = rule.bands if recipe.method == "minhash" else None
+        self._match = rule.match
+
+    def __len__(self):
+        return len(self.row_of)
+
+    # What a document looks at.
+
+    def _document(self, text):
+        return sketched(self.recipe, text)
+
+    def _path(self, document, place=None):
+        """Buckets that a document looks at, by band: up to the level at which it is a member, or could become one."""
+        for band in range(self.bands.bands):
+            for level in range(LEVELS):
+                bucket = self.buckets.setdefault((band, level, self.bands.key(document.sketch, band, level)), [])
+                yield band, level, bucket
+                if place is None:
+                    if len(bucket) < MEMBERS:
+                        break
+                elif place.get(band) == level:
+                    break
+
+    def _seen(self, document, place=None):
+        """Rows in the tables that a document is compared with, rising."""
+        if not document.weights:
+            return []
+        if self.bands is None:
+            return [
+                other.row
+                for other in self.rows
+                if other.stands
+                and other.document.weights
+                and candidates.distance(document.sketch, other.document.sketch) <= self.recipe.within
+            ]
+        return sorted({row for _, _, bucket in self._path(document, place) for row in bucket})
+
+    def _stand(self, row):
+        """Put a row into the tables, and let it stand for its class."""
+        row.stands = True
+        of_class = self.class_of.setdefault(row.document.key, [])
+        of_class.append(row.row)
+        of_class.sort()
+        if self.bands is not None and row.document.weights:
+            for band, level, bucket in list(self._path(row.document)):
+                if len(bucket) < MEMBERS:
+                    bucket.append(row.row)
+                    row.paths[band] = level
+
+    def _best(self, document, others):
+        """The kept document among rows that matches best, highest similarity first, then lowest row."""
+        best = None
+        for other in others:
+            matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
+            if matched and (best is None or matched[0] > best.similarity):
+                best = Evidence(other, *matched)
+        return best
+
+    def _zero(self):
+        return 0 if self.recipe.method == "simhash" else None
+
+    def _decide(self, document):
+        """Evidence against a document that comes now, and whether it collapses into one that stands for its class."""
+        of_class = [self.rows[row] for row in self.class_of.get(document.key, []) if not self.rows[row].gone]
+        for other in of_class:
+            if other.kept:
+                return Evidence(other.row, 1.0, self._zero()), True
+        for other in of_class:
+            # One whose leader was forgotten says nothing any more.
+            if not self.rows[other.evidence.kept_row].gone:
+                return other.evidence, True
+        return self._best(document, self._seen(document)), False
+
+    # The face.
+
+    def check(self, text):
+        return self._say(None, self._decide(self._document(text))[0], None)
+
+    def _say(self, doc_id, evidence, row, added=False):
+        seq = None if row is None else row + 1
+        if evidence is None:
+            return Verdict(doc_id, True, None, None, None, seq, added)
+        kept_id = self.rows[evidence.kept_row].doc_id
+        return Verdict(doc_id, False, kept_id, evidence.similarity, evidence.distance, seq, added)
+
+    def check_and_add(self, doc_id, text, now_s=0):
+        self.expire(now_s)
+        known = self.row_of.get(doc_id)
+        if known is not None:
+            if self.rows[known].text != text:
+                raise Refused(doc_id)
+            return self._say(doc_id, self.rows[known].evidence, known)
+        document = self._document(text)
+        row = Row(len(self.rows), doc_id, text, document, now_s)
+        row.evidence, collapses = self._decide(document)
+        self.rows.append(row)
+        self.row_of[doc_id] = row.row
+        if not collapses:
+            self._stand(row)
+        return self._say(doc_id, row.evidence, row.row, added=True)
+
+    add = check_and_add
+
+    def check_and_add_batch(self, ids, texts, now_s=0):
+        """All of it or, where an id stands for another text, nothing."""
+        texts_by_id = {doc_id: self.rows[row].text for doc_id, row in self.row_of.items()}
+        given = zip(ids, texts, strict=True)
+        refused = [doc_id for doc_id, text in given if texts_by_id.setdefault(doc_id, text) != text]
+        if refused:
+            raise Refused(*refused)
+        return [self.check_and_add(doc_id, text, now_s) for doc_id, text in zip(ids, texts, strict=True)]
+
+    def check_batch(self, texts):
+        return [self.check(text) for text in texts]
+
+    def get(self, doc_id):
+        row = self.row_of.get(doc_id)
+        return None if row is None else self._say(doc_id, self.rows[row].evidence, row)
+
+    def group(self, doc_id):
+        """(id of the leader, ids of its members in order of arrival), or None."""
+        row = self.row_of.get(doc_id)
+        if row is None:
+            return None
+        evidence = self.rows[row].evidence
+        leader = row if evidence is None else evidence.kept_row
+        return self.rows[leader].doc_id, tuple(member.doc_id for member in self._members(leader))
+
+    def _members(self, leader):
+        return [row for row in self.rows if not row.gone and row.evidence and row.evidence.kept_row == leader]
+
+    def remove(self, doc_id):
+        row = self.row_of.pop(doc_id, None)
+        if row is None:
+            raise Refused(doc_id)
+        leader = self.rows[row]
+        was_kept = leader.kept
+        leader.gone = True
+        promoted, moved = [], []
+        for member in self._members(row) if was_kept else []:
+            # Of one class: compared even where full buckets or empty texts would not.
+            others = {*self._seen(member.document, member.paths if member.stands else None)}
+            others |= {*self.class_of.get(member.document.key, [])}
+            member.evidence = self._best(member.document, sorted(others - {member.row}))
+            if member.evidence is not None:
+                moved.append((member.doc_id, self.rows[member.evidence.kept_row].doc_id))
+                continue
+            promoted.append(member.doc_id)
+            if not member.stands:
+                self._stand(member)
+        return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
+
+    def expire(self, now_s):
+        """Forget what is older than `ttl_s`; nothing is promoted."""
+        if self.ttl_s is None:
+            return
+        for row in self.rows:
+            if not row.gone and row.arrival_s < now_s - self.ttl_s:
+                row.gone = True
+                del self.row_of[row.doc_id]
+
+    def neighbours(self, text, limit=10):
+        """(id, similarity, distance) of the kept documents that match, best first."""
+        document = self._document(text)
+        found = []
+        for other in sorted({*self._seen(document), *self.class_of.get(document.key, [])}):
+            matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
+            if matched:
+                found.append((self.rows[other].doc_id, *matched))
+        return sorted(found, key=lambda neighbour: -neighbour[1])[:limit]
+
+    def is_consistent(self):
+        """P1 and what removal promises: evidence names a kept document that matches; no kept one is lost."""
+        for row in self.rows:
+            if row.gone or row.evidence is None:
+                continue
+            leader = self.rows[row.evidence.kept_row]
+            if not leader.kept and self.ttl_s is None:
+                return False
+            if self._match(row.document, leader.document) is None and row.document.key != leader.document.key:
+                # One that collapsed has the evidence of the one that stood for it.
+                stood = [other for other in self.rows if other.row < row.row and other.document.key == row.document.key]
+                if not stood:
+                    return False
+        return True

@@ -1,0 +1,233 @@
+"""``likewise index`` and ``dedup`` beside an index, as a user runs them."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise import cli
+from tests.command import Ran, jsonl
+from tests.quality.test_promises import planted
+
+OPTIONS = ["--threshold", "0.6", "--shingle", "2"]
+RECIPE = likewise.Recipe.minhash(0.6, shingle=2)
+
+
+def rows_of(out):
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def command_here(*arguments, stdin=b"", cwd="."):
+    """The command in this process: dozens of new ones would take most of the time."""
+    out, err = io.BytesIO(), io.StringIO()
+    streams = {
+        "stdin": io.TextIOWrapper(io.BytesIO(stdin)),
+        "stdout": io.TextIOWrapper(out, "utf-8", write_through=True),
+        "stderr": err,
+    }
+    with mock.patch.multiple(sys, **streams), contextlib.chdir(cwd):
+        status = cli._status(list(map(str, arguments)))
+        sys.stdout.detach()
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def run(*arguments, stdin=b"", status=0):
+    ran = command_here("index", *arguments, stdin=stdin)
+    assert ran.status == status, ran.err
+    return ran
+
+
+@pytest.fixture
+def texts():
+    return [text.encode("utf-8", "replace").decode() for text in planted()]
+
+
+@pytest.fixture
+def index(tmp_path):
+    path = tmp_path / "seen.lw"
+    run("create", path, *OPTIONS)
+    return path
+
+
+def test_from_creation_to_export(tmp_path, index, texts):
+    (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
+    verdicts = rows_of(run("add", index, tmp_path / "in.jsonl").out)
+    removed = {row["row"]: row for row in likewise.dedup(texts, RECIPE).removed.to_pylist()}
+    assert [row["doc_id"] for row in verdicts] == [str(row) for row in range(len(texts))]
+    assert [row["is_new"] for row in verdicts] == [row not in removed for row in range(len(texts))]
+    for number, row in enumerate(verdicts):
+        assert (row["seq"], row["added"]) == (number + 1, True)
+        if not row["is_new"]:
+            expected = removed[number]
+            assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+
+    again = run("add", index, "-", stdin=jsonl(texts[:20]))
+    assert not any(row["added"] for row in rows_of(again.out))
+    assert "20 documents" in again.err
+
+    # Without ids, from standard input, beside nothing that writes.
+    checked = rows_of(run("check", index, "-", stdin=jsonl(texts[:3], ids=False)).out)
+    assert [row["doc_id"] for row in checked] == [None] * 3
+    assert not any(row["is_new"] for row in checked)
+
+    stats = json.loads(run("stats", index).out)
+    assert stats["num_documents"] == len(texts)
+    assert run("verify", index, "--full").out == b""
+
+    found = rows_of(run("query", index, "-", "--limit", "2", stdin=jsonl(texts[:1])).out)
+    assert found[0]["neighbours"][0]["doc_id"] == "0"
+    leader = next(row["kept_id"] for row in verdicts if not row["is_new"])
+    known = rows_of(run("query", index, "--id", leader).out)[0]
+    assert known["is_new"]
+    assert known["member_ids"] == [row["doc_id"] for row in verdicts if row.get("kept_id") == leader]
+
+    removal = rows_of(run("remove", index, leader).out)[0]
+    assert (removal["doc_id"], removal["was_kept"]) == (leader, True)
+    assert sorted(removal["promoted"] + [row["doc_id"] for row in removal["moved"]]) == sorted(known["member_ids"])
+
+    run("compact", index)
+    run("snapshot", index, tmp_path / "copy.lw")
+    exported = rows_of(run("export", tmp_path / "copy.lw").out)
+    assert [row["doc_id"] for row in exported] == [row["doc_id"] for row in verdicts if row["doc_id"] != leader]
+    assert run("export", index, "-o", tmp_path / "all.jsonl").out == b""
+    assert rows_of((tmp_path / "all.jsonl").read_bytes()) == exported
+
+
+def test_a_line_is_answered_as_soon_as_it_is_there(index):
+    command = [sys.executable, "-m", "likewise", "index", "add", str(index), "-", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for number in range(3):
+            process.stdin.write(json.dumps({"id": number, "text": f"words of document {number}"}).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["seq"] == number + 1
+        process.stdin.close()
+    assert process.returncode == 0
+
+
+def test_bad_rows_are_told_and_those_before_them_are_there(tmp_path, index):
+    lines = b'{"id": 1, "text": "one fine day"}\n\n{"id": 2}\n{"id": 3, "text": "another day"}\n'
+    ran = run("add", index, "-", stdin=lines, status=2)
+    assert [row["doc_id"] for row in rows_of(ran.out)] == ["1"]
+    assert "stdin:3:" in ran.err
+    ran = run("add", index, "-", "--on-error", "skip", stdin=lines)
+    assert [(row["doc_id"], row["added"]) for row in rows_of(ran.out)] == [("1", False), ("3", True)]
+    assert "1 bad rows skipped" in ran.err
+    assert "stdin:1: the row has no id" in run("add", index, "-", stdin=b'{"text": "x"}\n', status=2).err
+    ran = run("add", index, "-", stdin=b'{"id": 1, "text": "two"}\n', status=2)
+    assert "'1'" in ran.err or '"1"' in ran.err
+
+
+def test_mistakes_are_told(tmp_path, index):
+    assert "Missing argument" in run("add", status=2).err
+    assert "Missing argument 'INPUT" in run("add", index, status=2).err
+    assert "no index here" in run("add", tmp_path / "nothing", "-", status=2).err
+    assert "exists already" in run("create", index, status=2).err
+    assert "--prefix: acts with --url only" in run("stats", index, "--prefix", "x", status=2).err
+    assert "ghost" in run("remove", index, "ghost", status=2).err
+    assert "ghost" in run("query", index, "--id", "ghost", status=2).err
+    assert "unexpected extra argument" in run("stats", index, "more", status=2).err
+    for method in ("shingles", "exact", "bloom"):
+        ran = run("create", tmp_path / method, "--method", method, status=2)
+        assert method in ran.err
+        assert not (tmp_path / method).exists()
+
+
+def dedup(*arguments, status=0, cwd=None):
+    ran = command_here("dedup", *arguments, cwd=cwd or ".")
+    assert ran.status == status, ran.err
+    return ran
+
+
+@pytest.fixture
+def files(tmp_path, texts):
+    """Two halves of the texts as files, and the whole."""
+    half = len(texts) // 2
+    lines = jsonl(texts).splitlines(keepends=True)
+    for name, part in {"old": lines[:half], "new": lines[half:], "all": lines}.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(b"".join(part))
+    return half
+
+
+def test_an_index_of_a_run_has_its_verdicts(tmp_path, files, texts):
+    dedup("all.jsonl", "-o", "out", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
+    removed = {row["doc_id"]: row for row in pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()}
+    with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
+        assert len(index) == len(texts)
+        for row in range(len(texts)):
+            found, evidence = index.get(str(row)), removed.get(str(row))
+            assert found.is_new == (evidence is None)
+            if evidence is not None:
+                assert (found.kept_id, found.similarity) == (evidence["kept_id"], evidence["similarity"])
+    assert "exists already" in dedup("all.jsonl", "-o", "out2", "--index", "seen.lw", status=2, cwd=tmp_path).err
+    assert not (tmp_path / "out2").exists()
+    ran = dedup("all.jsonl", "-o", "o", "--index", "new.lw", "--keep", "longest", status=2, cwd=tmp_path)
+    assert "keep" in ran.err
+    assert sorted(os.listdir(tmp_path)) == ["all.jsonl", "new.jsonl", "old.jsonl", "out", "seen.lw"]
+
+
+def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
+    dedup("old.jsonl", "-o", "old", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
+    ran = dedup("new.jsonl", "-o", "new", "--against", "seen.lw", cwd=tmp_path)
+    assert "removed for documents of the index" in ran.err
+    whole = likewise.dedup(texts, RECIPE)
+    kept = [json.loads(line)["id"] for line in (tmp_path / "new" / "kept" / "new.jsonl").read_bytes().splitlines()]
+    assert kept == [row for row in range(files, len(texts)) if whole.kept[row]]
+    evidence = {row["doc_id"]: row for row in pq.read_table(tmp_path / "new" / "removed.parquet").to_pylist()}
+    assert len(evidence) + len(kept) == len(texts) - files
+    sources = set()
+    for expected in whole.removed.to_pylist():
+        if expected["row"] < files:
+            continue
+        row = evidence[expected["doc_id"]]
+        sources.add(row["kept_source"])
+        if row["kept_source"] == "against":
+            assert row["kept_row"] is None
+            assert row["kept_file"] is None
+            assert row["kept_offset"] is None
+            assert int(row["kept_id"]) < files
+            if int(expected["kept_id"]) < files:
+                assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+        else:
+            # The index has seen nothing like it.
+            assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
+    assert sources == {"input", "against"}
+    summary = json.loads((tmp_path / "new" / "summary.json").read_text())
+    from_index = sum(row["kept_source"] == "against" for row in evidence.values())
+    assert summary["against"] == {"path": "seen.lw", "num_removed": from_index, "adds": False}
+    with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
+        assert len(index) == files
+
+    dedup("new.jsonl", "-o", "new", "--against", "seen.lw", "--add", "--overwrite", cwd=tmp_path)
+    with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
+        assert len(index) == files + len(kept)
+        assert all(index.get(str(row)).is_new for row in kept)
+    # A second time everything was seen.
+    out = dedup("new.jsonl", "-o", "-", "--against", "seen.lw", "--add", cwd=tmp_path).out
+    assert out == b""
+
+
+def test_what_does_not_go_together_is_refused(tmp_path, files):
+    dedup("old.jsonl", "-o", "old", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
+    ran = dedup("new.jsonl", "-o", "o", "--against", "seen.lw", "--threshold", "0.9", status=2, cwd=tmp_path)
+    assert "made by another recipe" in ran.err
+    assert "threshold" in ran.err
+    assert "--add" in dedup("new.jsonl", "-o", "o", "--add", status=2, cwd=tmp_path).err
+    assert "no index" in dedup("new.jsonl", "-o", "o", "--against", "none", status=2, cwd=tmp_path).err
+    ran = dedup("new.jsonl", "-o", "o", "--index", "x.lw", "--method", "shingles", status=2, cwd=tmp_path)
+    assert "minhash or simhash" in ran.err
+    both = ("--against", "seen.lw", "--index", "other.lw")
+    assert "--index" in dedup("new.jsonl", "-o", "o", *both, status=2, cwd=tmp_path).err
+    again = ("--against", "seen.lw", "--add", "--duplicate-ids", "allow")
+    assert "ids" in dedup("new.jsonl", "-o", "o", *again, status=2, cwd=tmp_path).err
+    # An id of the index for another text.
+    (tmp_path / "clash.jsonl").write_text('{"id": 3, "text": "words that the index has never seen before at all"}\n')
+    ran = dedup("clash.jsonl", "-o", "o", "--against", "seen.lw", "--add", status=2, cwd=tmp_path)
+    assert "clash.jsonl:1" in ran.err
+    assert not (tmp_path / "o").exists()
