@@ -18,7 +18,8 @@ _VANISHING = ("lexicon", "own")
 
 def exists(path: Path) -> bool:
     """Return whether the directory holds an index; what a process left that was killed while it made one is none."""
-    if not (path / DATABASE).exists():
+    # Only while it is made has the database a journal beside it: from then on there is a log.
+    if not (path / DATABASE).exists() or (path / f"{DATABASE}-journal").exists():
         return False
     try:
         _native.OnlineIndex.describe(path)
