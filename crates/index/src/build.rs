@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::load::{open_segment, renew_late};
 use crate::shared::{Shared, lock};
-use crate::source::{TABLE_BYTES, TrueRows, segment_plan};
+use crate::source::{TrueRows, segment_plan, table_bytes};
 use crate::state::Layer;
 
 /// Bytes that a build takes, about.
@@ -135,8 +135,8 @@ impl Shared {
             let plan = segment_plan(self.rules(), table_bytes);
             build_segment(&dir, &PlainFiles, &source, rows.clone(), &plan, building)
         };
-        match build(Some(TABLE_BYTES)) {
-            // Wide radii and few rows take more.
+        match build(table_bytes(rows.len())) {
+            // Wide radii take more.
             Err(likewise_disk::Error::InvalidParameter { name: "memory", .. }) => Ok(build(None)?),
             built => Ok(built?),
         }

@@ -12,8 +12,15 @@ use crate::keys::Keys;
 use crate::rules::{Method, Rules};
 use crate::tail::COLLAPSED;
 
-/// Bytes of tables for a fingerprint that are better than more that are faster, where so few suffice.
-pub const TABLE_BYTES: u32 = 14;
+/// Bytes of tables for a fingerprint of a large segment: more would be faster, but most rows stand in such segments.
+const TABLE_BYTES: u32 = 18;
+/// Rows of a large segment. In small ones few bytes would cost much time, as each entry has more bits left.
+const LARGE: usize = 1 << 20;
+
+/// Bytes of tables for a fingerprint of a segment of so many rows; as many as make it fast where `None`.
+pub fn table_bytes(num_rows: usize) -> Option<u32> {
+    (num_rows >= LARGE).then_some(TABLE_BYTES)
+}
 
 /// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
