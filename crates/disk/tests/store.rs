@@ -221,7 +221,7 @@ fn segments_are_published_in_one_step() {
     assert_eq!(store.segments().unwrap(), [one, two]);
     store
         .publish(
-            &[both.clone()],
+            std::slice::from_ref(&both),
             &["one".to_owned(), "two".to_owned(), "none".to_owned()],
         )
         .unwrap();

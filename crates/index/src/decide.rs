@@ -102,6 +102,10 @@ pub fn other_text(position: usize, id: &str) -> Error {
 ///
 /// # Errors
 /// Those of the store.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "documents, their range, and means"
+)]
 pub fn look_up(
     shared: &Shared,
     state: &State,

@@ -296,7 +296,7 @@ impl Shared {
         let is_empty = state.newest().is_none_or(|tail| tail.rows().is_empty());
         if !is_empty {
             let tail = Tail::new(self.rules(), self.plan.as_ref(), end)?;
-            state.layers.push(Layer::Tail(tail));
+            state.layers.push(Layer::Tail(Box::new(tail)));
         }
         Ok(end)
     }

@@ -176,13 +176,13 @@ pub fn load_state(
         let rows = segment.rows();
         if rows.start > end {
             let tail = load_tail(shared, store, end..rows.start, cancel)?;
-            state.layers.push(Layer::Tail(tail));
+            state.layers.push(Layer::Tail(Box::new(tail)));
         }
         end = rows.end;
         state.layers.push(Layer::Segment(segment));
     }
     let tail = load_tail(shared, store, end..num_rows, cancel)?;
-    state.layers.push(Layer::Tail(tail));
+    state.layers.push(Layer::Tail(Box::new(tail)));
     state.expired_below = store.position().expired_below;
     let mut events = Vec::new();
     store.events(0, |number, event| {

@@ -17,7 +17,7 @@ pub enum Layer {
     /// On disk.
     Segment(Arc<Segment>),
     /// In memory.
-    Tail(Tail),
+    Tail(Box<Tail>),
 }
 
 impl Layer {

@@ -115,24 +115,30 @@ impl Store {
         rows: Range<u32>,
         mut each: impl FnMut(u32, Content) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut found = Vec::new();
         self.scan(rows.clone(), |chunk| {
             let first_row = chunk.rows().start;
             let asked = first_row.max(rows.start)..chunk.rows().end.min(rows.end);
-            found.clear();
-            found.resize(chunk.gone.len(), false);
+            // What is missing is found out before what stands behind it is given.
+            let none_lost = |mut rows: Range<u32>| {
+                let is_lost = |row: &u32| {
+                    let place = (row - first_row) as usize;
+                    chunk.has_content[place] && !chunk.gone[place]
+                };
+                match rows.find(is_lost) {
+                    Some(row) => Err(misplaced("content of row", row)),
+                    None => Ok(()),
+                }
+            };
+            let mut next = asked.start;
             self.scan_blocks(asked.clone(), &mut |row, content| {
-                found[(row - first_row) as usize] = true;
+                if row < next {
+                    return Err(misplaced("content of row", row));
+                }
+                none_lost(next..row)?;
+                next = row + 1;
                 each(row, content)
             })?;
-            let is_lost = |row: &u32| {
-                let place = (row - first_row) as usize;
-                chunk.has_content[place] && !found[place] && !chunk.gone[place]
-            };
-            match asked.clone().find(is_lost) {
-                Some(row) => Err(misplaced("content of row", row)),
-                None => Ok(()),
-            }
+            none_lost(next..asked.end)
         })
         .map(|_| ())
     }
