@@ -56,6 +56,8 @@ def serve(asking):
 
 
 if __name__ == "__main__":
+    # This file's folder holds packages named like what they test, such as redis.
+    del sys.path[0]
     load()
     # A collection in a fork would touch, and so copy, all that is shared.
     gc.freeze()
@@ -65,5 +67,5 @@ if __name__ == "__main__":
     os.environ.update(asked["environment"])
     os.chdir(asked["cwd"])
     sys.argv = ["likewise", *asked["arguments"]]
-    sys.path[0] = asked["cwd"]
+    sys.path.insert(0, asked["cwd"])
     runpy.run_module("likewise", run_name="__main__", alter_sys=True)
