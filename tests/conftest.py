@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +23,12 @@ def instruction_sets():
 
     names = ["plain", "avx2", "avx512"]
     return names[: names.index(_native.ISA) + 1]
+
+
+def pytest_configure():
+    """Let Ctrl-C through where the shell started the tests in the background, which has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_generate_tests(metafunc):
