@@ -119,8 +119,8 @@ def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> We
     path : str or Path
         A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
     options : mapping, optional
-        Fields of the recipe that say how the terms of a lexicon are cut (:meth:`Weights.from_terms`), None where not
-        named; others are passed over.
+        Fields of the recipe that say how the terms of a lexicon are cut (:meth:`likewise.Weights.from_terms`), None
+        where not named; others are passed over.
 
     Returns
     -------
