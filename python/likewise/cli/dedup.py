@@ -21,7 +21,8 @@ files (.txt, .md, .rst): files, directories, globs, or - for standard input (JSO
 
 OUT gets kept/ (a file for each input file, same name and format, lines byte for byte), removed.parquet (one row for
 each removed document: which kept one it matches, measured how, with what result) and summary.json. Nothing has its
-final name before all is complete. With -o - the kept lines go to standard output.
+final name before all is complete; a run that was killed is continued by the same command. With -o - the kept lines go
+to standard output.
 
 \b
 Examples:
@@ -66,6 +67,7 @@ Examples:
 )
 @click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Begin anew where an unfinished run in OUT would be continued or refused.")
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
 def command(
@@ -76,6 +78,7 @@ def command(
     against: Path | None,
     add: bool,  # noqa: FBT001 - click's call
     overwrite: bool,  # noqa: FBT001
+    fresh: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
@@ -87,7 +90,8 @@ def command(
     use = IndexUse(index, against, add)
     recipe, run = _recipe(options, against), take_run(options)
     if out == "-":
-        for name, is_given in (("json", as_json), ("overwrite", overwrite), ("output", output != "kept")):
+        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
+        for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
     with ShownProgress(quiet=quiet) as progress:
@@ -101,6 +105,7 @@ def command(
                 run=run,
                 write=output,
                 overwrite=overwrite,
+                fresh=fresh,
                 index=use,
                 progress=progress.report,
             )
@@ -150,6 +155,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines.append(
             f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"
         )
+    if "continued" in summary:
+        continued = summary["continued"]
+        lines.append(f"continued: {continued['num_bytes']:,} bytes of the input had been sketched before")
     if "against" in summary:
         seen = summary["against"]
         added = "; those that stay were added to it" if seen["adds"] else ""

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from likewise.dedup.collapse import Collapsed, collapse
+from likewise.dedup.columns import IngestRules, check_fields
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.ingest import ON_ERROR, IngestRules, check_fields, ingest
+from likewise.dedup.ingest import ON_ERROR, ingest
 from likewise.dedup.priority import keep_needs, priority_order
+from likewise.dedup.resume import RunParts
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import Places, evidence_table
@@ -57,6 +59,7 @@ def open_documents(
     timing: Timing,
     progress: Progress,
     needs_texts: bool = True,
+    parts: RunParts | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; what was put aside in `work` goes when the context ends.
 
@@ -74,6 +77,8 @@ def open_documents(
         Take seconds and events.
     needs_texts : bool
         Whether texts will be read again.
+    parts : RunParts, optional
+        What an earlier run left, and what is left to a later one.
 
     Yields
     ------
@@ -89,7 +94,8 @@ def open_documents(
         threads=rules.threads,
         progress=progress,
         timing=timing,
-        work=work,
+        work=work if parts is None else parts.directory,
+        parts=parts,
     )
     try:
         check_fields(documents)
