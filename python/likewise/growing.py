@@ -38,6 +38,12 @@ class GrowingArray:
     def __len__(self) -> int:
         return self._length
 
+    def __del__(self) -> None:
+        # What nobody took, as when a run fails.
+        file: BinaryIO | None = getattr(self, "_file", None)
+        if file is not None:
+            file.close()
+
     def append(self, values: NDArray[Any]) -> None:
         """Copy values to the end.
 
@@ -50,7 +56,7 @@ class GrowingArray:
         if self._folder is not None:
             if self._file is None:
                 self._file = _open_nameless(self._folder)
-            self._file.write(memoryview(np.ascontiguousarray(values, self._array.dtype)).cast("B"))
+            self._file.write(np.ascontiguousarray(values, self._array.dtype).data.cast("B"))
         else:
             if length > len(self._array):
                 # In place: the system moves the pages of a large array rather than their bytes.
@@ -63,9 +69,11 @@ class GrowingArray:
         dtype = self._array.dtype
         if self._folder is not None:
             file, self._file, length, self._length = self._file, None, self._length, 0
-            if file is None or not length:
+            if file is None:
                 return frozen(np.empty(0, dtype))
             with file:
+                if not length:
+                    return frozen(np.empty(0, dtype))
                 file.flush()
                 mapped = mmap.mmap(file.fileno(), length * dtype.itemsize, access=mmap.ACCESS_READ)
             return np.frombuffer(mapped, dtype)
@@ -120,7 +128,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _open_nameless(folder: Path) -> BinaryIO:
-    """Open a new file that goes when nobody holds it any more; where the system does not delete open files, with the folder."""
+    """Open a new file that goes when nobody holds it any more, or with the folder on systems that keep open files."""
     handle, name = tempfile.mkstemp(prefix="column-", dir=folder)
     if os.name == "posix":
         with contextlib.suppress(OSError):

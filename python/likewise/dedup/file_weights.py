@@ -73,7 +73,14 @@ def weigh_files(
         )
 
 
-def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
+def weighed_files(
+    found: Inputs,
+    recipe: Recipe,
+    rules: RunRules,
+    timing: Timing,
+    progress: Progress,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Recipe:
     """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
     Raises
@@ -81,4 +88,6 @@ def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    return counted(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)
+    return counted(
+        found.files, recipe, threads=rules.threads, timing=timing, progress=progress, memory_bytes=memory_bytes
+    )

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,11 +18,13 @@ from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.plan_memory import BoundedRun
 from likewise.dedup.resume import PARTS_VERSION, open_parts
-from likewise.dedup.run import evidence, open_documents, ordered
+from likewise.dedup.run import RunRules, evidence_tables, open_documents, ordered
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
@@ -30,7 +33,7 @@ from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory,
 from likewise.io.pair_files import PairWriter
 from likewise.io.refusals import place_named
 from likewise.io.scratch import scratch_directory
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
+from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
 from likewise.sketch import Sketches, check_has_sketch, shaped
@@ -113,10 +116,19 @@ def dedup_files(
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            recipe = weighed_files(found, recipe, rules, timing, report)
+            bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index)
+            rules = replace(rules, threads=bounded.threads(rules.threads))
+            recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
             parts = open_parts(directory.parts, recipe, found, report)
             with open_documents(
-                found.files, recipe, rules, work=work, timing=timing, progress=report, parts=parts
+                found.files,
+                recipe,
+                rules,
+                work=work,
+                timing=timing,
+                progress=report,
+                parts=parts,
+                bounded=bounded,
             ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report)
@@ -124,7 +136,7 @@ def dedup_files(
                 began = Timing.now()
                 with timing.wall("writing"):
                     write_bad_rows(documents, work / ERRORS)
-                    write_evidence(evidence(documents, recipe, decision, kept_ids), work / EVIDENCE)
+                    write_evidence(evidence_tables(documents, recipe, decision, kept_ids), work / EVIDENCE)
                     if write == "kept":
                         num_kept: list[int] = []
                         # Every document may be removed from text files, which then leave nothing.
@@ -141,6 +153,7 @@ def dedup_files(
                 check_unchanged(found, read)
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= bounded.summary()
                 if parts is not None:
                     summary |= parts.summary()
                 beside.prepare(documents, recipe, decision)
@@ -186,8 +199,12 @@ def stream_dedup(
         scratch_directory() as work,
     ):
         check_stream(found.files)
-        recipe = weighed_files(found, recipe, rules, timing, report)
-        with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+        bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=False, beside=index)
+        rules = replace(rules, threads=bounded.threads(rules.threads))
+        recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
+        with open_documents(
+            found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded
+        ) as documents:
             recipe = with_bands_where_many(recipe, documents, report)
             decision, _ = beside.decided(documents, recipe, timing, report)
             beside.prepare(documents, recipe, decision)
@@ -200,7 +217,7 @@ def stream_dedup(
                         stream.write(file, *kept_places(documents, decision, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
-            summary = summarize(documents, recipe, decision, timing) | beside.summary()
+            summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
 
@@ -241,10 +258,12 @@ def pair_files(
         writer = stack.enter_context(PairWriter(str(output), stdout))
         target = None if output == "-" and stdout is not None else Path(output)
         found = stack.enter_context(_found(inputs, recipe, run, target))
-        recipe = weighed_files(found, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
+        bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=False)
+        rules = replace(rules, threads=bounded.threads(rules.threads))
+        recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
         documents = stack.enter_context(
-            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
         )
         recipe = with_bands_where_many(recipe, documents, report)
         collapsed = ordered(documents, recipe, timing)
@@ -264,6 +283,7 @@ def pair_files(
             "recall": recipe.stated_recall,
             "recipe": recipe.to_dict(),
             "recipe_id": recipe.recipe_id,
+            **bounded.summary(),
             "timings": timing.to_dict(),
         }
 
@@ -309,6 +329,27 @@ def sketch_files(
         )
 
 
+def _bounded(
+    found: Inputs,
+    recipe: Recipe,
+    run: FileRun,
+    rules: RunRules,
+    work: Path,
+    progress: Progress,
+    *,
+    writes_copies: bool,
+    beside: IndexUse | None = None,
+) -> BoundedRun:
+    """Return what memory the run keeps to, and tell its plan."""
+    memory_bytes = run.memory_bound()
+    if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
+        raise InvalidParameter("memory", "an index takes what it needs; leave --memory away, or the index")
+    bounded = BoundedRun(found.files, recipe, memory_bytes, rules.threads, work, writes_copies=writes_copies)
+    if bounded.plan is not None:
+        progress(Planned(bounded.plan.lines()))
+    return bounded
+
+
 @contextmanager
 def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
     """Enter a directory, and say so if what is done is left there for another run."""
@@ -349,7 +390,7 @@ def _about_inputs(
                 "path": file.name,
                 "num_bytes": file.num_bytes,
                 "num_documents": rows.stop - rows.start,
-                "num_kept": int(decision.kept[rows].sum()),
+                "num_kept": int(np.count_nonzero(decision.kept[rows])),
                 "num_bad_rows": len(documents.bad_rows[number]),
             }
         )

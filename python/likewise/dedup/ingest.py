@@ -16,6 +16,7 @@ from likewise._native import Rarity, Texts
 from likewise.dedup.columns import Columns, IngestRules
 from likewise.dedup.documents import Documents
 from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
+from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import LikewiseError
@@ -109,6 +110,7 @@ def ingest(
     timing: Timing,
     work: Path,
     parts: RunParts | None = None,
+    room: Room | None = None,
 ) -> Documents:
     """Read and sketch all documents.
 
@@ -130,6 +132,8 @@ def ingest(
         A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
     parts : RunParts, optional
         What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did.
+    room : Room, optional
+        Where the columns lie; in memory where None.
 
     Returns
     -------
@@ -148,7 +152,7 @@ def ingest(
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
-    columns = Columns(sources, recipe, spool, rules, rarity)
+    columns = Columns(sources, recipe, spool, rules, rarity, room or Room())
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         found = [] if parts is None else parts.take_up(threads)
