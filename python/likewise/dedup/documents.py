@@ -19,7 +19,7 @@ from likewise.sketch import EMPTY, SHORT
 from likewise.sorting import slices, stable_order
 
 # Rows looked at in one go.
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Documents:
             hashes.append(np.asarray(ids.take(np.arange(part.start, part.stop)).hashes()))
         keys = hashes.take()
         order = stable_order(keys, space)
-        doubles = []
+        double: tuple[int, int] | None = None
         for part in slices(len(order), _AT_ONCE):
             # Together with the last of the part before.
             places = order[max(0, part.start - 1) : part.stop]
@@ -219,11 +219,11 @@ class Documents:
             # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
             for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
                 first, second = int(places[start]), int(places[start + 1])
-                if ids[first] == ids[second]:
-                    doubles.append((second, first))
-        if not doubles:
+                if (double is None or (second, first) < double) and ids[first] == ids[second]:
+                    double = second, first
+        if double is None:
             return
-        second, first = min(doubles)
+        second, first = double
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
         note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""

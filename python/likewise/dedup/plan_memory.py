@@ -22,8 +22,8 @@ _BYTES_A_THREAD = 24_000_000
 # What verification, candidates and writing need beside these to go on at a fair pace.
 _LEAST_WORK_BYTES = 64_000_000
 _BYTES_A_FILE = 2_500
-# Row groups of Parquet in work, decoded and encoded.
-_PARQUET_BYTES = 300_000_000
+# A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
+_PARQUET_BYTES = 48_000_000
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
 _BYTES_A_PAIR = 100
 _BYTES_A_ROW = 700
@@ -137,7 +137,7 @@ class _Task:
     text_bytes: int
     copied_bytes: int
     spooled_share: float
-    has_parquet: bool
+    parquet_bytes: int
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
         """Return the plan for so many documents, with as many threads as memory holds.
@@ -178,7 +178,7 @@ class _Task:
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
-        return fixed + self.has_parquet * _PARQUET_BYTES + int(num_documents * self._bytes_a_document(threads))
+        return fixed + threads * self.parquet_bytes + int(num_documents * self._bytes_a_document(threads))
 
     def _bytes_a_document(self, threads: int) -> float:
         # Marks of positions, two bits and two sets of them a thread.
@@ -213,8 +213,8 @@ class _Task:
             reasons.append(f"{tables:.0f} bytes a fingerprint in the tables of its search")
         if fields:
             reasons.append(f"{_BYTES_A_FIELD} bytes a document for each field of --keep")
-        if self.has_parquet:
-            reasons.append(f"{_PARQUET_BYTES / 1e6:,.0f} MB for row groups of Parquet")
+        if self.parquet_bytes:
+            reasons.append(f"{self.parquet_bytes / 1e6:,.0f} MB a thread for row groups of Parquet")
         return ", ".join(reasons)
 
 
@@ -275,7 +275,7 @@ class BoundedRun:
             text_bytes=text_bytes,
             copied_bytes=int(copied + packed + _PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
-            has_parquet=any(isinstance(file, ParquetFile) for file in files),
+            parquet_bytes=max((_bytes_in_work(file) for file in files if isinstance(file, ParquetFile)), default=0),
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)
@@ -315,6 +315,10 @@ class BoundedRun:
                 f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk in {self._work.parent}, of which "
                 f"{free / 1e9:,.1f} GB are free; make room, or write where there is more",
             )
+
+
+def _bytes_in_work(file: ParquetFile) -> int:
+    return _PARQUET_BYTES + file.largest_chunk_bytes()
 
 
 def _estimated(files: Sequence[InputFile]) -> tuple[int, int]:
