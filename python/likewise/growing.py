@@ -5,6 +5,7 @@ bounded run holds of every document lies in files, and everything else works on 
 """
 
 import contextlib
+import errno
 import mmap
 import os
 import tempfile
@@ -112,12 +113,22 @@ class ArraySpace:
             return np.zeros(length, dtype)
         with _open_nameless(self.folder) as file:
             # A disk that is full is found here, not at some later store to the mapping, which would end the process.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, num_bytes)
-            else:
-                file.truncate(num_bytes)
+            _claim(file.fileno(), num_bytes)
             mapped = mmap.mmap(file.fileno(), num_bytes)
         return np.frombuffer(mapped, dtype)
+
+
+def _claim(file: int, num_bytes: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, num_bytes)
+        except OSError as error:
+            # File systems that cannot claim room beforehand.
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+        else:
+            return
+    os.ftruncate(file, num_bytes)
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

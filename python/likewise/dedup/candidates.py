@@ -18,6 +18,8 @@ from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
 _RANGE = 4096
+# Each range costs a few bits a position, so that of very many documents ranges are longer.
+_MOST_RANGES = 2048
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
 _PAIRS_AT_ONCE = 32768
 # Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
@@ -252,7 +254,7 @@ def ranges_of_candidates(
         with timing.wall("candidates"):
             found = search.candidates(low, min(low + size, num_positions), states(), max_pairs)
         yield low, found.end, found
-        size = min(size * 2, _RANGE)
+        size = min(size * 2, max(_RANGE, num_positions // _MOST_RANGES))
         if len(found):
             size = min(size, max(1, (found.end - low) * max_pairs // len(found)))
         low = found.end

@@ -33,6 +33,8 @@ _MOST_ROWS = 1 << 20
 # A value of a field that `keep` asks for, as text and as a number or date; a place in the spool.
 _BYTES_A_FIELD = 400
 _BYTES_A_SPOOLED = 8
+# A feature in a table of weights.
+_BYTES_A_WEIGHT = 13
 # Columns of a document beside its sketch, with a usual id; what ordering and deciding add, in files.
 _COLUMN_BYTES = 80
 _ORDER_BYTES = 100
@@ -99,7 +101,7 @@ class MemoryPlan:
             max_pairs=min(_MOST_PAIRS, self.work_bytes // (4 * _BYTES_A_PAIR)),
             rows_at_once=min(_MOST_ROWS, self.work_bytes // (4 * _BYTES_A_ROW)),
             buckets_bytes=self.work_bytes * 4 // 5,
-            weighing_bytes=self.work_bytes * 4 // 5,
+            weighing_bytes=self.work_bytes // 2,
         )
 
     def lines(self) -> tuple[str, ...]:
@@ -178,6 +180,8 @@ class _Task:
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
+        table = self.recipe.table
+        fixed += _BYTES_A_WEIGHT * (0 if table is None else table.num_listed or 0)
         return fixed + threads * self.parquet_bytes + int(num_documents * self._bytes_a_document(threads))
 
     def _bytes_a_document(self, threads: int) -> float:
@@ -289,8 +293,8 @@ class BoundedRun:
         """Return how many threads work."""
         return asked if self.plan is None else self.plan.threads
 
-    def settle(self, num_documents: int) -> Room:
-        """Return the room for as many documents as there are.
+    def settle(self, num_documents: int, recipe: Recipe) -> Room:
+        """Return the room for as many documents as there are, and the recipe with its weights.
 
         Raises
         ------
@@ -298,7 +302,8 @@ class BoundedRun:
             If there are more than memory holds.
         """
         if self._task is not None and self.plan is not None:
-            plan = replace(self._task, threads=self.plan.threads).plan(num_documents, is_estimated=False)
+            task = replace(self._task, recipe=recipe, threads=self.plan.threads)
+            plan = task.plan(num_documents, is_estimated=False)
             # Threads that read are started already.
             self.plan = replace(plan, threads=self.plan.threads)
         return self.room

@@ -106,7 +106,7 @@ def open_documents(
     )
     try:
         if bounded is not None:
-            documents = replace(documents, room=bounded.settle(len(documents)))
+            documents = replace(documents, room=bounded.settle(len(documents), recipe))
         check_fields(documents)
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
