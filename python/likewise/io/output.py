@@ -76,6 +76,9 @@ class OutputDirectory:
             if self._created:
                 self.__exit__(type(error), error, None)
             raise
+        except BaseException:
+            self._release()
+            raise
         return self
 
     def __exit__(
