@@ -16,12 +16,15 @@ from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
+from likewise.dedup.kept_sketches import write_kept_sketches
 from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.references import about_references, check_alone, check_references, find_references
 from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
@@ -48,6 +51,8 @@ def dedup_files(
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
+    keep_sketches: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -70,6 +75,11 @@ def dedup_files(
         Begin anew where an unfinished run would be continued or refused.
     index : IndexUse, optional
         An index that the run makes, or is held against.
+    against : sequence of path
+        Reference documents: output directories of finished runs, whose kept documents are meant, or files. They all
+        stay, stand before all others, are not compared with each other and not written.
+    keep_sketches : bool
+        Keep the sketches of what stays in ``sketches/``, for later runs against this one.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -96,11 +106,20 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
+    if keep_sketches and write != "kept":
+        raise InvalidParameter(
+            "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+        )
     target = Path(output)
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
+    check_references(against, recipe, keep_sketches=keep_sketches)
+    check_alone(against, index)
     with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
+        references = find_references(against, recipe, run, target, report)
+        sources = [*references.files, *found.files]
         read = stamps(found)
+        against_read = stamps(Inputs(references.files, ()))
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
@@ -110,13 +129,22 @@ def dedup_files(
             "parts": PARTS_VERSION,
             **run.identity(),
             **beside.identity(),
+            **({"against": against_read} if against else {}),
+            **({"keep_sketches": True} if keep_sketches else {}),
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            recipe = weighed_files(found, recipe, rules, timing, report)
-            parts = open_parts(directory.parts, recipe, found, report)
+            recipe = weighed_files(sources, recipe, rules, timing, report)
+            parts = open_parts(directory.parts, recipe, sources, report)
             with open_documents(
-                found.files, recipe, rules, work=work, timing=timing, progress=report, parts=parts
+                sources,
+                recipe,
+                rules,
+                work=work,
+                timing=timing,
+                progress=report,
+                parts=parts,
+                references=references,
             ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report)
@@ -129,7 +157,7 @@ def dedup_files(
                         num_kept: list[int] = []
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
-                        for number, file in enumerate(found.files):
+                        for number, file in enumerate(found.files, len(references.files)):
                             offsets, lengths = kept_places(documents, decision, number, run.on_error)
                             texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
@@ -137,10 +165,14 @@ def dedup_files(
                             )
                             num_kept.append(len(offsets))
                         write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
+                    if keep_sketches:
+                        write_kept_sketches(documents, decision, found.files, recipe, work)
                 report(StageFinished("writing", Timing.now() - began))
                 check_unchanged(found, read)
+                check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= about_references(against, documents, decision)
                 if parts is not None:
                     summary |= parts.summary()
                 beside.prepare(documents, recipe, decision)
@@ -157,13 +189,14 @@ def stream_dedup(
     *,
     run: FileRun | None = None,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
     Parameters
     ----------
-    inputs, recipe, run, index, progress
+    inputs, recipe, run, index, against, progress
         As for :func:`dedup_files`.
     out : binary file
         Takes the kept lines in input order.
@@ -180,14 +213,20 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
+    check_references(against, recipe, keep_sketches=False)
+    check_alone(against, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
         _found(inputs, recipe, run, None) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
-        recipe = weighed_files(found, recipe, rules, timing, report)
-        with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+        references = find_references(against, recipe, run, None, report)
+        sources = [*references.files, *found.files]
+        recipe = weighed_files(sources, recipe, rules, timing, report)
+        with open_documents(
+            sources, recipe, rules, work=work, timing=timing, progress=report, references=references
+        ) as documents:
             recipe = with_bands_where_many(recipe, documents, report)
             decision, _ = beside.decided(documents, recipe, timing, report)
             beside.prepare(documents, recipe, decision)
@@ -195,12 +234,13 @@ def stream_dedup(
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
                 with place_named("standard output"):
-                    for number, file in enumerate(found.files):
+                    for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
                         stream.write(file, *kept_places(documents, decision, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary()
+            summary |= about_references(against, documents, decision)
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
 
@@ -241,7 +281,7 @@ def pair_files(
         writer = stack.enter_context(PairWriter(str(output), stdout))
         target = None if output == "-" and stdout is not None else Path(output)
         found = stack.enter_context(_found(inputs, recipe, run, target))
-        recipe = weighed_files(found, recipe, rules, timing, report)
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
@@ -295,7 +335,7 @@ def sketch_files(
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
         found = stack.enter_context(_found(inputs, recipe, run, output))
-        recipe = weighed_files(found, recipe, rules, timing, report)
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
@@ -342,7 +382,7 @@ def _about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
     inputs = []
-    for number, file in enumerate(found.files):
+    for number, file in enumerate(found.files, documents.num_reference_sources):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
         inputs.append(
             {

@@ -21,8 +21,9 @@ KEPT = "kept"
 EVIDENCE = "removed.parquet"
 ERRORS = "errors.jsonl"
 SUMMARY = "summary.json"
+SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-_FINAL_NAMES = (KEPT, EVIDENCE, ERRORS, SUMMARY)
+_FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
 
 
 class OutputDirectory:
