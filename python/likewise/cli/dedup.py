@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, recipe_line, take_recipe, take_run
+from likewise.cli.memory_option import MEMORY
+from likewise.cli.options import (
+    INPUTS,
+    QUIET,
+    decision_options,
+    document_options,
+    recipe_line,
+    take_recipe,
+    take_run,
+)
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -32,6 +41,7 @@ Examples:
   likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
+  likewise dedup crawl/ -o out --memory 2GB
   likewise dedup articles.jsonl -o out --index seen.lw
   likewise dedup new.jsonl -o out2 --against seen.lw --add
   likewise dedup monday.jsonl -o monday --keep-sketches
@@ -46,6 +56,7 @@ Examples:
 )
 @decision_options
 @document_options
+@MEMORY
 @click.option(
     "--output",
     type=click.Choice(["kept", "evidence"]),
