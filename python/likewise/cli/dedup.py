@@ -210,7 +210,10 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "continued" in summary:
         continued = summary["continued"]
-        lines.append(f"continued: {continued['num_bytes']:,} bytes of the input had been sketched before")
+        lines.append(
+            f"continued: {continued['num_bytes']:,} bytes of the input had been sketched, "
+            f"{continued['num_decided']:,} documents decided"
+        )
     if "against" in summary:
         seen = summary["against"]
         added = "; those that stay were added to it" if seen.get("adds") else ""

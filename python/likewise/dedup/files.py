@@ -25,6 +25,7 @@ from likewise.dedup.run import evidence_tables, open_documents
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs
@@ -152,7 +153,8 @@ def dedup_files(
                 bounded=bounded,
             ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
-                decision, kept_ids = beside.decided(documents, recipe, timing, report)
+                log = None if parts is None else VerdictLog(parts.directory)
+                decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
@@ -178,8 +180,8 @@ def dedup_files(
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
                 summary |= about_references(against, documents, decision) | bounded.summary()
-                if parts is not None:
-                    summary |= parts.summary()
+                if parts is not None and log is not None:
+                    summary |= parts.summary(log.num_found)
                 beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 directory.finish()
