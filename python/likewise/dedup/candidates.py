@@ -242,14 +242,15 @@ def ranges_of_candidates(
     states: Callable[[], NDArray[np.uint8] | None],
     timing: Timing,
     max_pairs: int,
+    first: int = 0,
 ) -> Iterator[tuple[int, int, Candidates]]:
-    """Yield consecutive ranges of later positions with their candidates: (low, high, pairs).
+    """Yield consecutive ranges of later positions from `first` on with their candidates: (low, high, pairs).
 
     Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
     documents of one template that are near each other and do not match would be thousands of pairs each. The next
     range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
     """
-    low, size = 0, _FIRST_RANGE
+    low, size = first, _FIRST_RANGE
     while low < num_positions:
         with timing.wall("candidates"):
             found = search.candidates(low, min(low + size, num_positions), states(), max_pairs)

@@ -60,6 +60,8 @@ class Columns:
         Counts of features, for method shingles.
     room : Room
         Where the columns lie.
+    num_reference_sources : int
+        Sources that come first and hold reference documents.
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class Columns:
         rules: IngestRules,
         rarity: Rarity | None,
         room: Room,
+        num_reference_sources: int = 0,
     ) -> None:
         self._room, space = room, room.space
         self._rarity = rarity
+        self._num_reference_sources = num_reference_sources
         self._sources = sources
         self._spool = spool
         self._rules = rules
@@ -90,6 +94,7 @@ class Columns:
         self._spooled: list[SpooledPiece] = []
         self._bad: list[list[BadRow]] = [[] for _ in sources]
         self._num_documents = [0] * len(sources)
+        self._num_texts = [0] * len(sources)
         self._num_lines = [0] * len(sources)
         self._num_blank = 0
 
@@ -108,9 +113,6 @@ class Columns:
             )
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
-        elif self._spool is not None:
-            # Keeps the search by first row right where sources that can be read again stand between.
-            self._spooled.append(SpooledPiece(sum(self._num_documents), -1))
         self._sketches.append(part.sketches)
         self._shapes.append(part.shapes)
         self._num_features.append(part.num_features)
@@ -126,7 +128,14 @@ class Columns:
             of_one.append(values)
         self._num_lines[number] += piece.num_lines
         self._num_documents[number] += len(part.shapes)
-        self._num_blank += piece.num_blank
+        self._num_blank += piece.num_blank if number >= self._num_reference_sources else 0
+
+    def add_texts(self, number: int, num_documents: int, handle: int) -> None:
+        """Take the place in the spool of the next texts of source `number`, whose documents came without them."""
+        self._spooled.append(SpooledPiece(sum(self._num_documents[:number]) + self._num_texts[number], handle))
+        self._num_texts[number] += num_documents
+        if self._num_texts[number] > self._num_documents[number]:
+            raise InvalidInput("the file holds other documents than were kept of it", self._sources[number].name)
 
     def documents(self) -> Documents:
         """Return all documents; the columns are given away."""
@@ -147,8 +156,10 @@ class Columns:
             bad_rows=self._bad,
             num_blank=self._num_blank,
             spool=self._spool,
-            spooled=self._spooled,
+            spooled=sorted(self._spooled, key=lambda piece: piece.first_row),
             rarity=self._rarity,
+            num_reference_sources=self._num_reference_sources,
+            keeps_bad_rows=self._rules.on_error == "keep",
             room=self._room,
         )
 

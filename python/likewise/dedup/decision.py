@@ -9,7 +9,9 @@ from likewise import _native
 from likewise.dedup.candidates import BandSearch, BitBandSearch, DistanceSearch, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
+from likewise.dedup.reference_search import beyond_references
 from likewise.dedup.timing import Timing
+from likewise.dedup.verdict_log import VerdictLog, Verdicts
 from likewise.dedup.verification import Verifier
 from likewise.groups import KEPT, REMOVED
 from likewise.growing import frozen
@@ -57,17 +59,22 @@ class Decision:
     num_measured: int
     num_capped: int
 
-
-@dataclass(frozen=True, eq=False)
-class _Verdicts:
-    """Verdicts of positions: the best earlier position, and what was measured."""
-
-    states: NDArray[np.uint8]
-    best: NDArray[np.uint32]
-    similarity: NDArray[np.float64]
-    distance: NDArray[np.uint32]
-    below: NDArray[np.bool_] | None
-    num_considered: int
+    def with_references_kept(self, num_references: int) -> "Decision":
+        """Return the same, but that the first rows are reference documents, which all stay."""
+        if not num_references:
+            return self
+        kept = self.kept.copy()
+        kept[:num_references] = True
+        # Removed rows rise.
+        first = int(np.searchsorted(self.removed_rows, num_references))
+        return replace(
+            self,
+            kept=kept,
+            removed_rows=self.removed_rows[first:],
+            kept_rows=self.kept_rows[first:],
+            similarity=self.similarity[first:],
+            distance=None if self.distance is None else self.distance[first:],
+        )
 
 
 def decide(
@@ -78,6 +85,7 @@ def decide(
     threads: int,
     timing: Timing,
     progress: Progress,
+    log: VerdictLog | None = None,
 ) -> Decision:
     """Find candidates, measure them, and decide.
 
@@ -95,6 +103,8 @@ def decide(
         Takes the seconds.
     progress : Progress
         Told of documents decided.
+    log : VerdictLog, optional
+        Verdicts of a run that this one continues, and where its own are put aside.
 
     Returns
     -------
@@ -102,12 +112,16 @@ def decide(
         Independent of threads and of how the work is cut.
     """
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads, progress)
+        search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
-        rule = _by_components if recipe.group == "components" else _by_leaders
-        verdicts = rule(search, verifier, len(collapsed.order), documents, collapsed, recipe, timing, progress)
+        num_positions = len(collapsed.order)
+        if recipe.group == "components":
+            verdicts = _by_components(search, verifier, num_positions, documents, collapsed, recipe, timing, progress)
+        else:
+            verdicts = _by_leaders(search, verifier, num_positions, documents, timing, progress, log)
         num_measured = verifier.num_measured
-    return _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
+    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
+    return decision.with_references_kept(documents.num_references)
 
 
 def _by_leaders(
@@ -115,13 +129,12 @@ def _by_leaders(
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
     timing: Timing,
     progress: Progress,
-) -> _Verdicts:
+    log: VerdictLog | None,
+) -> Verdicts:
     space = documents.room.space
-    verdicts = _Verdicts(
+    verdicts = Verdicts(
         states=space.zeros(num_positions, np.uint8),
         best=space.zeros(num_positions, np.uint32),
         similarity=space.zeros(num_positions, np.float64),
@@ -130,14 +143,14 @@ def _by_leaders(
         num_considered=0,
     )
     states = frozen(verdicts.states)
-    num_considered = 0
+    first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
 
     def known_states() -> NDArray[np.uint8]:
         return states
 
     for low, high, candidates in ranges_of_candidates(
-        search, num_positions, known_states, timing, documents.room.max_pairs
+        search, num_positions, known_states, timing, documents.room.max_pairs, first
     ):
         num_considered += candidates.num_considered
         for block_low, block_high, which in candidates.blocks(low, high):
@@ -158,6 +171,8 @@ def _by_leaders(
                 )
                 gone = np.flatnonzero(states[block] == REMOVED) + block_low
                 verifier.discard(gone.astype(np.uint32))
+        if log is not None:
+            log.note(verdicts, high, num_considered, search)
         progress(StageAdvanced("deciding", high))
     progress(StageFinished("deciding", Timing.now() - began))
     return replace(verdicts, num_considered=num_considered)
@@ -172,7 +187,7 @@ def _by_components(
     recipe: Recipe,
     timing: Timing,
     progress: Progress,
-) -> _Verdicts:
+) -> Verdicts:
     joined, space = _native.Components(num_positions), documents.room.space
     num_considered = 0
     began = _start(progress, num_positions)
@@ -215,7 +230,7 @@ def _by_components(
                 similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
                 below[later] = similarity[later] < recipe.threshold
     progress(StageFinished("deciding", Timing.now() - began))
-    return _Verdicts(states, best, similarity, distance, below, num_considered)
+    return Verdicts(states, best, similarity, distance, below, num_considered)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
@@ -234,7 +249,7 @@ def _spread(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    verdicts: _Verdicts,
+    verdicts: Verdicts,
     num_measured: int,
     num_capped: int,
 ) -> Decision:

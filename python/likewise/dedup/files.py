@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,26 +17,26 @@ from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
-from likewise.dedup.pairing import verified_pairs
-from likewise.dedup.plan_memory import BoundedRun
+from likewise.dedup.kept_sketches import write_kept_sketches
+from likewise.dedup.opening import bounded_run, found_inputs
+from likewise.dedup.references import about_references, check_alone, check_references, find_references
 from likewise.dedup.resume import PARTS_VERSION, open_parts
-from likewise.dedup.run import RunRules, evidence_tables, open_documents, ordered
+from likewise.dedup.run import evidence_tables, open_documents
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
-from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
-from likewise.io.pair_files import PairWriter
 from likewise.io.refusals import place_named
 from likewise.io.scratch import scratch_directory
-from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
-from likewise.sketch import Sketches, check_has_sketch, shaped
 
 OUTPUTS = ("kept", "evidence")
 
@@ -51,6 +51,8 @@ def dedup_files(
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
+    keep_sketches: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -73,6 +75,11 @@ def dedup_files(
         Begin anew where an unfinished run would be continued or refused.
     index : IndexUse, optional
         An index that the run makes, or is held against.
+    against : sequence of path
+        Reference documents: output directories of finished runs, whose kept documents are meant, or files. They all
+        stay, stand before all others, are not compared with each other and not written.
+    keep_sketches : bool
+        Keep the sketches of what stays in ``sketches/``, for later runs against this one.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -99,11 +106,20 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
+    if keep_sketches and write != "kept":
+        raise InvalidParameter(
+            "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+        )
     target = Path(output)
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
-    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
+    check_references(against, recipe, keep_sketches=keep_sketches)
+    check_alone(against, index)
+    with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target) as found:
+        references = find_references(against, recipe, run, target, report)
+        reading = replace(found, files=(*references.files, *found.files))
         read = stamps(found)
+        against_read = stamps(Inputs(references.files, ()))
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
@@ -113,25 +129,32 @@ def dedup_files(
             "parts": PARTS_VERSION,
             **run.identity(),
             **beside.identity(),
+            **({"against": against_read} if against else {}),
+            **({"keep_sketches": True} if keep_sketches else {}),
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index)
+            bounded = bounded_run(
+                reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
+            )
             rules = replace(rules, threads=bounded.threads(rules.threads))
-            recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
-            parts = open_parts(directory.parts, recipe, found, report)
+            counting_bytes = bounded.room.weighing_bytes
+            recipe = weighed_files(reading.files, recipe, rules, timing, report, directory.parts, counting_bytes)
+            parts = open_parts(directory.parts, recipe, reading.files, report)
             with open_documents(
-                found.files,
+                reading.files,
                 recipe,
                 rules,
                 work=work,
                 timing=timing,
                 progress=report,
                 parts=parts,
+                references=references,
                 bounded=bounded,
             ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
-                decision, kept_ids = beside.decided(documents, recipe, timing, report)
+                log = None if parts is None else VerdictLog(parts.directory)
+                decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
@@ -141,7 +164,7 @@ def dedup_files(
                         num_kept: list[int] = []
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
-                        for number, file in enumerate(found.files):
+                        for number, file in enumerate(found.files, len(references.files)):
                             offsets, lengths = kept_places(documents, decision, number, run.on_error)
                             texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
@@ -149,13 +172,16 @@ def dedup_files(
                             )
                             num_kept.append(len(offsets))
                         write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
+                    if keep_sketches:
+                        write_kept_sketches(documents, decision, found.files, recipe, work)
                 report(StageFinished("writing", Timing.now() - began))
                 check_unchanged(found, read)
+                check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
-                summary |= bounded.summary()
-                if parts is not None:
-                    summary |= parts.summary()
+                summary |= about_references(against, documents, decision) | bounded.summary()
+                if parts is not None and log is not None:
+                    summary |= parts.summary(log.num_found)
                 beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 directory.finish()
@@ -170,13 +196,14 @@ def stream_dedup(
     *,
     run: FileRun | None = None,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
     Parameters
     ----------
-    inputs, recipe, run, index, progress
+    inputs, recipe, run, index, against, progress
         As for :func:`dedup_files`.
     out : binary file
         Takes the kept lines in input order.
@@ -193,17 +220,29 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
+    check_references(against, recipe, keep_sketches=False)
+    check_alone(against, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
-        _found(inputs, recipe, run, None) as found,
+        found_inputs(inputs, recipe, run, None) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
-        bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=False, beside=index)
+        references = find_references(against, recipe, run, None, report)
+        reading = replace(found, files=(*references.files, *found.files))
+        bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)
         rules = replace(rules, threads=bounded.threads(rules.threads))
-        recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
+        counting_bytes = bounded.room.weighing_bytes
+        recipe = weighed_files(reading.files, recipe, rules, timing, report, memory_bytes=counting_bytes)
         with open_documents(
-            found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded
+            reading.files,
+            recipe,
+            rules,
+            work=work,
+            timing=timing,
+            progress=report,
+            references=references,
+            bounded=bounded,
         ) as documents:
             recipe = with_bands_where_many(recipe, documents, report)
             decision, _ = beside.decided(documents, recipe, timing, report)
@@ -212,142 +251,14 @@ def stream_dedup(
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
                 with place_named("standard output"):
-                    for number, file in enumerate(found.files):
+                    for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
                         stream.write(file, *kept_places(documents, decision, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
+            summary |= about_references(against, documents, decision)
             return summary | _about_inputs(found, documents, decision, run, "kept")
-
-
-def pair_files(
-    inputs: Sequence[str | Path] | str | Path,
-    output: str | Path,
-    recipe: Recipe | None = None,
-    *,
-    run: FileRun | None = None,
-    progress: Progress | None = None,
-    stdout: BinaryIO | None = None,
-) -> dict[str, Any]:
-    """Write every verified pair of the documents in files.
-
-    Parameters
-    ----------
-    inputs, recipe, run, progress
-        As for :func:`dedup_files`.
-    output : path
-        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
-    stdout : binary file, optional
-        What ``-`` means.
-
-    Returns
-    -------
-    dict
-        Counts, recipe and seconds.
-
-    Raises
-    ------
-    InvalidInput
-        As for :func:`dedup_files`, and if the name ends otherwise.
-    """
-    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
-    rules, timing = run.run_rules(), Timing()
-    num_pairs = 0
-    with ExitStack() as stack:
-        writer = stack.enter_context(PairWriter(str(output), stdout))
-        target = None if output == "-" and stdout is not None else Path(output)
-        found = stack.enter_context(_found(inputs, recipe, run, target))
-        work = stack.enter_context(scratch_directory())
-        bounded = _bounded(found, recipe, run, rules, work, report, writes_copies=False)
-        rules = replace(rules, threads=bounded.threads(rules.threads))
-        recipe = weighed_files(found, recipe, rules, timing, report, bounded.room.weighing_bytes)
-        documents = stack.enter_context(
-            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
-        )
-        recipe = with_bands_where_many(recipe, documents, report)
-        collapsed = ordered(documents, recipe, timing)
-        for batch in verified_pairs(
-            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report
-        ):
-            num_pairs += len(batch.row_a)
-            with timing.wall("writing"):
-                ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
-                writer.write(*ids, batch.similarity, batch.distance)
-        writer.finish()
-        return {
-            "num_documents": len(documents),
-            "num_pairs": num_pairs,
-            "num_bad_rows": sum(map(len, documents.bad_rows)),
-            "num_blank_lines": documents.num_blank,
-            "recall": recipe.stated_recall,
-            "recipe": recipe.to_dict(),
-            "recipe_id": recipe.recipe_id,
-            **bounded.summary(),
-            "timings": timing.to_dict(),
-        }
-
-
-def sketch_files(
-    inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
-    *,
-    run: FileRun | None = None,
-    output: Path | None = None,
-    progress: Progress | None = None,
-) -> Sketches:
-    """Return the sketches of the documents in files, with their ids.
-
-    Parameters
-    ----------
-    inputs, recipe, run, progress
-        As for :func:`dedup_files`.
-    output : Path, optional
-        The file that the sketches will be written to, which is no input.
-
-    Returns
-    -------
-    Sketches
-        In input order.
-    """
-    recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
-    check_has_sketch(recipe)
-    rules, timing = run.run_rules(), Timing()
-    with ExitStack() as stack:
-        found = stack.enter_context(_found(inputs, recipe, run, output))
-        recipe = weighed_files(found, recipe, rules, timing, report)
-        work = stack.enter_context(scratch_directory())
-        documents = stack.enter_context(
-            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
-        )
-        return Sketches(
-            shaped(documents.sketches, recipe),
-            recipe,
-            documents.is_empty,
-            documents.num_features,
-            tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),
-        )
-
-
-def _bounded(
-    found: Inputs,
-    recipe: Recipe,
-    run: FileRun,
-    rules: RunRules,
-    work: Path,
-    progress: Progress,
-    *,
-    writes_copies: bool,
-    beside: IndexUse | None = None,
-) -> BoundedRun:
-    """Return what memory the run keeps to, and tell its plan."""
-    memory_bytes = run.memory_bound()
-    if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
-        raise InvalidParameter("memory", "an index takes what it needs; leave --memory away, or the index")
-    bounded = BoundedRun(found.files, recipe, memory_bytes, rules.threads, work, writes_copies=writes_copies)
-    if bounded.plan is not None:
-        progress(Planned(bounded.plan.lines()))
-    return bounded
 
 
 @contextmanager
@@ -362,28 +273,11 @@ def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[Ou
         raise
 
 
-@contextmanager
-def _found(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
-) -> Iterator[Inputs]:
-    names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
-    with scratch_directory() as work:
-        yield find_inputs(
-            names,
-            run.read_rules(recipe),
-            file_format=run.format_for(recipe),
-            delimiter=run.delimiter,
-            output=output,
-            stdin=run.stdin,
-            spool_directory=work,
-        )
-
-
 def _about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
     inputs = []
-    for number, file in enumerate(found.files):
+    for number, file in enumerate(found.files, documents.num_reference_sources):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
         inputs.append(
             {

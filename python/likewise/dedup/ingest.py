@@ -15,11 +15,14 @@ import numpy as np
 from likewise._native import Rarity, Texts
 from likewise.dedup.columns import Columns, IngestRules
 from likewise.dedup.documents import Documents
+from likewise.dedup.kept_sketches import KeptSketches
+from likewise.dedup.reference_files import References
 from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import LikewiseError
+from likewise.io.lines import LineFile
 from likewise.io.source import Job, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -36,6 +39,14 @@ ON_ERROR = ("fail", "skip", "keep")
 
 # A piece, and the number of its source.
 _Numbered = tuple[int, SketchedPiece]
+
+
+@dataclass(frozen=True)
+class _Spooled:
+    """Texts put aside whose documents are sketched already."""
+
+    num_documents: int
+    handle: int
 
 
 class _Worker:
@@ -67,6 +78,14 @@ class _Worker:
             if piece is None or (piece.bad_rows and self._rules.on_error == "fail"):
                 return done if piece is None else [*done, (number, self._refused(piece))]
             done.append((number, self._part(source, piece)))
+
+    def put_aside(self, job: Job) -> list[_Spooled]:
+        """Put aside the texts of a job and do no more."""
+        spooled = []
+        for piece in job.read():
+            assert self._spool is not None
+            spooled.append(_Spooled(len(piece.texts), self._spool.append(piece.texts)))
+        return spooled
 
     def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
@@ -110,6 +129,7 @@ def ingest(
     timing: Timing,
     work: Path,
     parts: RunParts | None = None,
+    references: References | None = None,
     room: Room | None = None,
 ) -> Documents:
     """Read and sketch all documents.
@@ -132,6 +152,8 @@ def ingest(
         A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
     parts : RunParts, optional
         What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did.
+    references : References, optional
+        The first of the sources, whose documents are held against the others.
     room : Room, optional
         Where the columns lie; in memory where None.
 
@@ -152,31 +174,40 @@ def ingest(
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
-    columns = Columns(sources, recipe, spool, rules, rarity, room or Room())
+    references = references or References()
+    columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         found = [] if parts is None else parts.take_up(threads)
-        tasks = _tasks(sources, work, found)
+        tasks = _tasks(sources, work, found, references)
         failure, first = _taken(tasks, threads)
         # Threads that no job of its own keeps busy help inside the others.
         worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))))
-        waiting: deque[tuple[_Task, Future[list[_Numbered]]]] = deque()
+        waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
         done = 0
 
-        def submitted(task: _Task) -> Future[list[_Numbered]]:
+        def submitted(task: _Task) -> Future[list[_Numbered] | list[_Spooled]]:
+            if task.kept is not None:
+                return pool.submit(_loaded, task, recipe, len(rules.fields))
             if task.found is not None:
                 assert parts is not None
                 return pool.submit(parts.load, task.found)
             assert task.job is not None
+            if task.is_texts_alone:
+                return pool.submit(worker.put_aside, task.job)
             return pool.submit(worker.work, sources[task.source], task.source, task.job)
 
         def gather(most_waiting: int) -> None:
             nonlocal done
             while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
                 task, future = waiting.popleft()
-                pieces = future.result()
-                for number, piece in pieces:
-                    columns.add(number, piece)
+                pieces: list[_Numbered] = []
+                for item in future.result():
+                    if isinstance(item, _Spooled):
+                        columns.add_texts(task.source, item.num_documents, item.handle)
+                    else:
+                        columns.add(*item)
+                        pieces.append(item)
                 if parts is not None:
                     _put_aside(parts, task, pieces)
                 done += task.num_bytes
@@ -223,13 +254,28 @@ class _Task:
     num_bytes: int
     job: Job | None = None
     found: FoundPart | None = None
+    kept: tuple[KeptSketches, Path] | None = None
+    is_texts_alone: bool = False
 
 
-def _tasks(sources: Sequence[Source], work: Path, found: Sequence[FoundPart]) -> Iterator[_Task]:
+def _tasks(
+    sources: Sequence[Source], work: Path, found: Sequence[FoundPart], references: References
+) -> Iterator[_Task]:
     """Yield the jobs of all sources, and parts in the place of those that they hold."""
     coming = deque(found)
     end: Position = (0, 0)
+    sketched: set[int] = set()
+    starts = deque(references.starts())
     for source, of_source in enumerate(sources):
+        if starts and starts[0][0] == source:
+            first, reference = starts.popleft()
+            if reference.sketches is not None:
+                sketched |= set(range(first, first + len(reference.files)))
+                for path in reference.sketches.parts:
+                    yield _Task(first, -1, 0, kept=(reference.sketches, path))
+        if source in sketched:
+            yield from _texts_alone(source, of_source, work)
+            continue
         for number, job in enumerate(of_source.jobs(PIECE_BYTES, work)):
             while coming and coming[0].start <= (source, number):
                 part = coming.popleft()
@@ -239,7 +285,27 @@ def _tasks(sources: Sequence[Source], work: Path, found: Sequence[FoundPart]) ->
                 yield _Task(source, number, job.num_bytes, job)
 
 
+def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
+    """Yield what puts aside the texts of a source whose documents are sketched; those that are read by place stay."""
+    if isinstance(source, LineFile):
+        # What is packed is unpacked, and no more.
+        if source.codec is not None:
+            for _, _, num_packed in source.plain_pieces(PIECE_BYTES, work):
+                yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
+    elif not source.can_read_again:
+        for job in source.jobs(PIECE_BYTES, work):
+            yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
+
+
+def _loaded(task: _Task, recipe: Recipe, num_fields: int) -> list[_Numbered]:
+    assert task.kept is not None
+    sketches, path = task.kept
+    return sketches.pieces(path, task.source, recipe, num_fields=num_fields)
+
+
 def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
+    if task.number < 0:
+        return
     if task.found is None:
         parts.add(task.source, task.number, task.num_bytes, pieces)
     else:

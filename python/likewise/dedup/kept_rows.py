@@ -56,9 +56,10 @@ def kept_texts(documents: Documents, decision: Decision, number: int, on_error: 
 
 def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
-    if not any(documents.bad_rows):
+    if not any(documents.bad_rows[documents.num_reference_sources :]):
         return
     with path.open("w", encoding="utf-8") as file:
-        for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
+        first = documents.num_reference_sources
+        for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
             for bad in bad_rows:
                 file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")

@@ -109,7 +109,8 @@ class MemoryPlan:
         about = "about " if self.is_estimated else ""
         passes = f"{self.num_passes} passes over the sketches" if self.num_passes > 1 else "one pass over them"
         return (
-            f"{about}{self.num_documents:,} documents in {self.text_bytes / 1e6:,.0f} MB, {self.threads} threads",
+            f"{about}{self.num_documents:,} documents, {self.text_bytes / 1e6:,.0f} MB of input, "
+            f"{self.threads} threads",
             f"memory: at most {self.memory_bytes / 1e6:,.0f} MB, of which {self.held_bytes / 1e6:,.0f} MB are held "
             f"throughout and {self.work_bytes / 1e6:,.0f} MB serve the stages in turn",
             f"disk: about {self.disk_bytes / 1e6:,.0f} MB in the work directory; {passes}; "

@@ -81,6 +81,19 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     return order
 
 
+def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, reference documents in their order before all others, which come best first."""
+    ranked, first = priority_order(documents, keep), documents.num_references
+    if not first:
+        return ranked
+    rows = documents.room.space.growing(np.int64)
+    rows.append(np.arange(first))
+    for part in slices(len(ranked), _AT_ONCE):
+        some = ranked[part]
+        rows.append(some[some >= first])
+    return rows.take()
+
+
 @dataclass(frozen=True, order=True)
 class _Date:
     """A moment, and what its fraction of a second has beyond microseconds."""

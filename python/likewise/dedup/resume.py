@@ -5,7 +5,7 @@ input alone, so a number says the same in the run that continues. Nothing about 
 does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.dedup.sketched import SketchedPiece
-from likewise.io.inputs import Inputs
 from likewise.io.lines import LineFile
 from likewise.io.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
-from likewise.io.source import BadRow, Piece
+from likewise.io.source import BadRow, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
@@ -69,7 +68,7 @@ class RunParts:
     def __init__(self, directory: Path, recipe: Recipe) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
-        self._is_words = recipe.method in ("simhash", "bloom")
+        self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
         self._writing: Future[Path] | None = None
         self._handles: dict[Path, list[int | None]] = {}
@@ -95,7 +94,7 @@ class RunParts:
         threads : int
             Threads that check them.
         """
-        paths = [path for _, path in find_parts(self.directory)]
+        paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
         found: list[FoundPart] = []
@@ -111,7 +110,7 @@ class RunParts:
 
     def load(self, found: FoundPart) -> list[tuple[int, SketchedPiece]]:
         """Return the sketched pieces of a part, each with the number of its source. Safe from several threads."""
-        return list(_pieces(read_part(found.path), self._handles[found.path], is_words=self._is_words))
+        return list(sketched_pieces(read_part(found.path), self._recipe, self._handles[found.path]))
 
     def add(self, number: int, job: int, num_bytes: int, pieces: list[tuple[int, SketchedPiece]]) -> None:
         """Put aside what a job of source `number` gave; jobs come in their order."""
@@ -136,11 +135,12 @@ class RunParts:
         """Forget what is held: too little to be worth a part."""
         self._held = []
 
-    def summary(self) -> dict[str, object]:
-        """Return what the summary says of parts that were read instead of made."""
-        if not self.num_found:
+    def summary(self, num_decided: int) -> dict[str, object]:
+        """Return what the summary says of parts that were read, and verdicts that were taken over."""
+        if not self.num_found and not num_decided:
             return {}
-        return {"continued": {"num_parts": self.num_found, "num_bytes": self.num_found_bytes}}
+        counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
+        return {"continued": counts}
 
     def close(self) -> None:
         """Wait for what is being written."""
@@ -188,7 +188,7 @@ class RunParts:
         ]
 
 
-def open_parts(directory: Path, recipe: Recipe, found: Inputs, progress: Progress) -> RunParts | None:
+def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress) -> RunParts | None:
     """Return the parts of a run in a directory; None where nothing could be continued.
 
     Parameters
@@ -197,18 +197,18 @@ def open_parts(directory: Path, recipe: Recipe, found: Inputs, progress: Progres
         Where they are to be.
     recipe : Recipe
         Of the run. Method shingles counts its features while it reads, so it begins anew.
-    found : Inputs
+    files : sequence of Source
         What is read; packed files are told to keep what they unpack.
     progress : Progress
         Told what is there already.
     """
     if recipe.method == "shingles":
         return None
-    for file in found.files:
+    for file in files:
         if isinstance(file, LineFile):
             file.keeps_unpacked = file.codec is not None
     if directory.is_dir():
-        num_parts = sum(1 for _ in find_parts(directory))
+        num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:
             progress(Warned(f"an unfinished run is continued: {num_parts} parts of its input are sketched already"))
     return RunParts(directory, recipe)
@@ -263,7 +263,32 @@ def _part(
     return Part(columns, texts, {**facts, "pieces": about})
 
 
-def _pieces(part: Part, handles: list[int | None], *, is_words: bool) -> Iterator[tuple[int, SketchedPiece]]:
+def _is_of_jobs(label: str) -> bool:
+    """Return whether a part is of sketched jobs: verdicts stand beside them."""
+    return label[0].isdigit()
+
+
+def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPiece]]) -> Path:
+    """Write sketched pieces, each with the number of its source, as a part; return where it is."""
+    return write_part(directory, label, _part(pieces, {}, [None] * len(pieces)))
+
+
+def sketched_pieces(
+    part: Part, recipe: Recipe, handles: list[int | None] | None = None
+) -> Iterator[tuple[int, SketchedPiece]]:
+    """Yield the sketched pieces of a part, each with the number of its source.
+
+    Parameters
+    ----------
+    part : Part
+        As it was read.
+    recipe : Recipe
+        Of the sketches.
+    handles : list of int or None, optional
+        Where the texts of each piece are in the spool.
+    """
+    is_words = recipe.method in ("simhash", "bloom")
+    handles = handles or [None] * len(part.facts["pieces"])
     columns, texts = part.columns, part.texts
     fields = [texts[f"field-{number}"] for number in range(sum(name.startswith("field-") for name in texts))]
     start = 0

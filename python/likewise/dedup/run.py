@@ -15,7 +15,8 @@ from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
 from likewise.dedup.ingest import ON_ERROR, ingest
 from likewise.dedup.plan_memory import BoundedRun
-from likewise.dedup.priority import keep_needs, priority_order
+from likewise.dedup.priority import keep_needs, with_references_first
+from likewise.dedup.reference_files import References
 from likewise.dedup.resume import RunParts
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
@@ -63,6 +64,7 @@ def open_documents(
     progress: Progress,
     needs_texts: bool = True,
     parts: RunParts | None = None,
+    references: References | None = None,
     bounded: BoundedRun | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; what was put aside in `work` goes when the context ends.
@@ -83,6 +85,8 @@ def open_documents(
         Whether texts will be read again.
     parts : RunParts, optional
         What an earlier run left, and what is left to a later one.
+    references : References, optional
+        What is held against the documents: the first of the sources.
     bounded : BoundedRun, optional
         What memory the run keeps to.
 
@@ -102,6 +106,7 @@ def open_documents(
         timing=timing,
         work=work if parts is None else parts.directory,
         parts=parts,
+        references=references,
         room=None if bounded is None else bounded.room,
     )
     try:
@@ -110,7 +115,8 @@ def open_documents(
         check_fields(documents)
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
-                documents.check_ids()
+                own = documents.without_references() if documents.num_references else documents
+                own.check_ids()
         if len(documents) >= 2**32 - 1:
             raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
         yield documents
@@ -122,7 +128,7 @@ def open_documents(
 def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
     """Order documents by priority and collapse those that are alike."""
     with timing.wall("ordering"):
-        return collapse(documents, recipe, priority_order(documents, recipe.keep))
+        return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
 def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Decision:

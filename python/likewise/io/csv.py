@@ -86,6 +86,8 @@ class CsvFile(LineFile):
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these records again."""
+        if self._reader is None:
+            self._reader = self._open(self.header())
         assert self._reader is not None
         return _native.read_csv_texts(self._reader, offsets, lengths)
 

@@ -67,7 +67,7 @@ class LineFile:
                 yield offset, length, length
             return
         if self.keeps_unpacked:
-            self._plain_path = unpacked_path(work, self.name)
+            self._plain_path = unpacked_path(work, self.path)
             if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
                 yield from pieces
                 return

@@ -21,8 +21,9 @@ KEPT = "kept"
 EVIDENCE = "removed.parquet"
 ERRORS = "errors.jsonl"
 SUMMARY = "summary.json"
+SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-_FINAL_NAMES = (KEPT, EVIDENCE, ERRORS, SUMMARY)
+_FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
 
 
 class OutputDirectory:
@@ -75,6 +76,9 @@ class OutputDirectory:
             # Only where nobody else can have begun: after any other failure the directory may be another run's.
             if self._created:
                 self.__exit__(type(error), error, None)
+            raise
+        except BaseException:
+            self._release()
             raise
         return self
 
@@ -170,7 +174,9 @@ class OutputDirectory:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            # What could not be written cannot be written now; that is known already.
+            with contextlib.suppress(OSError):
+                self._lock.close()
             self._lock = None
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +17,9 @@ Pieces = Sequence[tuple[int, int, int]]
 _LEAST_BYTES = 16 << 20
 
 
-def unpacked_path(directory: Path, name: str) -> Path:
-    """Return where an input of this name is unpacked to."""
-    return directory / f"unpacked-{checksum(np.frombuffer(name.encode(), np.uint8)):016x}"
+def unpacked_path(directory: Path, path: Path) -> Path:
+    """Return where an input is unpacked to."""
+    return directory / f"unpacked-{checksum(np.frombuffer(os.fsencode(path), np.uint8)):016x}"
 
 
 def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
