@@ -54,6 +54,7 @@ class Gate:
         self._rates = Rates(service.settings.max_requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -218,7 +219,7 @@ class Rates:
 
 
 def _secret_of(header: bytes) -> bytes:
-    """Return the key of an Authorization header: after Bearer, or as the password of Basic; empty where there is none."""
+    """Return the key of an Authorization header: after Bearer, or the password of Basic; empty where there is none."""
     scheme, _, rest = header.partition(b" ")
     match scheme.lower():
         case b"bearer":
