@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OPEN = frozenset(["/healthz", "/livez", "/readyz"])
 _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
+_COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
 # What is read and thrown away of a body after its request was refused, so that the client reads the answer before it
 # meets a connection that was cut.
@@ -71,7 +72,8 @@ class Gate:
         try:
             try:
                 self._check(scope, headers)
-                await self._app(scope, passage.receive, passage.send)
+                app = self._shortcut(scope) or self._app
+                await app(scope, passage.receive, passage.send)
             except Problem as problem:
                 reason = problem.kind
                 await self._answer(problem, scope, passage)
@@ -114,6 +116,19 @@ class Gate:
         if not self._rates.take(caller):
             raise Problem("too-many-requests", f"{self._settings.max_requests_per_second:g} a second are allowed")
 
+    def _shortcut(self, scope: Scope) -> ASGIApp | None:
+        """Return the route of an operation on a collection, found without trying all routes one by one."""
+        path: str = scope["path"]
+        if not path.startswith(_COLLECTIONS):
+            return None
+        collection, _, verb = path[len(_COLLECTIONS) :].partition("/")
+        route = self._service.routes.get((scope["method"], verb))
+        if route is None:
+            return None
+        scope["path_params"] = {"collection": collection}
+        scope["route"] = route
+        return route.app
+
     async def _answer(self, problem: Problem, scope: Scope, passage: "_Passage") -> None:
         self._service.metrics.rejected.labels(problem.kind).inc()
         await problem.response()(scope, passage.receive, passage.send)
@@ -122,8 +137,7 @@ class Gate:
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         metrics = self._service.metrics
-        metrics.requests.labels(route, method, passage.status).inc()
-        metrics.seconds.labels(route).observe(seconds)
+        metrics.count_request(route, method, passage.status, seconds)
         reason = reason or scope["state"].get("reason")
         if self._settings.has_request_log:
             key = scope["state"].get("key")

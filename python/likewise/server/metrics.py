@@ -63,7 +63,17 @@ class Metrics:
         self.body_bytes = Gauge("likewise_http_body_bytes", "Bytes of bodies in memory.", registry=own)
         build = Gauge("likewise_build_info", "Versions.", ["version", "python"], registry=own)
         build.labels(version("likewise"), "{}.{}.{}".format(*sys.version_info[:3])).set(1)
+        self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.registry.register(_Sizes(service))
+
+    def count_request(self, route: str, method: str, code: int, seconds: float) -> None:
+        """Count a request that was answered; called for each, so that what is found once is kept."""
+        key = (route, method, code)
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = (self.requests.labels(route, method, code), self.seconds.labels(route))
+        found[0].inc()
+        found[1].observe(seconds)
 
     def exposition(self) -> bytes:
         """Return all counters in the text format of Prometheus."""
