@@ -121,7 +121,9 @@ class Gate:
         path: str = scope["path"]
         if not path.startswith(_COLLECTIONS):
             return None
-        collection, _, verb = path[len(_COLLECTIONS) :].partition("/")
+        collection, slash, verb = path[len(_COLLECTIONS) :].partition("/")
+        if slash and not verb:
+            return None
         route = self._service.routes.get((scope["method"], verb))
         if route is None:
             return None
