@@ -28,6 +28,7 @@ class Service:
             text=True,
         )
         self.log = []
+        self.connections = []
         first = self.process.stderr.readline()
         if not first.startswith("{"):
             raise AssertionError(first + self.process.stderr.read())
@@ -79,6 +80,8 @@ def start(tmp_path):
 
     yield begin
     for service in services:
+        for connection in service.connections:
+            connection.close()
         if service.process.poll() is None:
             service.kill()
 
