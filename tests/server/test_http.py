@@ -310,14 +310,14 @@ def test_values_that_are_refused(begin):
         ("x", None),
     ]:
         found = problem(client.post(add, json=body), "invalid")["field"]
-        assert field is None or found.startswith(field), (body, found)
+        assert found == field, (body, found)
     documents = [{"doc_id": i, "text": "x"} for i in range(4)]
     problem(client.post(f"{add}/batch", json={"documents": documents}), "invalid", "documents")
     problem(client.post(f"{add}/batch", json={"documents": []}), "invalid", "documents")
     found = problem(
         client.post(f"{add}/batch", json={"documents": [documents[0], {"doc_id": 1, "text": 1}]}), "invalid"
     )
-    assert found["field"].startswith("documents.1.text")
+    assert found["field"] == "documents.1.text"
     problem(client.post(f"{PAGES}/neighbours", json={"text": "x", "limit": 6}), "invalid", "limit")
     problem(client.post(f"{PAGES}/neighbours", json={"text": "x", "limit": 0}), "invalid", "limit")
     assert len(client.get("/v1/collections").json()["collections"][0]["stats"]) > 5
