@@ -155,7 +155,7 @@ class Documents:
 
 def _found(answer: Json | None, body: Any) -> Json:  # noqa: ANN401
     if answer is None:
-        raise Problem("unknown-document", f"no document has the id {str(body.doc_id)[:100]!r}", "doc_id")
+        raise Problem("unknown-document", f"no document has the id {str(body.doc_id)!r}", "doc_id")
     return answer
 
 
