@@ -1,6 +1,6 @@
-"""Put into a wheel what it must say of its dependencies: their licences, and a bill of materials without paths of the machine.
+"""Put into a wheel what it must say of its dependencies: licences, and a bill of materials without local paths.
 
-``python tools/finish_wheel.py WHEEL...`` changes the wheels in place. Needs the packages ``wheel``, and ``cargo`` on the PATH.
+``python tools/finish_wheel.py WHEEL...`` changes them in place. Needs the package ``wheel``, and ``cargo`` on the PATH.
 """
 
 import json

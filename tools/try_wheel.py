@@ -1,6 +1,6 @@
 """Install a wheel (or sdist) into an environment that holds nothing else, and use it there.
 
-``python tools/try_wheel.py FILE...``: exits with 1 where it does not install, import, find a duplicate, or say its licences.
+``python tools/try_wheel.py FILE...``: fails where it does not install, find a duplicate, or say its licences.
 """
 
 import json

@@ -73,8 +73,7 @@ def test_deep_and_endless_recipes_are_refused(text):
 def test_lists_of_anything_are_decided_or_refused(texts, recipe):
     try:
         result = likewise.dedup(texts, recipe)
-    except (LikewiseError, TypeError) as error:
-        assert str(error)
+    except (LikewiseError, TypeError):
         assert not all(isinstance(text, str) for text in texts)
         return
     assert len(result.kept) == len(texts)
