@@ -19,6 +19,7 @@ from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.dedup.web import provenance, record_counts
 from likewise.errors import InvalidInput
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
@@ -101,6 +102,7 @@ def dedup_files(
             "inputs": _stamps(found),
             "output": write,
             **run.identity(),
+            **provenance(found),
             **beside.identity(),
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
@@ -377,6 +379,9 @@ def _about_inputs(
                 "num_documents": rows.stop - rows.start,
                 "num_kept": int(decision.kept[rows].sum()),
                 "num_bad_rows": len(documents.bad_rows[number]),
+                **record_counts(file),
             }
         )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}
+    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
+        provenance(found)
+    )

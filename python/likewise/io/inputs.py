@@ -21,16 +21,19 @@ from likewise.io.formats import (
     codec_by_bytes,
     format_by_name,
     format_of,
+    may_be_packed,
 )
+from likewise.io.html_text import HtmlReaders
 from likewise.io.jsonl import JsonlFile
 from likewise.io.parquet import ParquetFile
 from likewise.io.source import ReadRules
 from likewise.io.text_file import BinaryFile, TextFile
+from likewise.io.warc import WarcFile
 
 STDIN_STEM = "stdin"
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
-InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile
+InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile | WarcFile
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,10 @@ def find_inputs(
     def relative(path: Path) -> str:
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
-    files = [_file(path, relative(path), known, rules, file_format, delimiter) for path, _, known in found.files]
+    readers = HtmlReaders()
+    files = [
+        _file(path, relative(path), known, rules, file_format, delimiter, readers) for path, _, known in found.files
+    ]
     _refuse_twice([Path(file.name) for file in files])
     return Inputs(
         tuple(files),
@@ -161,7 +167,13 @@ def _absolute(name: str | Path) -> Path:
 
 
 def _file(
-    path: Path, name: str, known: Format | None, rules: ReadRules, forced: str | None, delimiter: str | None
+    path: Path,
+    name: str,
+    known: Format | None,
+    rules: ReadRules,
+    forced: str | None,
+    delimiter: str | None,
+    readers: HtmlReaders,
 ) -> InputFile:
     try:
         name.encode()
@@ -176,6 +188,8 @@ def _file(
     if found.kind in LINE_FORMATS:
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+    if found.kind == "warc":
+        return WarcFile(path, name, num_bytes, rules, found.codec, readers)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
     kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile, "binary": BinaryFile}
     return kinds[found.kind](path, name, num_bytes, rules)
@@ -239,5 +253,5 @@ def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, Fo
     with path.open("xb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     with path.open("rb") as file:
-        codec = codec_by_bytes(file.read(8)) if kind in LINE_FORMATS else None
+        codec = codec_by_bytes(file.read(8)) if may_be_packed(kind) else None
     return path.rename(directory / f"{STDIN_STEM}{STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"), Format(kind, codec)
