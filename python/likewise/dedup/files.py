@@ -16,6 +16,7 @@ from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
@@ -29,6 +30,7 @@ from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory,
 from likewise.io.pair_files import PairWriter
 from likewise.io.parquet_kept import KeptTexts
 from likewise.io.refusals import place_named
+from likewise.io.remote import file_for, is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
@@ -92,10 +94,17 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
-    target = Path(output)
+    if is_remote(output):
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: dedup_files(inputs, local, recipe, run=run, write=write, index=index, progress=progress),
+            overwrite=overwrite,
+        )
+    target = Path(local_path(output))
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
-    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
+    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target, report) as found:
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
@@ -171,7 +180,7 @@ def stream_dedup(
     rules, timing = run.run_rules(), Timing()
     with (
         BesideIndex(index, recipe, rules) as beside,
-        _found(inputs, recipe, run, None) as found,
+        _found(inputs, recipe, run, None, report) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
@@ -227,9 +236,11 @@ def pair_files(
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:
-        writer = stack.enter_context(PairWriter(str(output), stdout))
-        target = None if output == "-" and stdout is not None else Path(output)
-        found = stack.enter_context(_found(inputs, recipe, run, target))
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        target = local
+        found = stack.enter_context(_found(inputs, recipe, run, target, report))
         recipe = weighed_files(found, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
@@ -283,7 +294,7 @@ def sketch_files(
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
-        found = stack.enter_context(_found(inputs, recipe, run, output))
+        found = stack.enter_context(_found(inputs, recipe, run, output, report))
         recipe = weighed_files(found, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
@@ -300,7 +311,7 @@ def sketch_files(
 
 @contextmanager
 def _found(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
+    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with scratch_directory() as work:
@@ -312,6 +323,7 @@ def _found(
             output=output,
             stdin=run.stdin,
             spool_directory=work,
+            progress=progress,
         )
 
 

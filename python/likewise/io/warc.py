@@ -67,6 +67,9 @@ class WarcFile(ReadOnce):
         self._others: list[tuple[int, int]] = []
         self._kinds: Counter[str] = Counter()
         self._num_cut = self._num_marked_cut = 0
+        # Records of jobs that were handed out and never read, since an earlier run had done them.
+        self._unread: dict[int, list[RecordPlace]] = {}
+        self._num_jobs = 0
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the archive between records."""
@@ -85,8 +88,10 @@ class WarcFile(ReadOnce):
                 yield self._job(batch, num_bytes)
 
     def _job(self, places: list[RecordPlace], num_bytes: int) -> Job:
+        number, self._num_jobs = self._num_jobs, self._num_jobs + 1
+        self._unread[number] = places
         # Of an unpacked copy no byte is one of the file's.
-        return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, places))
+        return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
 
     def provenance(self) -> dict[str, object]:
         """Return what decides on the texts beside the recipe: the library that reads pages, unless the recipe does."""
@@ -101,6 +106,7 @@ class WarcFile(ReadOnce):
             ``num_records``: by type. ``num_cut``: shorter than they say. ``num_marked_cut``: whole, but the crawler
             says that it cut what it fetched.
         """
+        self._read_rest()
         return {
             "num_records": dict(sorted(self._kinds.items())),
             "num_cut": self._num_cut,
@@ -121,6 +127,7 @@ class WarcFile(ReadOnce):
         threads : int
             Threads of this call.
         """
+        self._read_rest()
         others = np.array(self._others, np.uint64).reshape(-1, 2)
         starts = np.concatenate([offsets.astype(np.uint64), others[:, 0]])
         sizes = np.concatenate([lengths.astype(np.uint64), others[:, 1]])
@@ -168,7 +175,20 @@ class WarcFile(ReadOnce):
             # All records are there; what is missing is the end of the packing.
             yield RecordPlace(num_bytes, 0, *self._wrong)
 
-    def _read(self, places: list[RecordPlace]) -> Iterator[Piece]:
+    def _read(self, number: int) -> Iterator[Piece]:
+        places = self._unread[number]
+        records = self._records(places)
+        with self.readers.used():
+            self._extract([record for record in records if record is not None])
+        yield self._piece(number, places, records)
+
+    def _read_rest(self) -> None:
+        """Tell apart the records that nobody read in this process; their texts are not wanted any more."""
+        for number, places in list(self._unread.items()):
+            self._piece(number, places, self._records(places))
+
+    def _records(self, places: list[RecordPlace]) -> list[Record | None]:
+        """Return what stands at these places; None for damage."""
         most = self.rules.max_document_bytes + 2 * HEADER_BYTES
         records: list[Record | None] = []
         with self._read_path.open("rb") as file:
@@ -179,9 +199,7 @@ class WarcFile(ReadOnce):
                 file.seek(place.offset)
                 data = record_bytes(file.read(min(place.length, most)), is_packed=self._is_by_member, most=most)
                 records.append(read_record(data, self.rules, arc=self._arc))
-        with self.readers.used():
-            self._extract([record for record in records if record is not None])
-        yield self._piece(places, records)
+        return records
 
     def _extract(self, records: list[Record]) -> None:
         """Put texts in the place of pages."""
@@ -191,7 +209,7 @@ class WarcFile(ReadOnce):
             record.page, record.text = None, text
             record.reason = reason or None
 
-    def _piece(self, places: list[RecordPlace], records: list[Record | None]) -> Piece:
+    def _piece(self, number: int, places: list[RecordPlace], records: list[Record | None]) -> Piece:
         bad_rows, others, documents = [], [], []
         for line, (place, record) in enumerate(zip(places, records, strict=True)):
             reason = place.reason if record is None else record.reason
@@ -202,6 +220,7 @@ class WarcFile(ReadOnce):
             else:
                 others.append((place.offset, place.length))
         with self._lock:
+            del self._unread[number]
             self._others += others
             self._kinds.update(record.kind for record in records if record is not None)
             self._num_cut += sum(place.is_cut for place in places)
