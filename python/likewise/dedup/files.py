@@ -19,11 +19,13 @@ from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.references import about_references, check_alone, check_references, find_references
+from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
+from likewise.dedup.web import provenance, record_counts
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
@@ -32,6 +34,7 @@ from likewise.io.lines import LineFile
 from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.refusals import place_named
+from likewise.io.remote import file_for, is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
 from likewise.recipe import Recipe
@@ -110,12 +113,29 @@ def dedup_files(
         raise InvalidParameter(
             "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
         )
-    target = Path(output)
+    if is_remote(output):
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: dedup_files(
+                inputs,
+                local,
+                recipe,
+                run=run,
+                write=write,
+                index=index,
+                against=against,
+                keep_sketches=keep_sketches,
+                progress=progress,
+            ),
+            overwrite=overwrite,
+        )
+    target = Path(local_path(output))
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
     check_references(against, recipe, keep_sketches=keep_sketches)
     check_alone(against, index)
-    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
+    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target, report) as found:
         references = find_references(against, recipe, run, target, report)
         sources = [*references.files, *found.files]
         read = stamps(found)
@@ -128,6 +148,7 @@ def dedup_files(
             "version": __version__,
             "parts": PARTS_VERSION,
             **run.identity(),
+            **provenance(found),
             **beside.identity(),
             **({"against": against_read} if against else {}),
             **({"keep_sketches": True} if keep_sketches else {}),
@@ -217,7 +238,7 @@ def stream_dedup(
     check_alone(against, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
-        _found(inputs, recipe, run, None) as found,
+        _found(inputs, recipe, run, None, report) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
@@ -278,9 +299,10 @@ def pair_files(
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:
-        writer = stack.enter_context(PairWriter(str(output), stdout))
-        target = None if output == "-" and stdout is not None else Path(output)
-        found = stack.enter_context(_found(inputs, recipe, run, target))
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        found = stack.enter_context(_found(inputs, recipe, run, local, report))
         recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
@@ -334,7 +356,7 @@ def sketch_files(
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
-        found = stack.enter_context(_found(inputs, recipe, run, output))
+        found = stack.enter_context(_found(inputs, recipe, run, output, report))
         recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
@@ -363,7 +385,7 @@ def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[Ou
 
 @contextmanager
 def _found(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
+    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with scratch_directory() as work:
@@ -375,6 +397,7 @@ def _found(
             output=output,
             stdin=run.stdin,
             spool_directory=work,
+            progress=progress,
         )
 
 
@@ -391,6 +414,9 @@ def _about_inputs(
                 "num_documents": rows.stop - rows.start,
                 "num_kept": int(decision.kept[rows].sum()),
                 "num_bad_rows": len(documents.bad_rows[number]),
+                **record_counts(file),
             }
         )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}
+    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
+        provenance(found)
+    )

@@ -23,7 +23,7 @@ ERRORS = "errors.jsonl"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-_FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
 
 
 class OutputDirectory:
@@ -106,10 +106,10 @@ class OutputDirectory:
         done: list[str] = []
         try:
             # The old summary goes first: without it the directory counts as unfinished.
-            for name in reversed(_FINAL_NAMES):
+            for name in reversed(FINAL_NAMES):
                 if (self.path / name).exists():
                     (self.path / name).rename(replaced / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (self.work / name).exists():
                     done.append(name)
                     (self.work / name).rename(self.path / name)
@@ -117,7 +117,7 @@ class OutputDirectory:
             for name in reversed(done):
                 if (self.path / name).exists():
                     (self.path / name).rename(self.work / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (replaced / name).exists():
                     (replaced / name).rename(self.path / name)
             raise
@@ -128,7 +128,7 @@ class OutputDirectory:
             is_same = self._check_unfinished(identity_path)
             if not (self.path / SUMMARY).exists():
                 # Cut off between two renames: these are of the run that begins again.
-                for name in _FINAL_NAMES:
+                for name in FINAL_NAMES:
                     _remove(self.path / name)
             if is_same:
                 self._delete_all_but_parts()
@@ -195,7 +195,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; the output is a directory")
     names = {entry.name for entry in path.iterdir()}
-    foreign = sorted(names - {*_FINAL_NAMES, UNFINISHED})
+    foreign = sorted(names - {*FINAL_NAMES, UNFINISHED})
     if not foreign and SUMMARY not in names and UNFINISHED not in names:
         foreign = sorted(names)
     if foreign:
