@@ -65,6 +65,13 @@ Examples:
     "recipe only --keep acts beside it, unless all are named as they were for the index.",
 )
 @click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
+@click.option(
+    "--store-pairs",
+    type=float,
+    metavar="FLOOR",
+    help="Write pairs.parquet: every verified pair from this similarity on, for the threshold page of likewise serve. "
+    "Changes no verdict.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
@@ -75,6 +82,7 @@ def command(
     index: Path | None,
     against: Path | None,
     add: bool,  # noqa: FBT001 - click's call
+    store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
@@ -87,7 +95,12 @@ def command(
     use = IndexUse(index, against, add)
     recipe, run = _recipe(options, against), take_run(options)
     if out == "-":
-        for name, is_given in (("json", as_json), ("overwrite", overwrite), ("output", output != "kept")):
+        for name, is_given in (
+            ("json", as_json),
+            ("overwrite", overwrite),
+            ("output", output != "kept"),
+            ("store_pairs", store_pairs is not None),
+        ):
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
     with ShownProgress(quiet=quiet) as progress:
@@ -102,6 +115,7 @@ def command(
                 write=output,
                 overwrite=overwrite,
                 index=use,
+                store_pairs=store_pairs,
                 progress=progress.report,
             )
     if as_json:
@@ -154,6 +168,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         seen = summary["against"]
         added = "; those that stay were added to it" if seen["adds"] else ""
         lines.append(f"{seen['num_removed']:,} removed for documents of the index {seen['path']}{added}")
+    if "stored_pairs" in summary:
+        stored = summary["stored_pairs"]
+        lines.append(f"{stored['num_pairs']:,} pairs from {stored['floor']:g} on in pairs.parquet")
     if "index" in summary:
         lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:

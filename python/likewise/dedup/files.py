@@ -15,6 +15,7 @@ from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
+from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
@@ -24,7 +25,7 @@ from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
-from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.output import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.parquet_kept import KeptTexts
 from likewise.io.refusals import place_named
@@ -46,6 +47,7 @@ def dedup_files(
     write: str = "kept",
     overwrite: bool = False,
     index: IndexUse | None = None,
+    store_pairs: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -66,6 +68,8 @@ def dedup_files(
         Replace a finished run.
     index : IndexUse, optional
         An index that the run makes, or is held against.
+    store_pairs : float, optional
+        Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -94,6 +98,7 @@ def dedup_files(
     target = Path(output)
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
+    check_floor(store_pairs, recipe, is_against=index is not None and index.against is not None)
     with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
         identity = {
             "recipe_id": recipe.recipe_id,
@@ -102,6 +107,7 @@ def dedup_files(
             "output": write,
             **run.identity(),
             **beside.identity(),
+            **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
@@ -109,6 +115,9 @@ def dedup_files(
             with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report)
+                stored = {}
+                if store_pairs is not None:
+                    stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
@@ -129,7 +138,7 @@ def dedup_files(
                 report(StageFinished("writing", Timing.now() - began))
                 _check_unchanged(found, identity["inputs"])
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 directory.finish()
@@ -379,4 +388,10 @@ def _about_inputs(
                 "num_bad_rows": len(documents.bad_rows[number]),
             }
         )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}
+    directory = None if found.parent is None else str(found.parent)
+    return {
+        "input_directory": directory,
+        "inputs": inputs,
+        "skipped_files": list(found.skipped),
+        "options": {**run.identity(), "output": write},
+    }
