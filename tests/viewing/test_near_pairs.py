@@ -14,27 +14,8 @@ from likewise.io.near_pairs import read_facts
 from likewise.measures import measure
 from tests.command import jsonl, likewise_command
 
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "while",
-    "seven",
-    "grey",
-    "ravens",
-    "watch",
-    "from",
-    "that",
-    "old",
-    "stone",
-    "bridge",
-]
+TALE = "the quick brown fox jumps over a lazy dog while seven grey ravens watch from that old stone bridge"
+WORDS = TALE.split()
 
 
 def corpus(seed, num_texts=140):
