@@ -1,13 +1,16 @@
 """Drawings without a script: histograms, steps, curves, fingerprints. Colours and sizes come from the stylesheet."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from likewise.drawing.markup import Html, element
 
-_WIDTH, _HEIGHT = 640.0, 220.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 12.0, 14.0, 34.0
+_WIDTH, _HEIGHT = 640.0, 232.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 12.0, 14.0, 46.0
 _MOST_TICKS = 5
+# Between the numbers below an axis.
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ def curve(
     parts.append(element("path", class_="line", d=line))
     parts += _x_axis(frame, label)
     if mark is not None:
-        parts += _mark(frame, mark[0], mark_text)
+        # Where the line of the curve has left the room below it, or above.
+        parts += _mark(frame, mark[0], mark_text, at=_HEIGHT - _BOTTOM - 10 if mark[1] > 0.5 else _TOP + 8)
         parts.append(element("circle", class_="point", cx=_r(frame.x(mark[0])), cy=_r(frame.y(mark[1])), r=5))
     return _svg(parts, label)
 
@@ -161,10 +165,12 @@ def _svg(parts: Sequence[object], label: str) -> Html:
 def _x_axis(frame: _Frame, label: str) -> list[Html]:
     base = frame.y(0)
     parts = [element("line", class_="axis", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_r(base), y2=_r(base))]
-    for number in range(6):
-        value = frame.low + (frame.high - frame.low) * number / 5
-        anchor = "end" if number == 5 else "middle"
-        parts.append(element("text", _number(value), x=_r(frame.x(value)), y=_r(base + 14), text_anchor=anchor))
+    step = next(step for step in _STEPS if (frame.high - frame.low) / step <= _MOST_TICKS + 3)
+    first = math.ceil(frame.low / step - 1e-9)
+    for number in range(first, math.floor(frame.high / step + 1e-9) + 1):
+        value = number * step
+        anchor = "end" if frame.high - value < step / 4 else "middle"
+        parts.append(element("text", _number(value), x=_r(frame.x(value)), y=_r(base + 18), text_anchor=anchor))
     parts.append(element("text", label, class_="label", x=_WIDTH - _RIGHT, y=_HEIGHT - 4, text_anchor="end"))
     return parts
 
@@ -174,17 +180,17 @@ def _y_axis(frame: _Frame, names: Sequence[str], values: Sequence[float]) -> lis
     for name, value in zip(names, values, strict=True):
         y = frame.y(value)
         parts.append(element("line", class_="grid", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_r(y), y2=_r(y)))
-        parts.append(element("text", name, x=_LEFT - 6, y=_r(y + 4), text_anchor="end"))
+        parts.append(element("text", name, x=_LEFT - 6, y=_r(y + (4 if value else 1)), text_anchor="end"))
     return parts
 
 
-def _mark(frame: _Frame, value: float, text: str) -> list[Html]:
+def _mark(frame: _Frame, value: float, text: str, at: float = _TOP + 8) -> list[Html]:
     x = frame.x(value)
     is_right = x > _WIDTH * 0.6
     return [
         element("line", class_="mark", x1=_r(x), x2=_r(x), y1=_TOP, y2=_r(frame.y(0))),
         element(
-            "text", text, class_="mark", x=_r(x - 5 if is_right else x + 5), y=_TOP + 8,
+            "text", text, class_="mark", x=_r(x - 5 if is_right else x + 5), y=_r(at),
             text_anchor="end" if is_right else "start",
         ),
     ]  # fmt: skip

@@ -75,8 +75,9 @@ def inline(alignment: Sequence[Stretch], *, context: int = 60) -> Html:
 def _shortened(text: str, context: int, *, is_first: bool, is_last: bool) -> Html:
     if len(text) <= 2 * context + 8:
         return escaped(text)
-    start = "" if is_first else text[:context]
-    end = "" if is_last else text[-context:]
+    # Whole words, where there are words.
+    start = "" if is_first else text[:context].rpartition(" ")[0] or text[:context]
+    end = "" if is_last else text[-context:].partition(" ")[2] or text[-context:]
     return joined([start, " ", element("span", "…", class_="gap", title=f"{len(text):,} equal characters"), " ", end])
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from likewise.dedup import FileRun
+from likewise.dedup.file_weights import weighed_files
+from likewise.dedup.timing import Timing
 from likewise.errors import LikewiseError
+from likewise.io.inputs import find_inputs
 from likewise.io.output import EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.runs import read_summary
 from likewise.io.scratch import scratch_directory
@@ -19,7 +22,7 @@ from likewise.recipe import Recipe
 from likewise.viewing.build import build_from_evidence, build_from_index
 from likewise.viewing.catalogue import Catalogue, GroupRow, Member
 from likewise.viewing.marks import Marks
-from likewise.viewing.neighbours import FoundNear, RunNeighbours
+from likewise.viewing.neighbours import MOST_BYTES, FoundNear, RunNeighbours
 from likewise.viewing.texts import Missing, Place, Shown, TextReader
 from likewise.viewing.thresholds import Thresholds
 
@@ -118,9 +121,8 @@ class RunView:
         self._lock = threading.RLock()
         self._run = file_run(self._summary)
         self._reader = self._stack.enter_context(self._text_reader(inputs))
-        self._near = RunNeighbours(self._reader, self._run, self._recipe)
-        self._stack.callback(self._near.close)
         self._catalogue: Catalogue | None = None
+        self._near: RunNeighbours | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +132,7 @@ class RunView:
 
     @property
     def recipe(self) -> Recipe:
-        """What decided."""
+        """What decided; with its weights once the groups are sorted."""
         return self._recipe
 
     @property
@@ -148,6 +150,7 @@ class RunView:
         """The groups, sorted when they are first asked for."""
         with self._lock:
             if self._catalogue is None:
+                self._weigh()
                 self._catalogue = self._opened()
                 self._stack.callback(self._catalogue.close)
             return self._catalogue
@@ -169,6 +172,11 @@ class RunView:
 
     def neighbours(self, text: str, limit: int) -> list[FoundNear]:
         """Return documents of the run that are near a text, removed ones too."""
+        with self._lock:
+            _ = self.catalogue
+            if self._near is None:
+                self._near = RunNeighbours(self._reader, self._run, self._recipe)
+                self._stack.callback(self._near.close)
         return self._near.find(text, limit)
 
     def _text_reader(self, inputs: Path | None) -> TextReader:
@@ -178,6 +186,25 @@ class RunView:
         return TextReader(
             directory, [file["path"] for file in files], [file["num_bytes"] for file in files], self._run, self._recipe
         )
+
+    def _weigh(self) -> None:
+        """Count the weights again that the run counted on its inputs, if these are there and not too large for it."""
+        asked = Recipe.from_dict(self._summary["recipe"])
+        paths = self._reader.paths
+        if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
+            return
+        try:
+            found = find_inputs(
+                paths,
+                self._run.read_rules(asked),
+                file_format=self._run.format_for(asked),
+                delimiter=self._run.delimiter,
+            )
+            self._recipe = weighed_files(found, asked, self._run.run_rules(), Timing(), self._progress)
+        except (LikewiseError, OSError):
+            # A table of another collection was given, or what is read now is not what was read then.
+            return
+        self._note = None
 
     def _opened(self) -> Catalogue:
         evidence = self.path / EVIDENCE

@@ -75,10 +75,12 @@ class Place:
         The view.
     root : str
         What addresses of the service begin with, behind a proxy.
+    here : str
+        The address that was asked for, within the root.
     """
 
-    def __init__(self, shelf: Shelf, name: str, view: View, root: str) -> None:
-        self.shelf, self.name, self.view, self.root = shelf, name, view, root
+    def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str) -> None:
+        self.shelf, self.name, self.view, self.root, self.here = shelf, name, view, root, root + here
 
     @property
     def can_mark(self) -> bool:

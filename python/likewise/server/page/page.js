@@ -7,7 +7,11 @@
   // Keys: letters press the link or button that names them, j and k walk through the rows of a list.
   function walk(step) {
     const links = [...document.querySelectorAll("[data-rows] tbody a.id")];
-    if (!links.length) return;
+    if (!links.length) {
+      const beside = one(`a[rel="${step > 0 ? "next" : "prev"}"]`);
+      if (beside) beside.click();
+      return;
+    }
     const at = links.indexOf(document.activeElement);
     const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + step));
     links[next].focus();

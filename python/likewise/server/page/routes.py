@@ -112,9 +112,16 @@ def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, f
             return shown("error.html", 404, title="Not found", detail="There is nothing of this name.", root=root)
         if not prepared.wait(_WAIT_S):
             return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
-        return shows(Place(shelf, name, prepared.view, root), request, fields)
+        return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)
     except LikewiseError as error:
         return shown("error.html", 422, title="This cannot be shown", detail=str(error), root=root)
     except OSError as error:
         detail = f"{error.filename or 'The system'}: {error.strerror or error}"
         return shown("error.html", 500, title="The system refused", detail=detail, root=root)
+
+
+def _here(request: Request) -> str:
+    """Return the path and query of a request, as they came."""
+    raw = request.scope.get("raw_path") or request.url.path.encode()
+    query = request.scope.get("query_string", b"")
+    return str((raw + (b"?" + query if query else b"")).decode("latin-1"))
