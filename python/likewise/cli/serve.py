@@ -96,7 +96,7 @@ def command(
     if secret is not None:
         keys += (key_of(secret, name="environment"),)
     given = {
-        "max_body_bytes": None if max_body is None else parse_size(max_body),
+        "max_body_bytes": None if max_body is None else parse_size("max_body", max_body),
         "max_batch": max_batch,
         "max_concurrency": max_concurrency,
         "max_requests_per_second": max_rate,

@@ -63,6 +63,8 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         openapi_url=None,
         lifespan=lifespan,
     )
+    # A path with a slash too many is another path: a client that follows redirections repeats no request by accident.
+    app.router.redirect_slashes = False
     app.state.service = service
     app.add_middleware(Gate, service=service)
     app.add_exception_handler(Problem, _problem)

@@ -235,8 +235,8 @@ def make_bodies(settings: Settings) -> Bodies:
 
     document = body("DocumentGiven", "A document to be added.", doc_id=(doc_id, ...), text=(text, ...))
     one_text = body("Text", "A text to be checked.", text=(text, ...))
-    texts = Annotated[list[text], batch]  # type: ignore[valid-type]
-    doc_ids = Annotated[list[doc_id], batch]  # type: ignore[valid-type]
+    texts = Annotated[list[text], batch]
+    doc_ids = Annotated[list[doc_id], batch]
     return Bodies(
         text=one_text,
         texts=body("Texts", "Texts to be checked.", texts=(texts, ...)),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OPEN = frozenset(["/healthz", "/livez", "/readyz"])
 _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
+_COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
 # What is read and thrown away of a body after its request was refused, so that the client reads the answer before it
 # meets a connection that was cut.
@@ -54,6 +55,7 @@ class Gate:
         self._rates = Rates(service.settings.max_requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -70,7 +72,8 @@ class Gate:
         try:
             try:
                 self._check(scope, headers)
-                await self._app(scope, passage.receive, passage.send)
+                app = self._shortcut(scope) or self._app
+                await app(scope, passage.receive, passage.send)
             except Problem as problem:
                 reason = problem.kind
                 await self._answer(problem, scope, passage)
@@ -113,6 +116,21 @@ class Gate:
         if not self._rates.take(caller):
             raise Problem("too-many-requests", f"{self._settings.max_requests_per_second:g} a second are allowed")
 
+    def _shortcut(self, scope: Scope) -> ASGIApp | None:
+        """Return the route of an operation on a collection, found without trying all routes one by one."""
+        path: str = scope["path"]
+        if not path.startswith(_COLLECTIONS):
+            return None
+        collection, slash, verb = path[len(_COLLECTIONS) :].partition("/")
+        if slash and not verb:
+            return None
+        route = self._service.routes.get((scope["method"], verb))
+        if route is None:
+            return None
+        scope["path_params"] = {"collection": collection}
+        scope["route"] = route
+        return route.app
+
     async def _answer(self, problem: Problem, scope: Scope, passage: "_Passage") -> None:
         self._service.metrics.rejected.labels(problem.kind).inc()
         await problem.response()(scope, passage.receive, passage.send)
@@ -121,8 +139,7 @@ class Gate:
         route = getattr(scope.get("route"), "path", "none")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         metrics = self._service.metrics
-        metrics.requests.labels(route, method, passage.status).inc()
-        metrics.seconds.labels(route).observe(seconds)
+        metrics.count_request(route, method, passage.status, seconds)
         reason = reason or scope["state"].get("reason")
         if self._settings.has_request_log:
             key = scope["state"].get("key")
@@ -218,7 +235,7 @@ class Rates:
 
 
 def _secret_of(header: bytes) -> bytes:
-    """Return the key of an Authorization header: after Bearer, or as the password of Basic; empty where there is none."""
+    """Return the key of an Authorization header: after Bearer, or the password of Basic; empty where there is none."""
     scheme, _, rest = header.partition(b" ")
     match scheme.lower():
         case b"bearer":

@@ -47,7 +47,8 @@ class Lines:
         """Return what the description of the route says beside its JSON."""
         about = (
             f"Lines of `{self.model.__name__}`, decided as they come; each is answered by a line of "
-            f"`{self.answer.__name__}`. An error ends the answer with a line of the shape of errors; lines before it are done."
+            f"`{self.answer.__name__}`. An error ends the answer with a line of the shape of errors; "
+            "lines before it are done."
         )
         return {"x-ndjson": {"request": self.model.__name__, "answer": self.answer.__name__, "description": about}}
 
@@ -73,7 +74,7 @@ class _Stream:
                 self.has_room.clear()
 
     async def take(self, most: int) -> list[bytes]:
-        """The lines that are there, at most so many; none where there will be no more."""
+        """Return the lines that are there, at most so many; none where there will be no more."""
         while not self.lines and not self.is_ended:
             self.changed.clear()
             await self.changed.wait()

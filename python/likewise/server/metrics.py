@@ -29,37 +29,51 @@ class Metrics:
 
     def __init__(self, service: "Service") -> None:
         self.registry = CollectorRegistry()
-        own = {"registry": self.registry}
+        own = self.registry
         self.requests = Counter(
-            "likewise_http_requests", "Requests that were answered.", ["route", "method", "code"], **own
+            "likewise_http_requests", "Requests that were answered.", ["route", "method", "code"], registry=own
         )
         self.seconds = Histogram(
-            "likewise_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, **own
+            "likewise_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=own
         )
         self.work = Histogram(
             "likewise_check_duration_seconds",
             "Time of the index for one batch, of one or more requests.",
             ["op"],
             buckets=_SECONDS,
-            **own,
+            registry=own,
         )
         self.commit = Histogram(
             "likewise_commit_duration_seconds",
             "Time of one addition or removal with its sync.",
             buckets=_SECONDS,
-            **own,
+            registry=own,
         )
         self.joined = Histogram(
-            "likewise_batch_documents", "Documents that were decided together.", ["op"], buckets=_DOCUMENTS, **own
+            "likewise_batch_documents",
+            "Documents that were decided together.",
+            ["op"],
+            buckets=_DOCUMENTS,
+            registry=own,
         )
-        self.verdicts = Counter("likewise_verdicts", "Verdicts that were given.", ["verdict"], **own)
-        self.truncated = Counter("likewise_query_truncated", "Answers that were cut at a limit.", **own)
-        self.rejected = Counter("likewise_rejected", "Requests that were refused.", ["reason"], **own)
-        self.active = Gauge("likewise_http_requests_active", "Requests at work.", **own)
-        self.body_bytes = Gauge("likewise_http_body_bytes", "Bytes of bodies in memory.", **own)
-        build = Gauge("likewise_build_info", "Versions.", ["version", "python"], **own)
+        self.verdicts = Counter("likewise_verdicts", "Verdicts that were given.", ["verdict"], registry=own)
+        self.truncated = Counter("likewise_query_truncated", "Answers that were cut at a limit.", registry=own)
+        self.rejected = Counter("likewise_rejected", "Requests that were refused.", ["reason"], registry=own)
+        self.active = Gauge("likewise_http_requests_active", "Requests at work.", registry=own)
+        self.body_bytes = Gauge("likewise_http_body_bytes", "Bytes of bodies in memory.", registry=own)
+        build = Gauge("likewise_build_info", "Versions.", ["version", "python"], registry=own)
         build.labels(version("likewise"), "{}.{}.{}".format(*sys.version_info[:3])).set(1)
+        self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.registry.register(_Sizes(service))
+
+    def count_request(self, route: str, method: str, code: int, seconds: float) -> None:
+        """Count a request that was answered; called for each, so that what is found once is kept."""
+        key = (route, method, code)
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = (self.requests.labels(route, method, code), self.seconds.labels(route))
+        found[0].inc()
+        found[1].observe(seconds)
 
     def exposition(self) -> bytes:
         """Return all counters in the text format of Prometheus."""

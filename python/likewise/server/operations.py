@@ -1,6 +1,7 @@
 """Every operation under ``/v1``: what it takes, what it gives, which right it needs."""
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 
 from likewise.server import bodies as shapes
 from likewise.server.administration import Administration
@@ -29,11 +30,11 @@ def _on_documents(service: Service) -> list[Operation]:
         right: str,
         about: str,
         *,
-        single: tuple[type[shapes.BaseModel], type[shapes.BaseModel]],
-        batch: tuple[type[shapes.BaseModel], type[shapes.BaseModel]],
+        single: tuple[type[BaseModel], type[BaseModel]],
+        batch: tuple[type[BaseModel], type[BaseModel]],
         problems: tuple[str, ...] = (),
     ) -> list[Operation]:
-        """The operation on one, and that on many, which also takes lines."""
+        """Return the operation on one, and that on many, which also takes lines."""
         name = verb.replace("-", "_")
         return [
             Operation(

@@ -1,4 +1,4 @@
-"""The description of the service: ``/openapi.json``, and ``/docs``, a page made from it without anything from outside."""
+"""The description of the service: ``/openapi.json``, and ``/docs``, a page made of it that needs nothing else."""
 
 import json
 from functools import cache
@@ -20,7 +20,8 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 3rem; } h3 { margin: 2rem 0 .3rem; font-size: 1rem; }
 code { font-family: ui-monospace, monospace; } h3 b { display: inline-block; min-width: 4.5rem; }
-table { border-collapse: collapse; width: 100%; } td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0;
 border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
 p { margin: .3rem 0; } .quiet { opacity: .75; }
 """
@@ -103,7 +104,7 @@ def reference_page(description: Json) -> str:
                 parts.append(f"<p>Takes {_kind(content['application/json']['schema'])}")
             if "application/x-ndjson" in content:
                 parts.append(f"<p>Or {escape(content['application/x-ndjson']['schema']['description'])}")
-            answer = next((value for status, value in operation["responses"].items() if status < "300"), {})
+            answer: Json = next((value for status, value in operation["responses"].items() if status < "300"), {})
             given = answer.get("content", {}).get("application/json", {}).get("schema")
             if given:
                 parts.append(f"<p>Gives {_kind(given)}")

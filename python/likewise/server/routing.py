@@ -149,6 +149,11 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
         openapi_extra=None if operation.lines is None else operation.lines.described(),
         route_class_override=OperationRoute,
     )
+    behind = operation.path.partition("/{collection}")[2]
+    if "{collection}" in operation.path and "{" not in behind:
+        route = app.router.routes[-1]
+        assert isinstance(route, OperationRoute)
+        service.routes[operation.method, behind.removeprefix("/")] = route
 
 
 def _parameter(name: str, kind: Any) -> inspect.Parameter:  # noqa: ANN401 - a type

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from starlette.routing import Route
+
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
 from likewise.index.opening import exists
@@ -53,6 +55,8 @@ class Service:
         Counters of this service.
     is_draining : bool
         Whether the service is about to end.
+    routes : dict of (str, str) to route
+        Operations on one collection, by method and what stands behind its name in the path.
     body_memory, streams : Budget
         Bytes of bodies in memory; streams of lines that are open.
     """
@@ -67,6 +71,7 @@ class Service:
         self.is_draining = False
         self.body_memory = Budget(settings.max_body_memory_bytes)
         self.streams = Budget(settings.max_streams)
+        self.routes: dict[tuple[str, str], Route] = {}
         self._num_at_work = 0
         self._is_one_index = False
         self._changing = threading.Lock()
