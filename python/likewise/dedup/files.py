@@ -17,6 +17,7 @@ from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
+from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.references import about_references, check_alone, check_references, find_references
 from likewise.dedup.remote_run import run_to_store
@@ -31,7 +32,7 @@ from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
-from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.output import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
 from likewise.io.refusals import place_named
 from likewise.io.remote import file_for, is_remote, local_path
@@ -56,6 +57,7 @@ def dedup_files(
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
     keep_sketches: bool = False,
+    store_pairs: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -83,6 +85,8 @@ def dedup_files(
         stay, stand before all others, are not compared with each other and not written.
     keep_sketches : bool
         Keep the sketches of what stays in ``sketches/``, for later runs against this one.
+    store_pairs : float, optional
+        Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -126,6 +130,7 @@ def dedup_files(
                 index=index,
                 against=against,
                 keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
                 progress=progress,
             ),
             overwrite=overwrite,
@@ -135,6 +140,8 @@ def dedup_files(
     check_free(target, overwrite=overwrite)
     check_references(against, recipe, keep_sketches=keep_sketches)
     check_alone(against, index)
+    is_against = bool(against) or (index is not None and index.against is not None)
+    check_floor(store_pairs, recipe, is_against=is_against)
     with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target, report) as found:
         references = find_references(against, recipe, run, target, report)
         sources = [*references.files, *found.files]
@@ -152,6 +159,7 @@ def dedup_files(
             **beside.identity(),
             **({"against": against_read} if against else {}),
             **({"keep_sketches": True} if keep_sketches else {}),
+            **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
@@ -169,6 +177,9 @@ def dedup_files(
             ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report)
+                stored = {}
+                if store_pairs is not None:
+                    stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
@@ -192,7 +203,7 @@ def dedup_files(
                 check_unchanged(found, read)
                 check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision)
                 if parts is not None:
                     summary |= parts.summary()
@@ -420,3 +431,10 @@ def _about_inputs(
     return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
         provenance(found)
     )
+    directory = None if found.parent is None else str(found.parent)
+    return {
+        "input_directory": directory,
+        "inputs": inputs,
+        "skipped_files": list(found.skipped),
+        "options": {**run.identity(), "output": write},
+    }

@@ -19,11 +19,17 @@ _WORTH_KEEPING = (".arrow", ".json")
 IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
+PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
+REPORT = "report.html"
+REVIEW = "review.csv"
+VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, REPORT, SUMMARY)
+# What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
+_BESIDE = (REVIEW, VIEW)
 
 
 class OutputDirectory:
@@ -195,9 +201,9 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; the output is a directory")
     names = {entry.name for entry in path.iterdir()}
-    foreign = sorted(names - {*FINAL_NAMES, UNFINISHED})
+    foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
     if not foreign and SUMMARY not in names and UNFINISHED not in names:
-        foreign = sorted(names)
+        foreign = sorted(names - {*_BESIDE})
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InvalidInput(
