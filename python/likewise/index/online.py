@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -354,9 +354,9 @@ class Index:
         self, doc_id: str | None, found: tuple[str | None, float, int | None], seq: int | None, *, added: bool
     ) -> Verdict:
         kept_id, similarity, distance = found
-        if kept_id is None:
-            return Verdict(doc_id, True, None, None, None, None, seq, added)
-        return Verdict(doc_id, False, kept_id, self._recipe.measure, similarity, distance, seq, added)
+        is_new = kept_id is None
+        measure = None if is_new else self._recipe.measure
+        return Verdict(doc_id, is_new, kept_id, measure, None if is_new else similarity, distance, seq, added)
 
     def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
         distance = columns["distance"]
