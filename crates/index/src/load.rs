@@ -156,8 +156,13 @@ pub fn extend_tail(
                 levels: &exceptions[place],
             }
         });
-        tail.extend(&rules, &mut keys, documents, building(shared.isa(), cancel))
-            .map_err(likewise_disk::Error::from)
+        tail.extend(
+            &rules,
+            &mut keys,
+            documents,
+            building(shared.isa(), 1, cancel),
+        )
+        .map_err(likewise_disk::Error::from)
     })?;
     Ok(())
 }
