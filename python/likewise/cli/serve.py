@@ -21,6 +21,7 @@ Examples:
   likewise serve --keys keys.txt --new-key crawler:write
   likewise serve collections --keys keys.txt --host 0.0.0.0
   likewise serve seen.lw --read-only
+  likewise serve out
 """
 
 
@@ -36,6 +37,12 @@ Examples:
     multiple=True,
     metavar="NAME",
     help="A name of this machine; where there are no keys.",
+)
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs of a finished run lie now, if they were moved.",
 )
 @click.option("--read-only", is_flag=True, help="Read beside another process that writes.")
 @click.option(
@@ -63,6 +70,7 @@ def command(
     keys_file: Path | None,
     new_key: str | None,
     allowed_hosts: tuple[str, ...],
+    inputs: Path | None,
     read_only: bool,  # noqa: FBT001 - click's call
     durability: str,
     threads: int | None,
@@ -98,6 +106,7 @@ def command(
 
     settings = Settings(
         keys=keys,
+        inputs=inputs,
         allowed_hosts=allowed_hosts,
         is_read_only=read_only,
         durability=durability,

@@ -16,6 +16,7 @@ from starlette.routing import Match
 from likewise.server.gate import Gate
 from likewise.server.health import add_health
 from likewise.server.operations import add_operations
+from likewise.server.page import add_page
 from likewise.server.problems import Problem, problem_of, problem_of_status
 from likewise.server.reference import add_reference
 from likewise.server.service import Service
@@ -51,6 +52,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         service.is_draining = True
+        await service.in_thread(shelf.close)
         await service.in_thread(service.close)
 
     app = FastAPI(
@@ -71,6 +73,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     app.add_exception_handler(RequestValidationError, _invalid)
     add_health(app, service)
     add_operations(app, service)
+    shelf = add_page(app, service)
     add_reference(app)
     return app
 

@@ -1,6 +1,7 @@
 """What a service allows, and how it stores."""
 
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from likewise.errors import InvalidParameter
 from likewise.server.keys import Key
@@ -14,6 +15,8 @@ class Settings:
     ----------
     keys : tuple of Key
         Who may ask; none: everybody who reaches the address, which must then be the machine's own.
+    inputs : Path, optional
+        Where the inputs of a finished run lie, if they were moved since.
     allowed_hosts : tuple of str
         Names by which clients call the service, besides its own address; where there are no keys, requests to other
         names are refused, so that a web page cannot reach the service through a name of its own.
@@ -70,6 +73,7 @@ class Settings:
     """
 
     keys: tuple[Key, ...] = ()
+    inputs: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     is_read_only: bool = False
     durability: str = "commit"
