@@ -200,7 +200,7 @@ class RunView:
                 file_format=self._run.format_for(asked),
                 delimiter=self._run.delimiter,
             )
-            self._recipe = weighed_files(found, asked, self._run.run_rules(), Timing(), self._progress)
+            self._recipe = weighed_files(found.files, asked, self._run.run_rules(), Timing(), self._progress)
         except (LikewiseError, OSError):
             # A table of another collection was given, or what is read now is not what was read then.
             return
