@@ -163,7 +163,7 @@ def dedup_files(
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            recipe = weighed_files(sources, recipe, rules, timing, report)
+            recipe = weighed_files(sources, recipe, rules, timing, report, directory.parts)
             parts = open_parts(directory.parts, recipe, sources, report)
             with open_documents(
                 sources,

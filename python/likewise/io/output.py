@@ -180,7 +180,9 @@ class OutputDirectory:
 
     def _release(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            # What could not be written cannot be written now; that is known already.
+            with contextlib.suppress(OSError):
+                self._lock.close()
             self._lock = None
 
 
