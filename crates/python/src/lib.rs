@@ -21,6 +21,7 @@ mod hamming_plan;
 mod hamming_stream;
 mod index;
 mod index_export;
+mod index_given;
 mod index_recipe;
 mod index_shown;
 mod jsonl;

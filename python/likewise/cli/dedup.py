@@ -86,6 +86,13 @@ Examples:
     is_flag=True,
     help="Keep the sketches of what stays in OUT/sketches, so that --against OUT need not read and sketch it again.",
 )
+@click.option(
+    "--store-pairs",
+    type=float,
+    metavar="FLOOR",
+    help="Write pairs.parquet: every verified pair from this similarity on, for the threshold page of likewise serve. "
+    "Changes no verdict.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
 @click.option("--fresh", is_flag=True, help="Begin anew where an unfinished run in OUT would be continued or refused.")
 @QUIET
@@ -98,6 +105,7 @@ def command(
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
     keep_sketches: bool,  # noqa: FBT001
+    store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
     fresh: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
@@ -113,7 +121,7 @@ def command(
     recipe, run = _recipe(options, asked, references), take_run(options)
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
-        given["keep_sketches"] = keep_sketches
+        given |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
@@ -134,6 +142,7 @@ def command(
                 index=use,
                 against=references,
                 keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
                 progress=progress.report,
             )
     if as_json:
@@ -219,6 +228,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         added = "; those that stay were added to it" if seen.get("adds") else ""
         what = f"the index {seen['path']}" if "path" in seen else ", ".join(seen["paths"])
         lines.append(f"{seen['num_removed']:,} removed for documents of {what}{added}")
+    if "stored_pairs" in summary:
+        stored = summary["stored_pairs"]
+        lines.append(f"{stored['num_pairs']:,} pairs from {stored['floor']:g} on in pairs.parquet")
     if "index" in summary:
         lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:

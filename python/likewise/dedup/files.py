@@ -18,21 +18,25 @@ from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
+from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.opening import bounded_run, found_inputs
 from likewise.dedup.references import about_references, check_alone, check_references, find_references
+from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence_tables, open_documents
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.dedup.verdict_log import VerdictLog
+from likewise.dedup.web import provenance, record_counts
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
-from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.output import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDirectory, check_free
 from likewise.io.refusals import place_named
+from likewise.io.remote import is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
 from likewise.recipe import Recipe
@@ -53,6 +57,7 @@ def dedup_files(
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
     keep_sketches: bool = False,
+    store_pairs: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -80,6 +85,8 @@ def dedup_files(
         stay, stand before all others, are not compared with each other and not written.
     keep_sketches : bool
         Keep the sketches of what stays in ``sketches/``, for later runs against this one.
+    store_pairs : float, optional
+        Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -110,12 +117,32 @@ def dedup_files(
         raise InvalidParameter(
             "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
         )
-    target = Path(output)
+    if is_remote(output):
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: dedup_files(
+                inputs,
+                local,
+                recipe,
+                run=run,
+                write=write,
+                index=index,
+                against=against,
+                keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
+                progress=progress,
+            ),
+            overwrite=overwrite,
+        )
+    target = Path(local_path(output))
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
     check_references(against, recipe, keep_sketches=keep_sketches)
     check_alone(against, index)
-    with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target) as found:
+    is_against = bool(against) or (index is not None and index.against is not None)
+    check_floor(store_pairs, recipe, is_against=is_against)
+    with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target, report) as found:
         references = find_references(against, recipe, run, target, report)
         reading = replace(found, files=(*references.files, *found.files))
         read = stamps(found)
@@ -128,9 +155,11 @@ def dedup_files(
             "version": __version__,
             "parts": PARTS_VERSION,
             **run.identity(),
+            **provenance(found),
             **beside.identity(),
             **({"against": against_read} if against else {}),
             **({"keep_sketches": True} if keep_sketches else {}),
+            **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
         with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
@@ -155,6 +184,9 @@ def dedup_files(
                 recipe = with_bands_where_many(recipe, documents, report)
                 log = None if parts is None else VerdictLog(parts.directory)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
+                stored = {}
+                if store_pairs is not None:
+                    stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
@@ -178,7 +210,7 @@ def dedup_files(
                 check_unchanged(found, read)
                 check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision) | bounded.summary()
                 if parts is not None and log is not None:
                     summary |= parts.summary(log.num_found)
@@ -224,7 +256,7 @@ def stream_dedup(
     check_alone(against, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
-        found_inputs(inputs, recipe, run, None) as found,
+        found_inputs(inputs, recipe, run, None, report) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
@@ -286,6 +318,16 @@ def _about_inputs(
                 "num_documents": rows.stop - rows.start,
                 "num_kept": int(np.count_nonzero(decision.kept[rows])),
                 "num_bad_rows": len(documents.bad_rows[number]),
+                **record_counts(file),
             }
         )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}
+    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
+        provenance(found)
+    )
+    directory = None if found.parent is None else str(found.parent)
+    return {
+        "input_directory": directory,
+        "inputs": inputs,
+        "skipped_files": list(found.skipped),
+        "options": {**run.identity(), "output": write},
+    }

@@ -17,7 +17,7 @@ from likewise.recipe import Recipe
 
 @contextmanager
 def found_inputs(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
+    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
     """Find the inputs of a run, as a context: a copy of standard input lives as long as it."""
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
@@ -30,6 +30,7 @@ def found_inputs(
             output=output,
             stdin=run.stdin,
             spool_directory=work,
+            progress=progress,
         )
 
 

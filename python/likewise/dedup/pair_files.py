@@ -16,6 +16,7 @@ from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import open_documents, ordered
 from likewise.dedup.timing import Timing
 from likewise.io.pair_files import PairWriter
+from likewise.io.remote import file_for
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
@@ -56,9 +57,10 @@ def pair_files(
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:
-        writer = stack.enter_context(PairWriter(str(output), stdout))
-        target = None if output == "-" and stdout is not None else Path(output)
-        found = stack.enter_context(found_inputs(inputs, recipe, run, target))
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
         work = stack.enter_context(scratch_directory())
         bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
         rules = replace(rules, threads=bounded.threads(rules.threads))
@@ -116,7 +118,7 @@ def sketch_files(
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
-        found = stack.enter_context(found_inputs(inputs, recipe, run, output))
+        found = stack.enter_context(found_inputs(inputs, recipe, run, output, report))
         recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(

@@ -19,11 +19,17 @@ _WORTH_KEEPING = (".arrow", ".json")
 IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
+PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
+REPORT = "report.html"
+REVIEW = "review.csv"
+VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-_FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, ERRORS, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, REPORT, SUMMARY)
+# What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
+_BESIDE = (REVIEW, VIEW)
 
 
 class OutputDirectory:
@@ -106,10 +112,10 @@ class OutputDirectory:
         done: list[str] = []
         try:
             # The old summary goes first: without it the directory counts as unfinished.
-            for name in reversed(_FINAL_NAMES):
+            for name in reversed(FINAL_NAMES):
                 if (self.path / name).exists():
                     (self.path / name).rename(replaced / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (self.work / name).exists():
                     done.append(name)
                     (self.work / name).rename(self.path / name)
@@ -117,7 +123,7 @@ class OutputDirectory:
             for name in reversed(done):
                 if (self.path / name).exists():
                     (self.path / name).rename(self.work / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (replaced / name).exists():
                     (replaced / name).rename(self.path / name)
             raise
@@ -128,7 +134,7 @@ class OutputDirectory:
             is_same = self._check_unfinished(identity_path)
             if not (self.path / SUMMARY).exists():
                 # Cut off between two renames: these are of the run that begins again.
-                for name in _FINAL_NAMES:
+                for name in FINAL_NAMES:
                     _remove(self.path / name)
             if is_same:
                 self._delete_all_but_parts()
@@ -197,9 +203,9 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; the output is a directory")
     names = {entry.name for entry in path.iterdir()}
-    foreign = sorted(names - {*_FINAL_NAMES, UNFINISHED})
+    foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
     if not foreign and SUMMARY not in names and UNFINISHED not in names:
-        foreign = sorted(names)
+        foreign = sorted(names - {*_BESIDE})
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InvalidInput(
