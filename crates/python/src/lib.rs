@@ -5,6 +5,7 @@ mod arrow;
 mod bands;
 mod bit_bands;
 mod bloom;
+mod checksum;
 mod column;
 mod csv;
 mod door;
@@ -54,7 +55,9 @@ mod _native {
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
     };
     #[pymodule_export]
-    use super::csv::{CsvReader, csv_header, read_csv_texts};
+    use super::checksum::{checksum, range_checksum};
+    #[pymodule_export]
+    use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
