@@ -51,7 +51,7 @@ class Arrivals:
         )
 
     def half_seen(self, num: int) -> list[likewise.Sketches]:
-        """Batches that were never stored, every second document put in the place of one that was, 0 to 3 bits changed."""
+        """Batches of which every second document is near one that is held: 0 to 3 bits changed."""
         held = self.take(0, hamming_data.CHUNK_ROWS // 10)[1].array
         chance = np.random.default_rng(9)
         batches = []
