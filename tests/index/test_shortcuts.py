@@ -21,7 +21,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("name", ["simhash", "minhash", "minhash-containment"])
+@pytest.mark.parametrize("name", ["simhash", "simhash-cosine", "minhash", "minhash-containment"])
 @pytest.mark.parametrize("store", [None, "text"])
 def test_a_single_text_gets_the_verdict_of_a_batch_of_one(tmp_path, name, store):
     recipe = RECIPES[name].replace(keep="first")
