@@ -17,9 +17,10 @@ IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
 ERRORS = "errors.jsonl"
+EMPTIED = "emptied.jsonl"
 SUMMARY = "summary.json"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, EVIDENCE, ERRORS, SUMMARY)
+FINAL_NAMES = (KEPT, EVIDENCE, ERRORS, EMPTIED, SUMMARY)
 
 
 class OutputDirectory:
