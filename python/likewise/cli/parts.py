@@ -15,6 +15,7 @@ def run_parts(
     *,
     dry_run: bool,
     overwrite: bool,
+    fresh: bool,
     quiet: bool,
 ) -> dict[str, Any]:
     """Return the summary of a run over parts; `options` are those of recipe and input."""
@@ -33,6 +34,7 @@ def run_parts(
             run=run,
             dry_run=dry_run,
             overwrite=overwrite,
+            fresh=fresh,
             progress=progress.report,
         )
 

@@ -54,6 +54,8 @@ class Inputs:
         Files that are copied as they are beside what is kept.
     copy : Path, optional
         The one of the files that is a copy of standard input, whose times mean nothing.
+    parent : Path, optional
+        The directory that names are relative to; None where standard input is all there is.
     """
 
     files: tuple[InputFile, ...]
@@ -61,6 +63,7 @@ class Inputs:
     datasets: tuple[tuple[str, Dataset], ...] = ()
     companions: tuple[tuple[str, Path], ...] = ()
     copy: Path | None = None
+    parent: Path | None = None
 
 
 @dataclass
@@ -172,6 +175,7 @@ def find_inputs(
         tuple((relative(root), dataset) for root, dataset in found.datasets),
         tuple((relative(path), path) for path, _ in found.companions),
         streams[0] if streams else None,
+        parents[0] if not all(is_fetched) else None,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.evidence import write_evidence
@@ -37,6 +38,7 @@ def dedup_parts(
     run: FileRun | None = None,
     dry_run: bool = False,
     overwrite: bool = False,
+    fresh: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Take parts out of documents that stand in them, or in another one, before.
@@ -59,6 +61,8 @@ def dedup_parts(
         Write nothing, and say in the summary what would go.
     overwrite : bool
         Replace a finished run.
+    fresh : bool
+        Begin anew where an unfinished run of other settings would be refused.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -92,11 +96,12 @@ def dedup_parts(
         )
         files = _json_lines(found)
         options = {**run.identity(), "output": "kept", "unit": parts.unit, "min_tokens": parts.min_tokens}
-        stamps = _stamps(found)
+        read = stamps(found)
         directory = None
         if not dry_run:
-            identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "inputs": stamps, **options}
-            directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite))
+            identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "inputs": read, **options}
+            identity["version"] = _native.__version__
+            directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh))
         work = directory.work if directory is not None else stack.enter_context(scratch_directory())
         collection = Collection(files)
         if parts.unit == "span":
@@ -129,8 +134,7 @@ def dedup_parts(
                 write_emptied(collection, rewriter.emptied, work / EMPTIED)
                 _write_bad_rows(collection, work / ERRORS)
         report(StageFinished("writing", Timing.now() - began))
-        if _stamps(found) != stamps:
-            raise InvalidInput("an input changed while it was read; run again when it rests")
+        check_unchanged(found, read)
         summary = _summary(collection, repeats, rewriter, recipe, parts, num_kept, found)
         summary |= about | {"options": options, "is_dry_run": dry_run, "timings": timing.to_dict()}
         if directory is not None:
@@ -155,15 +159,6 @@ def _json_lines(found: Inputs) -> list[JsonlFile]:
             raise InvalidInput("parts are taken out of JSON Lines only; convert the file", file.name)
         files.append(file)
     return files
-
-
-def _stamps(found: Inputs) -> list[dict[str, object]]:
-    stamps = []
-    for file in found.files:
-        stat = file.path.stat()
-        time_ns = None if file.path == found.copy else stat.st_mtime_ns
-        stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": time_ns})
-    return stamps
 
 
 def _in_order(repeats: Repeats) -> Repeats:
