@@ -128,18 +128,18 @@ def command(
     from likewise.errors import InvalidParameter
 
     if unit != "document":
-        given = (("index", index), ("against", against), ("add", add), ("output", output != "kept"))
-        given += (("keep_sketches", keep_sketches), ("store_pairs", store_pairs is not None))
-        for name in (name for name, value in given if value):
+        others = {"index": index, "against": against, "add": add, "output": output != "kept"}
+        others |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        for name in (name for name, value in others.items() if value):
             raise InvalidParameter(name, "does not act with --unit")
         # Equal parts, unless a recipe was asked for.
-        asked = options["method"] is not None or options["recipe_file"] is not None
+        has_recipe = options["method"] is not None or options["recipe_file"] is not None
         summary = run_parts(
             inputs,
             out,
             unit,
             min_tokens,
-            options if asked else options | {"method": "exact"},
+            options if has_recipe else options | {"method": "exact"},
             dry_run=dry_run,
             overwrite=overwrite,
             fresh=fresh,
