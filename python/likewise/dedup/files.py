@@ -7,12 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from likewise._native import __version__
+from likewise.dedup.about_inputs import about_inputs, told_if_left
 from likewise.dedup.bloom_search import with_bands_where_many
-from likewise.dedup.decision import Decision
-from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
@@ -28,7 +25,7 @@ from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
 from likewise.dedup.verdict_log import VerdictLog
-from likewise.dedup.web import provenance, record_counts
+from likewise.dedup.web import provenance
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs
@@ -161,7 +158,7 @@ def dedup_files(
             **({"keep_sketches": True} if keep_sketches else {}),
             **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
-        with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
+        with told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
             bounded = bounded_run(
                 reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
@@ -210,7 +207,7 @@ def dedup_files(
                 check_unchanged(found, read)
                 check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
+                summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision) | bounded.summary()
                 if parts is not None and log is not None:
                     summary |= parts.summary(log.num_found)
@@ -290,7 +287,7 @@ def stream_dedup(
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
             summary |= about_references(against, documents, decision)
-            return summary | _about_inputs(found, documents, decision, run, "kept")
+            return summary | about_inputs(found, documents, decision, run, "kept")
 
 
 @contextmanager
@@ -303,31 +300,3 @@ def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[Ou
         if directory.is_left:
             progress(Warned(f"what was done so far stays in {directory.path}; the same command continues it"))
         raise
-
-
-def _about_inputs(
-    found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
-) -> dict[str, object]:
-    inputs = []
-    for number, file in enumerate(found.files, documents.num_reference_sources):
-        rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-        inputs.append(
-            {
-                "path": file.name,
-                "num_bytes": file.num_bytes,
-                "num_documents": rows.stop - rows.start,
-                "num_kept": int(np.count_nonzero(decision.kept[rows])),
-                "num_bad_rows": len(documents.bad_rows[number]),
-                **record_counts(file),
-            }
-        )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
-        provenance(found)
-    )
-    directory = None if found.parent is None else str(found.parent)
-    return {
-        "input_directory": directory,
-        "inputs": inputs,
-        "skipped_files": list(found.skipped),
-        "options": {**run.identity(), "output": write},
-    }
