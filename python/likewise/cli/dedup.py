@@ -141,6 +141,7 @@ def command(
     if unit != "document":
         others = {"index": index, "against": against, "add": add, "output": output != "kept"}
         others |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        others |= {"memory": options["memory"] is not None}
         for name in (name for name, value in others.items() if value):
             raise InvalidParameter(name, "does not act with --unit")
         # Equal parts, unless a recipe was asked for.
@@ -166,6 +167,7 @@ def command(
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        others |= {"memory": options["memory"] is not None}
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")

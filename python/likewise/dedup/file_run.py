@@ -44,7 +44,7 @@ class FileRun:
         A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
     memory_bytes : float or str, optional
         Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none where None. What does
-        not fit lies on disk, and the answer is the same.
+        not fit lies on disk, and the answer is the same. Acts on runs that decide documents and on pairs.
     """
 
     text_fields: tuple[str, ...] = ("text",)
