@@ -522,6 +522,33 @@ def features(
 def normalize(text: str) -> str:
     """Return the normalised text."""
 
+def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
+    """Return lines, paragraphs or sentences of texts where they stand.
+
+    Parameters
+    ----------
+    unit : {"line", "paragraph", "sentence"}
+        A line or a sentence with what ends it, a paragraph with the blank lines behind it; blank ones are no parts.
+
+    Returns
+    -------
+    parts : Texts
+        Text after text.
+    counts, starts, ends : uint32
+        Parts of each text; where each begins and ends in the UTF-8 of its text.
+    """
+
+def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
+    """Return the words of texts, as tokens ``auto`` cuts them, where they stand.
+
+    Returns
+    -------
+    counts, starts, ends : uint32
+        Words of each text; where each begins and ends in the UTF-8 of its text.
+    hashes : uint64
+        XXH3-64 of each word, normalised by itself.
+    """
+
 def tokens(text: str, tokens: str) -> list[str]:
     """Return the tokens of a text, in order."""
 

@@ -143,6 +143,27 @@ def test_what_keep_asks_for_is_in_the_parts(tmp_path, forker, texts):
     assert (tmp_path / "plain" / "errors.jsonl").read_bytes() == (tmp_path / "out" / "errors.jsonl").read_bytes()
 
 
+def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
+    from likewise.dedup import file_weights, files
+
+    inputs = write_inputs(tmp_path / "in", texts, "jsonl")
+    recipe = likewise.Recipe.minhash(0.6, shingle=2, weights="idf")
+    likewise.dedup_files(inputs, tmp_path / "plain", recipe)
+    monkeypatch.setattr(file_weights, "PART_BYTES", 1)
+    with monkeypatch.context() as during:
+        during.setattr(files, "write_evidence", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup_files(inputs, tmp_path / "out", recipe)
+    monkeypatch.setattr(file_weights, "counted", refuse)
+    shutil.copytree(tmp_path / "out", tmp_path / "damaged")
+    likewise.dedup_files(inputs, tmp_path / "out", recipe)
+    assert same(tmp_path / "plain", tmp_path / "out")
+    table = tmp_path / "damaged" / UNFINISHED / PARTS / "weights.lww"
+    table.write_bytes(table.read_bytes()[:-5] + b"12345")
+    with pytest.raises(likewise.InvalidInput, match="no"):
+        likewise.dedup_files(inputs, tmp_path / "damaged", recipe)
+
+
 def test_parts_are_cut_where_columns_are_many(tmp_path, forker, texts):
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     assert forker.run(tmp_path / "out", inputs, moment="decided", calls=1, column_bytes=2000) == -signal.SIGKILL
@@ -238,7 +259,7 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def refuse(*_):
+def refuse(*_, **__):
     raise likewise.InvalidInput("no")
 
 

@@ -26,6 +26,7 @@ mod index_shown;
 mod jsonl;
 mod packed;
 mod parquet;
+mod parts;
 mod set_batches;
 mod sets;
 mod sketch;
@@ -87,6 +88,8 @@ mod _native {
     use super::packed::{PackedFile, pack_lines};
     #[pymodule_export]
     use super::parquet::ParquetJoin;
+    #[pymodule_export]
+    use super::parts::{cut_parts, cut_words};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]
