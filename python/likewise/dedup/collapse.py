@@ -1,6 +1,7 @@
 """Collapsing: documents that no comparison could tell apart become one before pairing."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     num_rows = len(documents)
     is_empty = documents.is_empty
     # The keys, as large as all that comes of them, live no longer than this call.
-    groups = _sorted_groups([column[ranked] for column in _keys(documents, recipe)])
+    groups = _sorted_groups([column[ranked] for column in class_keys(documents, recipe)])
     # Within a group the sort is stable, so that its first entry is the best.
     starts = np.flatnonzero(groups.is_start)
     first_of_entry = np.repeat(groups.entries[starts], np.diff(np.append(starts, num_rows)))
@@ -80,7 +81,28 @@ class _Groups:
     is_start: NDArray[np.bool_]
 
 
-def _keys(documents: Documents, recipe: Recipe) -> list[NDArray[np.uint64]]:
+class Sketched(Protocol):
+    """What of documents tells which of them collapse; as :class:`Documents` says."""
+
+    @property
+    def sketches(self) -> NDArray[Any]:
+        """Native sketches end to end."""
+
+    @property
+    def num_features(self) -> NDArray[np.uint32]:
+        """Distinct features."""
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """Of the feature sets, two words a document."""
+
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Whether each normalised text is empty."""
+
+
+def class_keys(documents: Sketched, recipe: Recipe) -> list[NDArray[np.uint64]]:
+    """Return columns of shape (n,) that are all equal for documents which collapse into one."""
     digests = documents.digests.reshape(-1, 2)
     if not recipe.is_distance_only:
         return [digests[:, 0], digests[:, 1], documents.is_empty.astype(np.uint64)]

@@ -1,0 +1,12 @@
+"""Deduplication on Spark, for what one machine cannot hold; needs ``pip install "likewise[spark]"``.
+
+Examples
+--------
+>>> from likewise.spark import dedup  # doctest: +SKIP
+>>> result = dedup(spark.read.parquet("crawl/"), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
+"""
+
+from likewise.spark import session as _session  # says what is missing
+from likewise.spark.frames import SparkDeduplication, dedup, pairs, sketch
+
+__all__ = ["SparkDeduplication", "dedup", "pairs", "sketch"]
