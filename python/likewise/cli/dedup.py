@@ -12,6 +12,7 @@ from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from likewise.dedup.engine import Engine
     from likewise.recipe import Recipe
 
 _HELP = """Decide which documents to keep, with evidence for each that goes.
@@ -33,6 +34,7 @@ Examples:
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
   likewise dedup articles.jsonl -o out --index seen.lw
   likewise dedup new.jsonl -o out2 --against seen.lw --add
+  likewise dedup 'crawl/*.jsonl.gz' -o out --engine spark --master spark://host:7077
 """
 
 
@@ -66,6 +68,25 @@ Examples:
 )
 @click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where documents are read, sketched and compared; the answer is the same.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*]]"
+)
+@click.option(
+    "--checkpoint-dir",
+    metavar="PATH",
+    help="Spark: where finished stages stay, so that the same command goes on after a failure.  [default: in OUT, "
+    "until the run ends]",
+)
+@click.option(
+    "--driver-memory", metavar="SIZE", help="Spark: what a search by distance may take on the driver.  [default: 4GB]"
+)
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
 def command(
@@ -76,6 +97,10 @@ def command(
     against: Path | None,
     add: bool,  # noqa: FBT001 - click's call
     overwrite: bool,  # noqa: FBT001
+    engine: str,
+    master: str | None,
+    checkpoint_dir: str | None,
+    driver_memory: str | None,
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
@@ -85,9 +110,11 @@ def command(
     from likewise.errors import InvalidParameter
 
     use = IndexUse(index, against, add)
+    elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
     recipe, run = _recipe(options, against), take_run(options)
     if out == "-":
-        for name, is_given in (("json", as_json), ("overwrite", overwrite), ("output", output != "kept")):
+        others = (("output", output != "kept"), ("engine", elsewhere is not None))
+        for name, is_given in (("json", as_json), ("overwrite", overwrite), *others):
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
     with ShownProgress(quiet=quiet) as progress:
@@ -102,6 +129,7 @@ def command(
                 write=output,
                 overwrite=overwrite,
                 index=use,
+                engine=elsewhere,
                 progress=progress.report,
             )
     if as_json:
@@ -109,6 +137,20 @@ def command(
     elif not quiet:
         for line in summary_lines(summary, None if out == "-" else out):
             click.echo(printable(line), err=True)
+
+
+def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
+    """Return what decides in place of this machine, with the options that it takes; None for this machine."""
+    from likewise.errors import InvalidParameter
+
+    given = {option: value for option, value in options.items() if value is not None}
+    if name == "spark":
+        from likewise.spark import SparkEngine
+
+        return SparkEngine(given.pop("master", "local[*]"), **given)
+    if given:
+        raise InvalidParameter(next(iter(given)), "acts with --engine spark only")
+    return None
 
 
 def _recipe(options: dict[str, Any], against: Path | None) -> "Recipe":

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
+from likewise.dedup.engine import Engine
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
@@ -19,7 +20,7 @@ from likewise.dedup.pairing import verified_pairs
 from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
@@ -46,6 +47,7 @@ def dedup_files(
     write: str = "kept",
     overwrite: bool = False,
     index: IndexUse | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -66,6 +68,8 @@ def dedup_files(
         Replace a finished run.
     index : IndexUse, optional
         An index that the run makes, or is held against.
+    engine : Engine, optional
+        Decides in place of this machine, such as ``likewise.spark.SparkEngine``; none goes with `index`.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -91,6 +95,8 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
+    if engine is not None and index is not None and (index.create, index.against) != (None, None):
+        raise InvalidParameter("engine", "an index is asked and made by the local engine alone")
     target = Path(output)
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
@@ -106,9 +112,18 @@ def dedup_files(
         with OutputDirectory(target, identity, overwrite=overwrite) as directory:
             work = directory.work
             recipe = weighed_files(found, recipe, rules, timing, report)
-            with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
-                recipe = with_bands_where_many(recipe, documents, report)
-                decision, kept_ids = beside.decided(documents, recipe, timing, report)
+            with ExitStack() as stack:
+                kept_ids: Sequence[str] = ()
+                if engine is not None:
+                    documents, decision = stack.enter_context(
+                        engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
+                    )
+                else:
+                    documents = stack.enter_context(
+                        open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
+                    )
+                    recipe = with_bands_where_many(recipe, documents, report)
+                    decision, kept_ids = beside.decided(documents, recipe, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):

@@ -6,7 +6,8 @@ Examples
 >>> result = dedup(spark.read.parquet("crawl/"), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
 """
 
-from likewise.spark import session as _session  # says what is missing
+from likewise.spark import session as _session  # noqa: F401 - first: says what is missing
+from likewise.spark.engine import SparkEngine
 from likewise.spark.frames import SparkDeduplication, dedup, pairs, sketch
 
-__all__ = ["SparkDeduplication", "dedup", "pairs", "sketch"]
+__all__ = ["SparkDeduplication", "SparkEngine", "dedup", "pairs", "sketch"]

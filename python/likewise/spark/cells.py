@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,9 +37,7 @@ class Cell:
 Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
 
 
-def measured(
-    pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int
-) -> DataFrame:
+def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int) -> DataFrame:
     """Return pairs with what was measured on them; those measured as NaN are left out.
 
     Parameters
@@ -73,9 +72,7 @@ def measured(
         "payload",
     )
     nothing = F.lit(None).cast(payloads.schema["payload"].dataType)
-    compared = in_cell.select(
-        "cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload")
-    )
+    compared = in_cell.select("cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload"))
     rows = documents.union(compared).repartition("cell").sortWithinPartitions("cell", "kind")
     work = partial(_measure_cells, recipe=recipe, measure=measure)
     return rows.mapInArrow(work, "later long, earlier long, distance int, similarity double")
@@ -87,7 +84,7 @@ def _measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) 
     for batch in batches:
         cells = numbers_of(batch.column("cell"))
         bounds = [0, *(np.flatnonzero(cells[1:] != cells[:-1]) + 1).tolist(), len(cells)]
-        for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for start, end in pairwise(bounds):
             if start == end:
                 continue
             if number is not None and cells[start] != number:

@@ -12,6 +12,8 @@ from likewise.recipe import Recipe
 from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.spark.numbering import in_parts, starts_of
 
+# As decimals, which hold the sum of any number of hashes.
+_SUM = "cast(sum(cast(content as decimal(38, 0))) as string)"
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 
 
@@ -54,9 +56,7 @@ class FrameInput:
             raise InvalidParameter("text_field", f"tokens {recipe.tokens} are cut from a column of {wanted}")
         doc_id = _column(frame, "id_field", id_field, (StringType, *_INTEGERS)).cast("string")
         place = [] if order is None else [_column(frame, "order", order).alias("place")]
-        further = [
-            _column(frame, "keep", field).alias(name) for name, field in zip(self._fields, fields, strict=True)
-        ]
+        further = [_column(frame, "keep", field).alias(name) for name, field in zip(self._fields, fields, strict=True)]
         chosen = frame.select(doc_id.alias("doc_id"), text.alias("text"), *place, *further)
         if any(isinstance(field.dataType, MapType) for field in chosen.schema):
             raise InvalidParameter("order", "a column of maps has no order")
@@ -82,19 +82,26 @@ class FrameInput:
         InvalidInput
             If a text or an id is null, or an id comes twice.
         """
-        without_id, without_text, example = documents.agg(
-            F.count_if(F.col("doc_id").isNull()),
-            F.count_if(F.col("text").isNull()),
-            F.min(F.when(F.col("text").isNull(), F.col("doc_id"))),
-        ).collect()[0]
+        is_bare = F.col("text").isNull()
+        parts = documents.groupBy("part").agg(
+            F.count("*").alias("count"),
+            F.count_if(F.col("doc_id").isNull()).alias("without_id"),
+            F.count_if(is_bare).alias("without_text"),
+            F.min(F.when(is_bare, F.col("doc_id"))).alias("example"),
+            F.expr(_SUM).alias("content"),
+        )
+        found = sorted(parts.collect(), key=lambda row: int(row["part"]))
+        without_id, without_text = (sum(int(row[name]) for row in found) for name in ("without_id", "without_text"))
         if without_id:
             raise InvalidInput(f"{without_id} rows have no id; filter them out, or give them one")
         if without_text:
+            example = next(row["example"] for row in found if row["example"] is not None)
             raise InvalidInput(f"{without_text} rows have no text, such as that of id {example!r}; filter them out")
         doubles = documents.groupBy("doc_id").count().where("count > 1").agg(F.min("doc_id"), F.count("*")).collect()
         if doubles[0][1]:
             raise InvalidInput(f"{doubles[0][1]} ids come more than once, such as {doubles[0][0]!r}; make ids unique")
-        return {**starts_of(documents), "content": _content(documents)}
+        facts = starts_of((int(row["part"]), int(row["count"])) for row in found)
+        return {**facts, "content": [str(facts["num_rows"]), str(sum(int(row["content"]) for row in found))]}
 
     def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
         """Raise InvalidInput if the documents are not those that a stage was made of; reads them once."""
@@ -119,5 +126,5 @@ def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...]
 
 def _content(frame: DataFrame) -> list[str]:
     """Return number of rows and sum of their hashes: the same for any order of the rows."""
-    count, total = frame.agg(F.count("*"), F.sum(F.col("content").cast("decimal(38,0)"))).collect()[0]
-    return [str(count), str(total)]
+    count, total = frame.agg(F.count("*"), F.expr(_SUM)).collect()[0]
+    return [str(count), str(total or 0)]

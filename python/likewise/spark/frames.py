@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.summary import statement
@@ -47,9 +46,7 @@ class SparkDeduplication:
     summary: dict[str, Any]
 
 
-def sketch(
-    df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "text", id_field: str = "id"
-) -> DataFrame:
+def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "text", id_field: str = "id") -> DataFrame:
     """Return the sketch of each document.
 
     Parameters

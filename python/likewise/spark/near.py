@@ -88,7 +88,7 @@ def gather(
             f"{memory_bytes / 1e9:.1f} GB are allowed; allow more, or use method minhash, which needs "
             "17 bytes a document there",
         )
-    is_short = F.lit(value=False)
+    is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
     if recipe.is_distance_only:
         # What has more features cannot reach the short threshold with what has under 64.
         is_short = F.col("num_features") * recipe.short_threshold < SHORT_FEATURES
@@ -107,9 +107,7 @@ def gather(
     every = np.concatenate(ranks)
     return Fingerprints(
         every,
-        _documents(
-            np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts
-        ),
+        _documents(np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts),
     )
 
 

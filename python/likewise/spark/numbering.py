@@ -1,6 +1,6 @@
 """Numbers 0 to n - 1 in a sorted order, without all rows passing one place."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,19 +32,26 @@ def in_parts(frame: DataFrame, keys: Sequence[Column], as_json: Sequence[str] = 
     """
     num_parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     sorted_parts = frame.repartitionByRange(num_parts, *keys).sortWithinPartitions(*keys)
-    texts = StructType([StructField(field.name, StringType()) if field.name in as_json else field for field in frame.schema])
+    texts = StructType(
+        [StructField(field.name, StringType()) if field.name in as_json else field for field in frame.schema]
+    )
     schema = texts.add("part", IntegerType()).add("number", LongType())
     return sorted_parts.mapInArrow(partial(_number, as_json=tuple(as_json)), schema)
 
 
-def starts_of(frame: DataFrame) -> dict[str, Any]:
-    """Return as a stage's fact where the numbers of each part start, and how many rows there are."""
-    counts = sorted((row["part"], row["count"]) for row in frame.groupBy("part").count().collect())
+def starts_of(counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    """Return as a stage's facts where the numbers of each part start, and how many rows there are."""
     starts, total = [], 0
-    for part, count in counts:
+    for part, count in sorted(counts):
         starts.append([part, total])
         total += count
     return {"starts": starts, "num_rows": total}
+
+
+def counted_parts(frame: DataFrame) -> dict[str, Any]:
+    """Return the facts of :func:`starts_of` about written rows."""
+    counts = frame.groupBy("part").agg(F.count("*").alias("num_rows")).collect()
+    return starts_of((int(row["part"]), int(row["num_rows"])) for row in counts)
 
 
 def with_numbers(frame: DataFrame, starts: Sequence[Sequence[int]], name: str) -> DataFrame:

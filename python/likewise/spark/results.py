@@ -18,7 +18,7 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
     gone = of_members.where(~is_first | F.col("kept_rank").isNotNull())
     kept = run.members.select(F.col("rank").alias("goes_for"), F.col("row").alias("kept_row"))
     distance = F.coalesce(F.col("distance"), F.lit(0)) if run.recipe.method == "simhash" else F.lit(None)
-    below = F.coalesce(F.col("below_threshold"), F.lit(value=False))
+    below = F.coalesce(F.col("below_threshold"), F.lit(False))  # noqa: FBT003 - PySpark takes it by place only
     return (
         gone.withColumn("goes_for", F.coalesce("kept_rank", "first"))
         .join(kept, "goes_for")

@@ -18,10 +18,12 @@ from likewise.spark.buckets import NUM_LEVELS, looked_at
 from likewise.spark.cells import measured
 from likewise.spark.deciding import decide_leaders, joined_components, no_verdicts, verdict_table
 from likewise.spark.measures import estimates, matches, similarities
-from likewise.spark.numbering import in_parts, starts_of, with_numbers
+from likewise.spark.numbering import counted_parts, in_parts, with_numbers
 from likewise.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.spark.stages import Stages
 
+# What a row of files is; other inputs have documents alone.
+DOCUMENT, BAD, TALLY = 0, 1, 2
 METHODS = ("minhash", "simhash", "exact")
 _MOST_DOCUMENTS = 2**32 - 2
 # Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
@@ -130,7 +132,13 @@ class Run:
         )
         if self.num_documents > _MOST_DOCUMENTS:
             raise InvalidParameter("df", f"{self.num_documents} documents; one run takes up to {_MOST_DOCUMENTS}")
-        return with_numbers(frame, self.document_facts["starts"], "row")
+        good = frame.where(F.col("kind") == DOCUMENT) if "kind" in frame.columns else frame
+        documents = with_numbers(good, self.document_facts["starts"], "row")
+        self.check_documents(frame, documents)
+        return documents
+
+    def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
+        """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
 
     def _sketches(self) -> DataFrame:
         def describe(frame: DataFrame) -> dict[str, int]:
@@ -153,7 +161,7 @@ class Run:
             return self.sketches.withColumn("rank", F.col("row"))
         keys = [name for name in self.sketches.columns if name.startswith("key")]
         order, facts = self.stages.frame(
-            "ranks", lambda: in_parts(self.sketches.select("row", *keys), priority(self.recipe)), starts_of
+            "ranks", lambda: in_parts(self.sketches.select("row", *keys), priority(self.recipe)), counted_parts
         )
         ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank")
         return self.sketches.join(ranks, "row")
@@ -200,8 +208,8 @@ class Run:
     def candidates(self) -> DataFrame:
         """Pairs to be measured: later, earlier (ranks), distance."""
         if self.recipe.method == "simhash":
-            return self._stage("candidates", "candidates", self._near_candidates)  # type: ignore[no-any-return]
-        return self._stage("candidates", "candidates", self._bucket_candidates)  # type: ignore[no-any-return]
+            return self._stage("candidates", "candidates", self._near_candidates)
+        return self._stage("candidates", "candidates", self._bucket_candidates)
 
     def _near_candidates(self) -> DataFrame:
         import pyarrow as pa
@@ -259,12 +267,12 @@ class Run:
         return near_enough
 
     def edges(self, *, both_ways: bool = False) -> DataFrame:
-        """Matching pairs: later, earlier (ranks), similarity, distance.
+        """Return matching pairs: later, earlier (ranks), similarity, distance.
 
         With `both_ways` a is measured in b and b in a, and `later` is the one of the two that is contained.
         """
         if self.recipe.is_distance_only:
-            return self._stage("verifying", "verification", self._near_edges)  # type: ignore[no-any-return]
+            return self._stage("verifying", "verification", self._near_edges)
         candidates = self.candidates()
         if both_ways:
             turned = candidates.select(F.col("earlier").alias("later"), F.col("later").alias("earlier"), "distance")
@@ -275,7 +283,7 @@ class Run:
             "verification",
             lambda: self.stages.frame(name, lambda: self._measured(candidates, matches)),
         )
-        return frame  # type: ignore[no-any-return]
+        return frame
 
     def _near_edges(self) -> DataFrame:
         import pyarrow as pa

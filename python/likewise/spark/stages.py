@@ -1,15 +1,31 @@
 """Stages: each a Parquet directory that is there as a whole or made again, so that a killed run goes on."""
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from likewise.errors import InvalidInput, RecipeMismatch
 
 _IDENTITY = "identity"
+# How the last line of a worker's traceback names an error of this package.
+_REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """Raise InvalidInput, in one sentence, for what a worker refused."""
+    try:
+        yield
+    except PythonException as error:
+        found = _REFUSAL.findall(str(error))
+        if found:
+            raise InvalidInput(found[-1]) from error
+        raise
 
 
 class Stages:
@@ -72,12 +88,16 @@ class Stages:
         """
         facts = self.facts(name)
         if facts is None:
-            make().write.mode("overwrite").parquet(self._path(name))
+            with worker_errors():
+                make().write.mode("overwrite").parquet(self._path(name))
             facts = self._finished(name, describe)
         return self.spark.read.parquet(self._path(name)), facts
 
     def written(
-        self, name: str, write: Callable[[Callable[[Any], None]], Mapping[str, Any]], empty: Any  # noqa: ANN401
+        self,
+        name: str,
+        write: Callable[[Callable[[Any], None]], Mapping[str, Any]],
+        empty: Any,  # noqa: ANN401
     ) -> tuple[DataFrame, dict[str, Any]]:
         """Return what a stage holds that the driver writes table by table, and its facts.
 
