@@ -18,6 +18,7 @@ from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
+from likewise.io.lines import LineFile
 from likewise.io.source import BadRow, Source
 from likewise.progress import Progress
 from likewise.recipe import Recipe
@@ -25,7 +26,7 @@ from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.sizes import parse_size
 from likewise.sketch import EMPTY, SHORT
 from likewise.spark.arrow_columns import numbers_of, texts_of
-from likewise.spark.file_input import FileInput
+from likewise.spark.file_input import PIECE_BYTES, FileInput
 from likewise.spark.gathering import sorted_slices
 from likewise.spark.results import removed_rows
 from likewise.spark.run import BAD, TALLY, Run, check_recipe
@@ -99,7 +100,13 @@ class SparkEngine:
             sources=sources,
             rules=rules,
         )
-        yield run.gathered, run.decision()
+        decision = run.decision()
+        for one in sources:
+            # What workers unpacked is theirs; kept lines are copied from what is unpacked here.
+            if isinstance(one, LineFile) and one.codec is not None:
+                for _ in one.jobs(PIECE_BYTES, work):
+                    pass
+        yield run.gathered, decision
 
 
 class _Run(Run):
