@@ -49,12 +49,13 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
     else:
         bands = overflow.groupBy("rank").agg(F.collect_list("band").alias("bands"))
         entries = bands.join(positions.select("rank", "sketch"), "rank")
-    keys = entries.mapInArrow(partial(_band_keys, recipe=recipe, level=level), "band int, key long, rank long")
+    keys = entries.mapInArrow(partial(band_keys, recipe=recipe, level=level), "band int, key long, rank long")
     in_order = keys.repartition("band", "key").sortWithinPartitions("band", "key", "rank")
-    return in_order.mapInArrow(_look, "pair long, rank long, band int")
+    return in_order.mapInArrow(look, "pair long, rank long, band int")
 
 
-def _band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
+def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
+    """Yield band, key and rank of each document in each band, or in those of its `bands`; on a worker."""
     import pyarrow as pa
 
     assert recipe.num_slots
@@ -94,8 +95,8 @@ def _members_of_bands(batch: Any, num_bands: int) -> list[NDArray[np.int64] | No
     return [owners[values == band].astype(np.int64) for band in range(num_bands)]
 
 
-def _look(batches: Iterator[Any]) -> Iterator[Any]:
-    """Let each entry look at the first members of its bucket; entries come sorted by bucket and rank."""
+def look(batches: Iterator[Any]) -> Iterator[Any]:
+    """Let each entry look at the first members of its bucket; on a worker. Entries come sorted by bucket and rank."""
     import pyarrow as pa
 
     # Of the bucket that the last batch ended in: band, key, ranks of its members, and how many entries it had.

@@ -74,11 +74,12 @@ def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Mea
     nothing = F.lit(None).cast(payloads.schema["payload"].dataType)
     compared = in_cell.select("cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload"))
     rows = documents.union(compared).repartition("cell").sortWithinPartitions("cell", "kind")
-    work = partial(_measure_cells, recipe=recipe, measure=measure)
+    work = partial(measure_cells, recipe=recipe, measure=measure)
     return rows.mapInArrow(work, "later long, earlier long, distance int, similarity double")
 
 
-def _measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+    """Yield what was measured on the pairs of each cell; on a worker. Rows come sorted by cell and kind."""
     held = _Held()
     number = None
     for batch in batches:
