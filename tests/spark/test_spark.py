@@ -15,6 +15,7 @@ from likewise import Recipe
 from likewise.dedup import FileRun, IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.runs import run_differences
+from tests.house.test_documentation import blocks
 from tests.quality.test_promises import planted
 
 # Starting Java takes its time where others work; its sockets are closed when it ends.
@@ -220,3 +221,20 @@ def test_by_connect(spark, tmp_path):
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert "the same by Connect" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_page_runs(spark, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table, "crawl.parquet")
+    (block,) = blocks("docs/howto/spark.md", "python")
+    # Spark takes paths from where it was started.
+    for name in ("crawl.parquet", "checkpoints/crawl", "crawl-unique.parquet"):
+        block = block.replace(f'"{name}"', f'"{tmp_path}/{name}"')
+    names = {"spark": spark}
+    exec(compile(block, "page", "exec"), names)
+    local = likewise.dedup(table, Recipe.minhash(0.8, keep="longest"))
+    assert spark.read.parquet(f"{tmp_path}/crawl-unique.parquet").count() == local.summary["num_kept"]
+    pairs = likewise.pairs(table, Recipe.minhash(0.8, keep="longest"))
+    assert names["found"].toArrow().to_pylist() == pairs.to_pylist()
+    assert names["sketches"].count() == table.num_rows

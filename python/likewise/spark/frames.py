@@ -20,6 +20,7 @@ from likewise.sketch import check_has_sketch
 from likewise.spark.frame_input import FrameInput
 from likewise.spark.results import all_pairs, evidence, kept_documents, removed_rows
 from likewise.spark.run import Run, check_recipe
+from likewise.spark.session import check_version
 from likewise.spark.sketching import user_sketches
 from likewise.spark.stages import Stages
 from likewise.threads import num_threads
@@ -74,6 +75,7 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     --------
     >>> sketches = sketch(df, likewise.Recipe.simhash(bits=64))  # doctest: +SKIP
     """
+    check_version()
     recipe = recipe or Recipe.minhash()
     check_has_sketch(recipe)
     check_recipe(recipe)
@@ -227,6 +229,7 @@ def _run(
     progress: Progress | None,
     timing: Timing,
 ) -> Run:
+    check_version()
     recipe = recipe or Recipe.minhash()
     recipe = (recipe if keep is None else recipe.replace(keep=keep)).resolve()
     check_recipe(recipe)

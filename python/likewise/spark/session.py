@@ -13,11 +13,16 @@ except ImportError as error:
     raise MissingExtra("spark", "Spark") from error
 
 _OLDEST = 4
-if int(pyspark.__version__.split(".")[0]) < _OLDEST:
-    raise MissingExtra("spark", f"PySpark {pyspark.__version__} is installed; Spark from {_OLDEST}.0 on")
+
+
+def check_version() -> None:
+    """Raise MissingExtra if PySpark is too old."""
+    if int(pyspark.__version__.split(".")[0]) < _OLDEST:
+        raise MissingExtra("spark", f"PySpark {pyspark.__version__} is installed, and Spark from {_OLDEST}.0 on")
+
 
 # Partitions of a shuffle on one machine: Spark's own 200 are for clusters, and each costs a task.
-_LOCAL_PARTITIONS = "16"
+_LOCAL_PARTITIONS = "8"
 
 
 def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
@@ -28,6 +33,7 @@ def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
     InvalidParameter
         If no session can be had there.
     """
+    check_version()
     builder = SparkSession.builder.appName("likewise")
     if master.startswith("sc://"):
         builder = builder.remote(master)
