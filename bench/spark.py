@@ -20,9 +20,8 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import machine
-
 import likewise
+import machine
 
 RESULTS = HERE / "results" / "spark.json"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -222,5 +223,13 @@ class _Run(Run):
 
 
 def _stamp(source: Any) -> dict[str, Any]:  # noqa: ANN401 - any file
+    """Return what tells whether a file, and what is read of it, is still the same."""
     stat = source.path.stat()
-    return {"path": str(source.path), "num_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    return {
+        "path": str(source.path),
+        "num_bytes": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "reader": type(source).__name__,
+        "delimiter": getattr(source, "delimiter", None),
+        "rules": asdict(source.rules),
+    }

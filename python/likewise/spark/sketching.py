@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from likewise._native import SKETCH_VERSION, TEXT_VERSION
 from likewise.dedup.collapse import class_keys
 from likewise.dedup.priority import field_value
 from likewise.errors import InvalidInput
@@ -95,6 +96,13 @@ def check_kinds(frame: DataFrame, recipe: Recipe) -> None:
                 )
 
 
+def check_worker(recipe: Recipe) -> None:
+    """Raise InvalidInput if this worker's package makes other sketches than the driver's."""
+    ours, theirs = (TEXT_VERSION, SKETCH_VERSION), (recipe.text_version, recipe.sketch_version)
+    if ours != theirs:
+        raise InvalidInput(f"workers have text and sketch versions {ours}, the driver has {theirs}; install one on all")
+
+
 @dataclass(frozen=True, eq=False)
 class _Sketched:
     """What the rule of collapsing looks at."""
@@ -108,6 +116,7 @@ class _Sketched:
 def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
     import pyarrow as pa
 
+    check_worker(recipe)
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -142,6 +151,7 @@ def user_sketches(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
     """Yield sketches in the columns of a file of sketches; on a worker."""
     import pyarrow as pa
 
+    check_worker(recipe)
     for batch in batches:
         if not batch.num_rows:
             continue

@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from likewise.errors import InvalidInput, RecipeMismatch
 
 _IDENTITY = "identity"
+# Rows that the driver writes at once: each time is a job and a file.
+_ROWS_A_FILE = 1 << 20
 # How the last line of a worker's traceback names an error of this package.
 _REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
 
@@ -110,16 +112,28 @@ class Stages:
         empty : pyarrow.Table
             A table without rows, of the columns that all have.
         """
+        import pyarrow
+
         facts = self.facts(name)
         if facts is None:
             schema = self.spark.createDataFrame(empty.schema.empty_table()).schema
 
-            def take(table: Any, mode: str = "append") -> None:  # noqa: ANN401
-                frame = self.spark.createDataFrame(table, schema=schema)
-                frame.write.mode(mode).parquet(self._path(name))
+            held: list[Any] = []
 
-            take(empty, "overwrite")
+            def flush(mode: str) -> None:
+                table = pyarrow.concat_tables([empty, *held])
+                held.clear()
+                self.spark.createDataFrame(table, schema=schema).write.mode(mode).parquet(self._path(name))
+
+            def take(table: Any) -> None:  # noqa: ANN401
+                held.append(table)
+                if sum(part.num_rows for part in held) >= _ROWS_A_FILE:
+                    flush("append")
+
+            flush("overwrite")
             facts = dict(write(take))
+            if held:
+                flush("append")
             self.mark(name, facts)
             self.num_made += 1
         return self.spark.read.parquet(self._path(name)), facts
