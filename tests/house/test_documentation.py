@@ -19,6 +19,7 @@ import pytest
 
 import likewise
 from tests.command import jsonl, likewise_command
+from tests.formats import archives
 from tests.house.test_house import ROOT
 
 TEXTS = [
@@ -55,8 +56,8 @@ def blocks(page, language):
     return found
 
 
-# tests/redis makes the same calls, of a server of its own; tests/spark runs its page in a session.
-NEED_A_SERVER = {"docs/howto/share-an-index.md", "docs/howto/spark.md"}
+# tests/redis and tests/server make the same calls, of servers of their own; tests/spark runs its page in a session.
+NEED_A_SERVER = {"docs/howto/share-an-index.md", "docs/howto/serve.md", "docs/howto/spark.md"}
 PYTHON_PAGES = [page for page in pages() if blocks(page, "python") and page not in NEED_A_SERVER]
 COMMAND_PAGES = [
     page for page in pages() if blocks(page, "console") and page not in {"docs/tutorial.md", *NEED_A_SERVER}
@@ -150,6 +151,10 @@ def test_commands_run(page, folder):
         Path("builds", name).write_bytes(bytes(range(256)) * 20 + name.encode())
     Path("crawl").mkdir()
     Path("crawl/a.jsonl").write_bytes(jsonl(TEXTS))
+    for first, name in ((0, "crawl/a.warc.gz"), (10, "crawl/a.warc.wet.gz"), (20, "crawl.warc.gz")):
+        Path(name).write_bytes(
+            archives.by_member(archives.page(number, text) for number, text in enumerate(TEXTS, first))
+        )
     Path("notes/deep").mkdir(parents=True)
     Path("notes/deep/a.md").write_text("some words\n")
     zstandard = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
 use crate::decide::{BLOCK, look_up};
@@ -13,6 +14,9 @@ use crate::measure::OwnSet;
 use crate::near::near_rows;
 use crate::removal::Removal;
 use crate::shared::lock;
+
+/// Bytes of a document whose scratch space is not kept for the next.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// Verdicts of several documents, column by column.
 #[derive(Debug, Default, Clone)]
@@ -59,6 +63,21 @@ pub struct Removed {
 }
 
 impl Index {
+    /// Sketches one document, with what sketched those before it.
+    pub fn sketch_one(&self, document: Document<'_>) -> Documents {
+        let sketchers = &self.shared.sketchers;
+        let is_large = document.bytes().len() > LARGE_BYTES;
+        let held = lock(sketchers).pop();
+        let mut sketcher = held.unwrap_or_else(|| self.shared.sketching.sketcher());
+        let mut documents = Documents::default();
+        sketcher.add(document, &mut documents);
+        // What grew with a large one is not worth keeping.
+        if !is_large {
+            lock(sketchers).push(sketcher);
+        }
+        documents
+    }
+
     /// The verdict of each document by itself, were it to come now. Nothing is added.
     ///
     /// # Errors

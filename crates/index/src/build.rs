@@ -31,21 +31,30 @@ impl Index {
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let in_memory = match shared.state().layers.last() {
-            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
-            _ => 0,
+        let (in_memory, flush_rows) = {
+            let state = shared.state();
+            let in_memory = match state.layers.last() {
+                Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+                _ => 0,
+            };
+            (in_memory, shared.flush_rows(state.num_rows()))
         };
-        if in_memory < shared.flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
+        if in_memory < flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Err(error) = shared.freeze(&mut shared.state_mut()) {
+        let learned = match shared.state().layers.last() {
+            Some(Layer::Tail(tail)) => shared.learn_plan(tail.sketches()),
+            _ => Ok(()),
+        };
+        let frozen = learned.and_then(|()| shared.freeze(&mut shared.state_mut()));
+        if let Err(error) = frozen {
             *lock(&shared.build_error) = Some(error.to_string());
             shared.is_building.store(false, Ordering::Release);
             return;
         }
         let shared = shared.clone();
         let work = move || {
-            let built = shared.build_due(1, shared.flush_rows, &shared.stop);
+            let built = shared.build_due(1, flush_rows, &shared.stop);
             if let Err(error) = built
                 && !error.is_cancelled()
             {

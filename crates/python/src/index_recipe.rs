@@ -31,6 +31,15 @@ pub struct RecipeParts {
     store: String,
 }
 
+/// What is kept of a document, as Python names it.
+pub fn name_of(keeps: Keeps) -> &'static str {
+    match keeps {
+        Keeps::Sketch => "sketch",
+        Keeps::Shingles => "shingles",
+        Keeps::Text => "text",
+    }
+}
+
 impl RecipeParts {
     /// What is kept of a document.
     pub fn keeps(&self) -> Result<Keeps, Failure> {

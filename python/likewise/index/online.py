@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,7 @@ import numpy as np
 from likewise import _native
 from likewise.documents import document_batches
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.index.ids import all_ids
 from likewise.index.opening import check_recipe, check_store, exists, recipe_of, recipe_parts, sync_seconds
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
@@ -98,6 +99,7 @@ class Index:
             resolved = check_recipe(recipe or Recipe.minhash())
             kept = check_store(store, resolved)
         self._recipe = resolved
+        self._takes_str = not resolved.takes_tokens
         self._path = directory
         self._store = kept
         self._native = _native.OnlineIndex(
@@ -134,7 +136,9 @@ class Index:
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, or what the recipe's tokens take
         """Return the verdict that a document would get now; nothing is added."""
-        return self.check_batch([text])[0]
+        if type(text) is not str or not self._takes_str:
+            return self.check_batch([text])[0]
+        return self._verdict(None, self._native.check_text(text), None, added=False)
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
         """Return the verdict that each document would get now, by itself; nothing is added.
@@ -195,7 +199,10 @@ class Index:
         IndexPoisoned
             If a write failed.
         """
-        return self.check_and_add_batch([doc_id], [text])[0]
+        if type(doc_id) is not str or type(text) is not str or not self._takes_str:
+            return self.check_and_add_batch([doc_id], [text])[0]
+        found, row, added = self._native.add_text(doc_id, text, int(time.time()))
+        return self._verdict(doc_id, found, row + 1, added=added)
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
         """Decide documents one after the other and add them.
@@ -225,16 +232,16 @@ class Index:
         """
         now = int(time.time())
         if isinstance(texts, Sketches):
-            names = _all_ids(ids)
+            names = all_ids(ids)
             columns = self._native.add_sketches(names, *self._sketch_columns(texts), now, threads=self._threads)
             return self._verdicts(columns, names)
         rest = iter(ids) if isinstance(ids, Iterator) or not hasattr(ids, "__len__") else None
-        whole = None if rest is not None else _all_ids(ids)
+        whole = None if rest is not None else all_ids(ids)
         parts = []
         row = 0
         for batch in document_batches(texts, self._recipe):
             if rest is not None:
-                names = _all_ids(list(islice(rest, len(batch))))
+                names = all_ids(list(islice(rest, len(batch))))
             else:
                 assert whole is not None
                 end = row + len(batch)
@@ -343,6 +350,14 @@ class Index:
         """Close the index; a second call does nothing."""
         self._native.close()
 
+    def _verdict(
+        self, doc_id: str | None, found: tuple[str | None, float, int | None], seq: int | None, *, added: bool
+    ) -> Verdict:
+        kept_id, similarity, distance = found
+        is_new = kept_id is None
+        measure = None if is_new else self._recipe.measure
+        return Verdict(doc_id, is_new, kept_id, measure, None if is_new else similarity, distance, seq, added)
+
     def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
         distance = columns["distance"]
         return Verdicts(
@@ -365,26 +380,3 @@ class Index:
         flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
         is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
         return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
-
-
-def _all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
-    """Return ids as a native column; whole numbers in decimal."""
-    if isinstance(ids, _native.Texts):
-        return ids
-    if isinstance(ids, str | bytes):
-        raise InvalidInput("a single id was given where several are expected; put it in a list")
-    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
-        import pyarrow as pa
-
-        column = pa.chunked_array(ids)
-        return _native.Texts.from_arrow(column.cast(pa.large_string()) if pa.types.is_integer(column.type) else column)
-    if not isinstance(ids, Iterable):
-        raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
-    names = list(ids)
-    for row, name in enumerate(names):
-        if isinstance(name, str):
-            continue
-        if isinstance(name, bool) or not hasattr(name, "__index__"):
-            raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
-        names[row] = str(name.__index__())
-    return _native.Texts.from_list(names)
