@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
-from likewise.dedup.ingest import check_fields
+from likewise.dedup.columns import check_fields
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
