@@ -21,6 +21,7 @@ from tests.quality.test_promises import planted
 # Starting Java takes its time where others work; its sockets are closed when it ends.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
+OWN_TOKENS = Recipe.minhash(tokens="user", tokenizer="spaces 1")
 FEW_BANDS = Recipe.minhash(0.7, bands=4, rows=1)
 RECIPES = {
     "longest": Recipe.minhash(keep="longest"),
@@ -96,7 +97,7 @@ def test_distance_alone(frame, table):
 def test_what_cannot_be_done_is_refused_at_once(spark, frame, table):
     from likewise.spark import SparkEngine, dedup, pairs, sketch
 
-    for recipe in (Recipe.shingles(), Recipe.bloom(), Recipe.minhash(weights="idf"), Recipe.minhash(tokens="user")):
+    for recipe in (Recipe.shingles(), Recipe.bloom(), Recipe.minhash(weights="idf"), OWN_TOKENS):
         for call in (dedup, pairs, sketch):
             with pytest.raises(InvalidParameter):
                 call(frame, recipe)
