@@ -1,5 +1,7 @@
 """MinHash buckets by shuffle: a level a shuffle, streamed, so that no bucket is ever held whole."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

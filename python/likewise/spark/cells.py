@@ -1,5 +1,7 @@
 """Cells: pairs of documents brought together with what is to be compared, each document once a cell."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -1,5 +1,7 @@
 """The decision on the driver: matching pairs in order of priority, one verdict a document."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Spark as the engine of ``likewise dedup``: files in, an output directory as of a local run out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,9 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.dedup.columns import check_fields
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
-from likewise.dedup.columns import check_fields
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing

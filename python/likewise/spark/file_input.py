@@ -1,5 +1,7 @@
 """Files as an input of Spark: each read by one task, by the readers of a local run."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

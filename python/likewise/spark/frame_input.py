@@ -1,5 +1,7 @@
 """A DataFrame of documents as an input: put in order once, and read from there ever after."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The face of Spark: DataFrames in, DataFrames with the columns of the local outputs out."""
 
+from __future__ import annotations
+
 import atexit
 import shutil
 import tempfile

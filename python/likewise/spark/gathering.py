@@ -1,5 +1,7 @@
 """Rows gathered on the driver in sorted slices of bounded size."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,5 +1,7 @@
 """SimHash: the driver's fingerprints, and what is found among them by the search of a local run."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Numbers 0 to n - 1 in a sorted order, without all rows passing one place."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any

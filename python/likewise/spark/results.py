@@ -1,5 +1,7 @@
 """What a run answers: evidence, who stays, and pairs, spread out over all documents."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from pyspark.sql import DataFrame

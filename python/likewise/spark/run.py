@@ -1,5 +1,7 @@
 """One run on Spark: the stages in their order, each finished one read and not made again."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 

@@ -1,5 +1,7 @@
 """Sketching on the workers: Arrow batches of texts in, sketches and what collapses with them out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

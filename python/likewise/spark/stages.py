@@ -1,5 +1,7 @@
 """Stages: each a Parquet directory that is there as a whole or made again, so that a killed run goes on."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
