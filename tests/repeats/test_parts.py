@@ -159,6 +159,15 @@ def test_all_else_stays(tmp_path):
     assert emptied == [{"row": 3, "doc_id": "gone", "file": "in.jsonl"}]
 
 
+def test_a_value_deeper_than_any_stack(tmp_path):
+    deep = b"[" * 100_000 + b'"}]\\""' + b"]" * 100_000
+    lines = [b'{"a": %b, "text": "one\\ntwo"}' % deep, b'{"a": {"b": %b}, "text": "two\\nthree", "c": -1e3}' % deep]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines))
+    dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("line"))
+    after = (tmp_path / "out" / "kept" / "in.jsonl").read_bytes().split(b"\n")
+    assert after == [lines[0], lines[1].replace(b"two\\n", b""), b""]
+
+
 def test_packed_and_bad_rows(tmp_path):
     rows = [b'{"text": "one line\\nmore"}', b"no json", b'{"text": "One Line\\nother"}']
     for name, pack in (("a.jsonl", bytes), ("b.jsonl.gz", gzip.compress)):
