@@ -35,6 +35,8 @@ class Call:
         Takes the JSON of the answer.
     is_repeatable : bool
         Whether it may be sent again after a connection broke, when it may have been done.
+    is_long : bool
+        Whether it may take as long as it takes.
     """
 
     method: str
@@ -42,6 +44,12 @@ class Call:
     body: bytes | None
     understand: Callable[[Any], Any]
     is_repeatable: bool = True
+    is_long: bool = False
+
+
+def patience(call: Call) -> dict[str, Any]:
+    """Return what a request says of its time, beside what the client says of all."""
+    return {"timeout": None} if call.is_long else {}
 
 
 def check_url(url: str) -> str:
@@ -158,19 +166,22 @@ class CollectionCalls:
 
     def delete(self) -> Call:
         """Delete the collection."""
-        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False)
+        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
 
     def verify(self, *, full: bool) -> Call:
         """Look for damage."""
-        return self._post("verify", {"full": full}, lambda answer: answer["problems"])
+        path = f"{self.base}/verify"
+        return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
 
     def compact(self) -> Call:
         """Make one segment of all documents."""
-        return Call("POST", f"{self.base}/compact", None, lambda _: None)
+        return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
 
     def snapshot(self) -> Call:
         """Copy the collection."""
-        return Call("POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False)
+        return Call(
+            "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
+        )
 
     def _post(
         self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any], *, is_repeatable: bool = True

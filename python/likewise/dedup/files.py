@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from likewise._native import __version__
+from likewise.dedup.about_inputs import about_inputs, told_if_left
 from likewise.dedup.bloom_search import with_bands_where_many
-from likewise.dedup.decision import Decision
-from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
@@ -26,7 +25,7 @@ from likewise.dedup.run import evidence, open_documents, ordered
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
-from likewise.dedup.web import provenance, record_counts
+from likewise.dedup.web import provenance
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
@@ -37,7 +36,7 @@ from likewise.io.pair_files import PairWriter
 from likewise.io.refusals import place_named
 from likewise.io.remote import file_for, is_remote, local_path
 from likewise.io.scratch import scratch_directory
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
 from likewise.sketch import Sketches, check_has_sketch, shaped
@@ -161,7 +160,7 @@ def dedup_files(
             **({"keep_sketches": True} if keep_sketches else {}),
             **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
-        with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
+        with told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
             recipe = weighed_files(sources, recipe, rules, timing, report, directory.parts)
             parts = open_parts(directory.parts, recipe, sources, report)
@@ -203,7 +202,7 @@ def dedup_files(
                 check_unchanged(found, read)
                 check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
+                summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision)
                 if parts is not None:
                     summary |= parts.summary()
@@ -273,7 +272,7 @@ def stream_dedup(
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary()
             summary |= about_references(against, documents, decision)
-            return summary | _about_inputs(found, documents, decision, run, "kept")
+            return summary | about_inputs(found, documents, decision, run, "kept")
 
 
 def pair_files(
@@ -383,18 +382,6 @@ def sketch_files(
 
 
 @contextmanager
-def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
-    """Enter a directory, and say so if what is done is left there for another run."""
-    try:
-        with directory:
-            yield directory
-    except BaseException:
-        if directory.is_left:
-            progress(Warned(f"what was done so far stays in {directory.path}; the same command continues it"))
-        raise
-
-
-@contextmanager
 def _found(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
@@ -410,31 +397,3 @@ def _found(
             spool_directory=work,
             progress=progress,
         )
-
-
-def _about_inputs(
-    found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
-) -> dict[str, object]:
-    inputs = []
-    for number, file in enumerate(found.files, documents.num_reference_sources):
-        rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-        inputs.append(
-            {
-                "path": file.name,
-                "num_bytes": file.num_bytes,
-                "num_documents": rows.stop - rows.start,
-                "num_kept": int(decision.kept[rows].sum()),
-                "num_bad_rows": len(documents.bad_rows[number]),
-                **record_counts(file),
-            }
-        )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
-        provenance(found)
-    )
-    directory = None if found.parent is None else str(found.parent)
-    return {
-        "input_directory": directory,
-        "inputs": inputs,
-        "skipped_files": list(found.skipped),
-        "options": {**run.identity(), "output": write},
-    }
