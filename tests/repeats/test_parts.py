@@ -237,8 +237,8 @@ def test_command(tmp_path):
     assert not (tmp_path / "dry").exists()
     for options, word in (
         (["--unit", "line", "--index", "x"], "index"),
-        (["--min-tokens", "5"], "min_tokens"),
-        (["--dry-run"], "dry_run"),
+        (["--min-tokens", "5"], "--min-tokens"),
+        (["--dry-run"], "--dry-run"),
     ):
         done = likewise_command("dedup", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
         assert done.status == 2
