@@ -108,6 +108,14 @@ def test_spans_as_by_hand(tmp_path, seed, num_words):
         assert (row["kept_row"], row["kept_span_start"]) < (row["row"], row["span_start"])
 
 
+def test_documents_of_one_window(tmp_path):
+    """The window of one is followed at once by that of the next."""
+    text = "one two three four five six seven eight"
+    _, out = run(tmp_path, [text, text.upper(), text], "span", min_tokens=8)
+    assert kept(out) == {0: text}
+    assert [row["kept_row"] for row in evidence(out)] == [0, 0]
+
+
 @pytest.mark.parametrize("unit", ["line", "sentence", "span"])
 def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
     texts = [text for seed in range(4) for text in mixed(seed)]
