@@ -62,14 +62,14 @@ def repeated_spans(
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
-    with timing.wall("windows"):
+    with timing.wall("reading_and_sketching"):
         counts, seen = _first_pass(collection, num_words, rules, work, progress)
     collection.finish(allow_doubles=rules.duplicate_ids == "allow")
     of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
     firsts = Firsts(work, num_words, doc_starts)
     try:
-        with timing.wall("matching"):
+        with timing.wall("candidates"):
             _second_pass(collection, num_words, seen, counts, firsts, rules, work, progress)
             del seen
             stretches = list(_stretches(firsts))
