@@ -3,6 +3,7 @@
 mod array;
 mod arrow;
 mod bands;
+mod bands_spilled;
 mod bit_bands;
 mod bloom;
 mod checksum;
@@ -50,6 +51,8 @@ mod _native {
     #[pymodule_export]
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
     #[pymodule_export]
+    use super::bands_spilled::SpilledBuckets;
+    #[pymodule_export]
     use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
     #[pymodule_export]
     use super::bloom::{
@@ -62,7 +65,7 @@ mod _native {
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
-    use super::groups::{Leaders, components};
+    use super::groups::{Components, Leaders, components, decide_range};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]

@@ -198,13 +198,13 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
-    """Give ids and texts in requests of their own, none of them too large."""
+    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first."""
     some_ids: list[object] = []
     some: list[str] = []
     num_bytes = 0
-    rest = None if ids is None else iter(ids)
+    rest = None if ids is None else iter(_listed(ids))
     num_texts = 0
-    for text in texts:
+    for text in _listed(texts):
         if not isinstance(text, str):
             raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
         if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
@@ -223,6 +223,19 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         raise InvalidInput(f"more ids than the {num_texts} documents")
     if some:
         yield some_ids, some
+
+
+def _listed(values: Iterable[Any]) -> Iterable[Any]:
+    """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(f"give a list; one {type(values).__name__} was given")
+    if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+        return values
+    import pyarrow as pa
+
+    is_stream = hasattr(values, "__arrow_c_stream__")
+    listed: list[Any] = (pa.chunked_array(values) if is_stream else pa.array(values)).to_pylist()
+    return listed
 
 
 def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | None) -> Verdicts:

@@ -81,6 +81,8 @@ def dedup_parts(
         If the recipe is for whole documents, or cannot act.
     """
     recipe, run, report = (recipe or Recipe.exact()).resolve(), run or FileRun(), progress or no_progress
+    if run.memory_bytes is not None:
+        raise InvalidParameter("memory", "does not act on parts of documents")
     parts, rules, timing = parts.resolved(), run.run_rules(), Timing()
     _check(recipe, run, parts)
     if is_remote(output) and not dry_run:
