@@ -143,6 +143,36 @@ def test_what_keep_asks_for_is_in_the_parts(tmp_path, forker, texts):
     assert (tmp_path / "plain" / "errors.jsonl").read_bytes() == (tmp_path / "out" / "errors.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("recipe", ["minhash", "simhash", "bloom-bands", "simhash-recall"])
+def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
+    inputs = write_inputs(tmp_path / "in", texts, "jsonl")
+    assert forker.run(tmp_path / "plain", inputs, recipe=recipe) == 0
+    often = {"seconds_between": 0, "range": 16, "recipe": recipe}
+    out = tmp_path / "out"
+    if recipe == "simhash-recall":
+        # Whose search goes through all bands at once, from the first position on.
+        assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == 0
+        return
+    assert forker.run(out, inputs, moment="verdicts", calls=3, **often) == -signal.SIGKILL
+    decided = [path for path in parts_of(out) if "decided" in path.name]
+    assert len(decided) == 3
+    shutil.copytree(out, tmp_path / "gap")
+    assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == -signal.SIGKILL
+    assert len([path for path in parts_of(out) if "decided" in path.name]) == 4
+    assert forker.run(out, inputs, recipe=recipe) == 0
+    summaries = [json.loads((folder / "summary.json").read_text()) for folder in (tmp_path / "plain", out)]
+    assert summaries[1]["continued"]["num_decided"] == 64
+    for name in ("num_candidates", "num_capped", "num_kept"):
+        assert summaries[0][name] == summaries[1][name]
+    assert same(tmp_path / "plain", out)
+    # What stands behind a damaged part is found again.
+    gap = [path for path in parts_of(tmp_path / "gap") if "decided" in path.name]
+    gap[1].write_bytes(gap[1].read_bytes()[:-1])
+    assert forker.run(tmp_path / "gap", inputs, recipe=recipe) == 0
+    assert json.loads((tmp_path / "gap" / "summary.json").read_text())["continued"]["num_decided"] == 16
+    assert same(tmp_path / "plain", tmp_path / "gap")
+
+
 def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
     from likewise.dedup import file_weights, files
 

@@ -170,12 +170,7 @@ impl Index {
 
     /// What the truth knows now.
     pub fn position(&self) -> Position {
-        let state = self.shared.state();
-        Position {
-            num_rows: state.num_rows(),
-            last_event: state.last_event,
-            expired_below: state.expired_below,
-        }
+        self.shared.state().position()
     }
 
     /// Rules and features.

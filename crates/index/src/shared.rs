@@ -116,10 +116,7 @@ impl Shared {
             Some(store) => store,
             None => Store::open_reader(&self.dir)?,
         };
-        let position = store.position();
-        if position.num_rows < state.num_rows() || position.last_event < state.last_event {
-            store.refresh()?;
-        }
+        store.advance(state.position());
         Ok(Lease {
             readers: &self.readers,
             store: Some(store),

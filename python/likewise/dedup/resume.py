@@ -94,7 +94,7 @@ class RunParts:
         threads : int
             Threads that check them.
         """
-        paths = [path for _, path in find_parts(self.directory)]
+        paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
         found: list[FoundPart] = []
@@ -135,11 +135,12 @@ class RunParts:
         """Forget what is held: too little to be worth a part."""
         self._held = []
 
-    def summary(self) -> dict[str, object]:
-        """Return what the summary says of parts that were read instead of made."""
-        if not self.num_found:
+    def summary(self, num_decided: int) -> dict[str, object]:
+        """Return what the summary says of parts that were read, and verdicts that were taken over."""
+        if not self.num_found and not num_decided:
             return {}
-        return {"continued": {"num_parts": self.num_found, "num_bytes": self.num_found_bytes}}
+        counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
+        return {"continued": counts}
 
     def close(self) -> None:
         """Wait for what is being written."""
@@ -207,7 +208,7 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
         if isinstance(file, LineFile):
             file.keeps_unpacked = file.codec is not None
     if directory.is_dir():
-        num_parts = sum(1 for _ in find_parts(directory))
+        num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:
             progress(Warned(f"an unfinished run is continued: {num_parts} parts of its input are sketched already"))
     return RunParts(directory, recipe)
@@ -260,6 +261,11 @@ def _part(
         for (number, piece), place in zip(held, places, strict=True)
     ]
     return Part(columns, texts, {**facts, "pieces": about})
+
+
+def _is_of_jobs(label: str) -> bool:
+    """Return whether a part is of sketched jobs: verdicts stand beside them."""
+    return label[0].isdigit()
 
 
 def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPiece]]) -> Path:

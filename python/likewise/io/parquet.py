@@ -75,6 +75,12 @@ class ParquetFile(ReadOnce):
         with self._open() as file:
             return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
 
+    def largest_chunk_bytes(self) -> int:
+        """Return the stored bytes of the largest column of a row group, which is read as a whole."""
+        with self._open() as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            return max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
+
     def write_kept(
         self,
         target: Path,
