@@ -172,6 +172,8 @@ def test_what_does_not_fit_is_refused(tmp_path, texts):
 
     with pytest.raises(RecipeMismatch, match="shingle"):
         against(old, RECIPES["minhash"].replace(shingle=3))
+    with pytest.raises(InvalidInput, match="would replace"):
+        likewise.dedup_files(new, old, RECIPES["minhash"], against=[old], overwrite=True)
     # Another threshold decides otherwise on the same sketches.
     against(old, RECIPES["minhash"].replace(threshold=0.8))
     moved = tmp_path / "moved"
