@@ -145,6 +145,7 @@ def test_references_are_never_compared_with_each_other(tmp_path):
         ("2", "1", "input"),
     ]
     assert rows[1]["kept_row"] == 1
+    assert (summary["num_documents"], summary["num_kept"], summary["num_removed"]) == (3, 1, 2)
     assert summary["against"] == {"paths": [str(tmp_path / "old.jsonl")], "num_documents": 3, "num_removed": 1}
     assert [path.name for path in (tmp_path / "out" / "kept").iterdir()] == ["new.jsonl"]
 
