@@ -231,7 +231,7 @@ impl Index {
 impl Looker<'_> {
     /// Evidence of every kept document that matches, best first.
     fn all_matches(&mut self, asked: &Asked<'_>) -> Result<Vec<Evidence>, Error> {
-        let (mut seen, _) = self.seen(asked, None)?;
+        let (mut seen, _) = self.seen(asked)?;
         if let Some(of_class) = self.kept_of_class(asked, u32::MAX)? {
             seen.push(of_class);
         }

@@ -119,13 +119,6 @@ impl Looker<'_> {
         let known = self.row(row)?;
         let sketch = known.sketch().to_vec();
         let (shape, num_features) = (known.shape(), known.num_features());
-        let stands = shape & COLLAPSED == 0;
-        let place: Option<Vec<Option<u32>>> = match rules.method {
-            Method::Minhash { bands, .. } if stands => {
-                Some((0..bands).map(|band| known.level(band)).collect())
-            }
-            _ => None,
-        };
         let (features, weights) = match self.store.content(row)? {
             Content::Features(features, weights) => (features, weights),
             Content::Text(text) => {
@@ -154,9 +147,9 @@ impl Looker<'_> {
             near: &near,
             place: None,
         };
-        let (mut seen, _) = self.seen(&asked, place.as_deref())?;
+        let (mut seen, _) = self.seen(&asked)?;
         if let Some(of_class) = self.kept_of_class(&asked, row)? {
-            // Compared even where full buckets or empty texts would not be.
+            // Compared even where no bucket or an empty text would not be.
             seen.push(of_class);
         }
         seen.sort_unstable();

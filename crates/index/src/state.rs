@@ -70,6 +70,11 @@ impl State {
         self.num_rows() as usize - self.expired_below as usize - gone_above
     }
 
+    /// Whether any row is gone.
+    pub fn has_gone(&self) -> bool {
+        self.expired_below > 0 || self.gone.len() > 0
+    }
+
     /// Whether a row is gone.
     pub fn is_gone(&self, row: u32) -> bool {
         row < self.expired_below || self.gone.contains(row)

@@ -72,6 +72,7 @@ impl OnlineIndex {
             sketch_id: recipe.sketch_id,
             sketch_bytes: rules_of_recipe.sketch_bytes() as u32,
             keeps: rules_of_recipe.keeps,
+            attached: recipe.attached,
         };
         let index = run(py, LONG_BYTES, |cancel| {
             let opened = match mode {

@@ -1,12 +1,17 @@
 //! What decides the verdicts of an index, as Python gives it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use likewise_core::sketch::Scheme;
 use likewise_core::verify::Measure;
-use likewise_disk::store::Keeps;
+use likewise_disk::store::{Keeps, Store};
 use likewise_index::{Documents, Matching, Method, Rules};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::array::Input;
+use crate::door::run;
 use crate::errors::Failure;
 
 /// What decides a verdict, as Python gives it.
@@ -29,6 +34,21 @@ pub struct RecipeParts {
     pub recipe_id: String,
     pub sketch_id: String,
     store: String,
+    pub attached: BTreeMap<String, Vec<u8>>,
+}
+
+/// What was attached to the index of a directory under a name when it was made; None where there is nothing.
+#[pyfunction]
+pub fn index_attached<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    name: &str,
+) -> Result<Option<Bound<'py, PyBytes>>, Failure> {
+    let found = run(py, 0, |_| {
+        let attached = Store::open_reader(&path).and_then(|store| store.attached(name));
+        attached.map_err(|error| Failure::index(error.into(), &path))
+    })?;
+    Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
 impl RecipeParts {
