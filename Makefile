@@ -88,6 +88,26 @@ docs: build ## Build the documentation into docs/_build
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -n -q docs docs/_build
 
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := text lines records packed tables segment
+
+.PHONY: fuzz
+fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md; needs cargo-fuzz)
+	cargo fuzz build -s none
+	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; echo "fuzz $$target"; \
+	  cargo fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 || exit 1; done
+
+.PHONY: dist
+dist: build ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --group dist
+	$(BIN)/maturin sdist --out dist --quiet
+	RUSTFLAGS="--remap-path-prefix=$(CURDIR)=likewise --remap-path-prefix=$(HOME)=home" \
+	  $(BIN)/maturin build --release --locked --out dist --quiet -i $(BIN)/python --target-dir target/dist
+	$(BIN)/python tools/finish_wheel.py dist/*.whl
+	$(BIN)/python tools/try_wheel.py dist/*.whl dist/*.tar.gz
+
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf $(VENV) target docs/_build demo-out bench/.venv
+	rm -rf $(VENV) target docs/_build demo-out dist bench/.venv fuzz/target fuzz/corpus fuzz/artifacts

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from likewise.bands import band_pairs
+    from likewise.client import AsyncClient, Client
     from likewise.compare import compare
     from likewise.dedup import Deduplication, dedup, dedup_files, pairs
     from likewise.errors import (
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "AsyncClient": "likewise.client",
+    "Client": "likewise.client",
     "Deduplication": "likewise.dedup",
     "InvalidInput": "likewise.errors",
     "InvalidParameter": "likewise.errors",
@@ -57,6 +60,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "Deduplication",
     "HammingIndex",
     "Index",

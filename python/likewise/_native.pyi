@@ -733,6 +733,10 @@ class OnlineIndex:
 
     def __len__(self) -> int: ...
     def check(self, texts: Texts, *, threads: int = 1) -> dict[str, Any]: ...
+    def check_text(self, text: str) -> tuple[str | None, float, int | None]: ...
+    def add_text(
+        self, doc_id: str, text: str, now_seconds: int
+    ) -> tuple[tuple[str | None, float, int | None], int, bool]: ...
     def check_sketches(
         self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, *, threads: int = 1
     ) -> dict[str, Any]: ...
@@ -1340,12 +1344,24 @@ def pack_lines(
 ) -> int:
     """Write byte ranges as `copy_lines`, packed: gzip at level 6, zstd at level 1 with checksums; return the bytes."""
 
+def checksum(data: Buffer) -> int:
+    """Return XXH3-64 with seed 0 of uint8 data."""
+
+def range_checksum(path: str | PathLike[str], offset: int, length: int) -> int:
+    """Return `checksum` of a range of bytes of a file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file ends before.
+    """
+
 def csv_header(path: str | PathLike[str], delimiter: int) -> tuple[list[str], int, int]:
     """Return the columns of a file, the bytes up to the end of its header, and the blank lines before it."""
 
 @final
 class CsvReader:
-    """The records of a CSV file behind its header, from the first to the last.
+    """What is read of the records of a CSV file.
 
     Parameters
     ----------
@@ -1375,10 +1391,24 @@ class CsvReader:
         field_columns: list[int | None],
         max_document: int,
     ) -> CsvReader: ...
-    def next_piece(self, piece_bytes: int) -> tuple[JsonlPiece, int] | None:
-        """Return the records of about `piece_bytes` more and the position behind them; None at the end.
+    def read(self, offset: int, length: int, num_lines_before: int = 0) -> JsonlPiece:
+        """Return the records of a piece as `CsvSplitter` gave it; safe from several threads.
 
-        A record counts as one line, and the header as the first.
+        A record counts as one line. Lines before the piece that belong to it, such as the header, are counted with it.
+        """
+
+@final
+class CsvSplitter:
+    """Cuts a CSV file into pieces of whole records, from byte `start`, where a record begins.
+
+    The file may still be written to while it is cut.
+    """
+
+    def __new__(cls, path: str | PathLike[str], *, delimiter: int, start: int) -> CsvSplitter: ...
+    def next_piece(self, limit: int, piece_bytes: int, is_end: bool) -> tuple[int, int] | None:
+        """Return (offset, length) of the next piece of at least `piece_bytes`; None if none ends before byte `limit`.
+
+        With `is_end` the file ends at `limit`, and what is left is a piece.
         """
 
 def read_csv_texts(reader: CsvReader, offsets: Buffer, lengths: Buffer, *, threads: int = 1) -> Texts:

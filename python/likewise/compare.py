@@ -103,7 +103,7 @@ def compare(
     """
     recipe = (recipe or Recipe.minhash()).resolve()
     measures = measure(a, b, recipe, tokenizer=tokenizer)
-    is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else _matches(measures, recipe)
+    is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)
     return Comparison(measures, is_match, recipe, _align(a, b) if are_texts else ())
 
@@ -113,7 +113,8 @@ def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
     return rules.normalize(a) == rules.normalize(b)
 
 
-def _matches(measures: Measures, recipe: Recipe) -> bool:
+def matches(measures: Measures, recipe: Recipe) -> bool:
+    """Return whether two texts of these measures match by a resolved recipe, of any method but exact."""
     if "empty" in measures.shapes:
         return measures.shapes == ("empty", "empty")
     if recipe.is_distance_only:

@@ -43,6 +43,7 @@ GROUPS = ("leaders", "components")
 HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
 PACKAGE_HASHES = HASHES[-2:]
 MAX_FILTER_BITS = 1 << 16
+_FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
 _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
     *("filter_bits", "num_hashes"),
@@ -110,6 +111,9 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name in _FIELDS_OF_SOME:
         if fields[name] is not None and name not in used:
             raise InvalidParameter(name, f"{name} does not act with method {method}")
+    for name in _FIELDS_OF_ALL:
+        if fields[name] is None:
+            raise InvalidParameter(name, f"{name} is not given")
     for name, check in _CHECKS.items():
         if checked[name] is not None:
             checked[name] = check(name, checked[name])

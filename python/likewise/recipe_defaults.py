@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.recipe_check import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, check_choice, check_integer
+from likewise.recipe_check import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS, check_choice, check_integer
 
 # Removes copies only, whatever the features: a similarity of 0.8; 3 of 64 bits, the radius of the literature.
 _STRICT_THRESHOLD = 0.8
@@ -110,6 +110,7 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     """
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
     if weights is not None:
+        check_choice("weights", weights, WEIGHTS)
         rare = _BY_RARITY["words" if tokens in ("auto", "word") else "char"]
         chosen = rare.get((method, weights), chosen)
     named = (chosen.shingle if shingle is None else shingle, chosen.weights if weights is None else weights)

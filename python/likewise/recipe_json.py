@@ -15,7 +15,7 @@ def fields_of_text(text: str) -> dict[str, Any]:
     """Return the fields that JSON holds, or raise InvalidParameter if it is broken."""
     try:
         fields = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidParameter("recipe", f"the recipe is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise InvalidParameter("recipe", "the recipe must be a JSON object with its fields")
@@ -36,7 +36,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
 
 
 def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the fields that a constructor of the recipe's method takes.
+    """Return the fields that a constructor of the recipe's method takes; null is as good as a field left out.
 
     Raises
     ------
@@ -58,4 +58,4 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     if differing:
         raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
     left_out = {*versions, "libraries", "method"}
-    return {name: value for name, value in fields.items() if name not in left_out}
+    return {name: value for name, value in fields.items() if value is not None and name not in left_out}

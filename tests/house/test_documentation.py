@@ -19,6 +19,7 @@ import pytest
 
 import likewise
 from tests.command import jsonl, likewise_command
+from tests.formats import archives
 from tests.house.test_house import ROOT
 
 TEXTS = [
@@ -150,6 +151,10 @@ def test_commands_run(page, folder):
         Path("builds", name).write_bytes(bytes(range(256)) * 20 + name.encode())
     Path("crawl").mkdir()
     Path("crawl/a.jsonl").write_bytes(jsonl(TEXTS))
+    for first, name in ((0, "crawl/a.warc.gz"), (10, "crawl/a.warc.wet.gz"), (20, "crawl.warc.gz")):
+        Path(name).write_bytes(
+            archives.by_member(archives.page(number, text) for number, text in enumerate(TEXTS, first))
+        )
     Path("notes/deep").mkdir(parents=True)
     Path("notes/deep/a.md").write_text("some words\n")
     zstandard = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")

@@ -1,7 +1,8 @@
 """What an index keeps beside its documents: recipe with tables and lists, age limit; directories that are no index."""
 
-import errno
 import json
+import shutil
+import subprocess
 
 import pytest
 
@@ -135,10 +136,8 @@ def test_what_goes_wrong_first_is_told(tmp_path):
         index.add("a", TEXTS[0])
         for target in ("", tmp_path / "index", tmp_path / "file"):
             (tmp_path / "file").touch()
-            with pytest.raises(FileExistsError) as caught:
+            with pytest.raises(InvalidParameter, match="new or an empty"):
                 index.snapshot(target)
-            assert caught.value.errno == errno.EEXIST
-            assert caught.value.filename == str(target or ".")
         with pytest.raises(InvalidParameter, match="inside"):
             index.snapshot(tmp_path / "index" / "copy")
 
@@ -172,3 +171,26 @@ def test_an_export_has_verdicts_and_sketches(tmp_path):
     assert first["is_new"]
     assert (second["is_new"], second["kept_id"], second["measure"]) == (False, "a", "hamming")
     assert int.from_bytes(bytes.fromhex(first["sketch"]), "little") == likewise.sketch(TEXTS[:1], recipe).array[0]
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="no mount")
+def test_an_index_on_a_read_only_file_system_is_read(tmp_path):
+    source, shown = tmp_path / "a ?#%20 source", tmp_path / "shown"
+    with likewise.Index(source / "index", likewise.Recipe.simhash(within=3)) as index:
+        index.add("a", TEXTS[0])
+    shown.mkdir()
+    commands = [["mount", "--bind", source, shown], ["mount", "-o", "remount,ro,bind", shown]]
+    if any(subprocess.run(command, check=False, capture_output=True).returncode for command in commands):
+        subprocess.run(["umount", shown], check=False, capture_output=True)
+        pytest.skip("this user may not mount")
+    try:
+        with likewise.Index(shown / "index", read_only=True) as index:
+            assert index.check(TEXTS[0]).kept_id == "a"
+            assert index.verify(full=True) == []
+            index.snapshot(tmp_path / "copy")
+        with pytest.raises((StoreError, OSError)):
+            likewise.Index(shown / "index")
+    finally:
+        subprocess.run(["umount", shown], check=True)
+    with likewise.Index(tmp_path / "copy") as index:
+        assert index.get("a") is not None

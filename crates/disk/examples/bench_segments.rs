@@ -72,6 +72,7 @@ impl RowSource for Made {
                 leader: is_removed.then(|| row - 1 - row % 7),
                 is_gone: false,
                 is_found: true,
+                is_short: false,
                 class: Some(mix64(u64::from(row))),
                 levels: &[],
             })?;

@@ -4,6 +4,7 @@
 //! and not a crash. Only the files that this package writes itself, and never changes once they have their name, are mapped.
 //! Nothing here knows Python.
 
+pub mod checksum;
 pub mod column;
 pub mod copy;
 pub mod csv;
@@ -22,10 +23,12 @@ pub mod store;
 pub mod weights;
 mod whole;
 
+pub use checksum::range_checksum;
 pub use column::TextColumn;
 pub use copy::copy_ranges;
 pub use csv::rows::read_csv_rows;
 pub use csv::rules::{CsvHeader, CsvRules, read_csv_header};
+pub use csv::split::RecordSplitter;
 pub use csv::stream::CsvStream;
 pub use error::Error;
 pub use fingerprints::FingerprintFile;

@@ -180,7 +180,9 @@ impl Index {
         if let Some(tail) = state.newest() {
             // Committed is committed: no signal ends it now.
             let cancel = AtomicBool::new(false);
-            tail.extend(rules, &mut keys, documents, building(shared.isa(), &cancel))?;
+            let threads = if added_ids.len() == 1 { 1 } else { threads };
+            let building = building(shared.isa(), threads, &cancel);
+            tail.extend(rules, &mut keys, documents, building)?;
         }
         Ok(verdicts)
     }

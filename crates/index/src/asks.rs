@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
 use crate::decide::{BLOCK, look_up};
@@ -13,6 +14,9 @@ use crate::measure::OwnSet;
 use crate::near::near_rows;
 use crate::removal::Removal;
 use crate::shared::lock;
+
+/// Bytes of a document whose scratch space is not kept for the next.
+const LARGE_BYTES: usize = 1 << 20;
 
 /// Verdicts of several documents, column by column.
 #[derive(Debug, Default, Clone)]
@@ -59,6 +63,21 @@ pub struct Removed {
 }
 
 impl Index {
+    /// Sketches one document, with what sketched those before it.
+    pub fn sketch_one(&self, document: Document<'_>) -> Documents {
+        let sketchers = &self.shared.sketchers;
+        let is_large = document.bytes().len() > LARGE_BYTES;
+        let held = lock(sketchers).pop();
+        let mut sketcher = held.unwrap_or_else(|| self.shared.sketching.sketcher());
+        let mut documents = Documents::default();
+        sketcher.add(document, &mut documents);
+        // What grew with a large one is not worth keeping.
+        if !is_large {
+            lock(sketchers).push(sketcher);
+        }
+        documents
+    }
+
     /// The verdict of each document by itself, were it to come now. Nothing is added.
     ///
     /// # Errors
@@ -190,9 +209,12 @@ impl Index {
     /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store.
-    pub fn remove(&self, id: &str) -> Result<Removed, Error> {
-        self.ready(&AtomicBool::new(false))?;
+    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store. Where it was cancelled nothing was changed.
+    ///
+    /// # Cost
+    /// That of a check for each duplicate, and a sync.
+    pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
+        self.ready(cancel)?;
         self.mending(|| {
             let shared = &self.shared;
             let mut writer = lock(&shared.writer);
@@ -201,7 +223,7 @@ impl Index {
             let mut looker = shared.looker(&state, store);
             let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let removal = looker.removal(row, shared)?;
+            let removal = looker.removal(row, shared, cancel)?;
             let promoted = removal.promoted.iter().map(|&row| looker.id(row));
             let promoted_ids = promoted.collect::<Result<_, _>>()?;
             let mut moved_ids = Vec::with_capacity(removal.moved.len());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_disk::segments::{
     Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
 };
-use likewise_disk::store::{LiveSegment, Store};
+use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
 use crate::index::Index;
@@ -31,21 +31,30 @@ impl Index {
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let in_memory = match shared.state().layers.last() {
-            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
-            _ => 0,
+        let (in_memory, flush_rows) = {
+            let state = shared.state();
+            let in_memory = match state.layers.last() {
+                Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+                _ => 0,
+            };
+            (in_memory, shared.flush_rows(state.num_rows()))
         };
-        if in_memory < shared.flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
+        if in_memory < flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Err(error) = shared.freeze(&mut shared.state_mut()) {
+        let learned = match shared.state().layers.last() {
+            Some(Layer::Tail(tail)) => shared.learn_plan(tail.sketches()),
+            _ => Ok(()),
+        };
+        let frozen = learned.and_then(|()| shared.freeze(&mut shared.state_mut()));
+        if let Err(error) = frozen {
             *lock(&shared.build_error) = Some(error.to_string());
             shared.is_building.store(false, Ordering::Release);
             return;
         }
         let shared = shared.clone();
         let work = move || {
-            let built = shared.build_due(1, shared.flush_rows, &shared.stop);
+            let built = shared.build_due(1, flush_rows, &shared.stop);
             if let Err(error) = built
                 && !error.is_cancelled()
             {
@@ -159,6 +168,13 @@ impl Shared {
             .collect();
         let dir = self.segment_dir();
         let segment = open_segment(self, store, &dir, &live, cancel)?.ok_or(Error::Damaged)?;
+        let mut moved = Vec::new();
+        store.events(live.last_event, |number, event| {
+            if let Event::Removed { moved: new, .. } = event {
+                moved.extend(new.iter().map(|&(row, to)| (number, row, to.kept_row)));
+            }
+            Ok(())
+        })?;
         store.publish(&[live], &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
@@ -174,6 +190,12 @@ impl Shared {
                 .count();
         let new = Layer::Segment(Arc::new(segment));
         state.layers.splice(first..last, [new]);
+        state.forget_moved(rows);
+        for (event, row, leader) in moved {
+            if rows.contains(&row) {
+                state.note_moved(event, row, leader);
+            }
+        }
         renew_late(self, store, &mut state)?;
         Ok(dropped)
     }

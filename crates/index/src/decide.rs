@@ -75,6 +75,20 @@ impl Looker<'_> {
         })
     }
 
+    /// Puts the ids of kept documents beside the evidence, those of one chunk one after the other.
+    fn name_kept(&mut self, all: &mut [Seen]) -> Result<(), Error> {
+        let kept_row = |seen: &Seen| Some(seen.evidence().or(seen.known_evidence)?.kept_row);
+        let named = all.iter().enumerate();
+        let mut named: Vec<(u32, usize)> = named
+            .filter_map(|(at, seen)| Some((kept_row(seen)?, at)))
+            .collect();
+        named.sort_unstable();
+        for (row, at) in named {
+            all[at].kept_id = Some(self.id(row)?);
+        }
+        Ok(())
+    }
+
     /// The row of an id, and whether it is this document.
     fn known(
         &mut self,
@@ -146,7 +160,7 @@ pub fn look_up(
                 Some(ids) => looker.known(documents, i, ids[i], place)?,
                 None => None,
             };
-            let mut seen = match known {
+            let seen = match known {
                 Some((row, _)) => Seen {
                     known,
                     known_evidence: looker.row(row)?.verdict(),
@@ -157,19 +171,24 @@ pub fn look_up(
                     ..Asked::of(documents, i, near.of(at))
                 })?,
             };
-            if let Some(evidence) = seen.evidence().or(seen.known_evidence) {
-                seen.kept_id = Some(looker.id(evidence.kept_row)?);
-            }
             all.push(seen);
         }
         looker.ahead = None;
+        looker.name_kept(&mut all)?;
         Ok(all)
+    };
+    // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
+    let look = |store: &Store, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+        match part.len() {
+            1 => look(&mut shared.looker(state, store), part),
+            _ => store.read_together(|store| look(&mut shared.looker(state, store), part)),
+        }
     };
     let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
     if let Some(store) = own_store
         && (threads == 1 || range.len() <= GRAIN)
     {
-        return look(&mut shared.looker(state, store), range.clone());
+        return look(store, range.clone());
     }
     let parts = map_ranges(
         range.len(),
@@ -184,7 +203,7 @@ pub fn look_up(
                 Err(error) => return Err(std::mem::replace(error, Error::Closed)),
             };
             let part = range.start + part.start..range.start + part.end;
-            look(&mut shared.looker(state, store), part)
+            look(store, part)
         },
     )?;
     let mut all = Vec::with_capacity(range.len());
@@ -209,7 +228,7 @@ pub fn decide<'d>(
 ) -> Result<Staged<'d>, Error> {
     let rules = shared.rules();
     let first_row = state.num_rows();
-    let mut staged = Staged::new(documents, rules, shared.plan.as_ref(), first_row)?;
+    let mut staged = Staged::new(documents, rules, shared.plan().as_ref(), first_row)?;
     let mut looker = shared.looker(state, store);
     let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
     for start in (0..documents.len()).step_by(BLOCK) {

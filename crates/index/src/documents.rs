@@ -176,7 +176,8 @@ impl Sketching {
         Ok(all)
     }
 
-    fn sketcher(&self) -> Sketcher {
+    /// What sketches documents one after the other, on one thread.
+    pub fn sketcher(&self) -> Sketcher {
         let hasher = match self.rules.method {
             Method::Simhash { .. } => None,
             Method::Minhash {
@@ -208,8 +209,8 @@ pub fn measured_set(rules: &Rules, features: &[u64], weights: &[u32]) -> Feature
     }
 }
 
-/// Scratch space of a thread.
-struct Sketcher {
+/// Sketches documents one after the other; scratch space of a thread.
+pub struct Sketcher {
     rules: Rules,
     isa: Isa,
     extractor: Extractor,
@@ -219,7 +220,8 @@ struct Sketcher {
 }
 
 impl Sketcher {
-    fn add(&mut self, document: Document<'_>, out: &mut Documents) {
+    /// Puts a document behind others.
+    pub fn add(&mut self, document: Document<'_>, out: &mut Documents) {
         out.text_digests.push(xxh3_64(document.bytes()));
         let view = self.extractor.features(document);
         let (features, weights) = (view.features, view.weights);

@@ -21,11 +21,6 @@ use crate::shared::{SEGMENTS, Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::Tail;
 
-/// Rows in memory at which fingerprints become a segment.
-const FLUSH_FINGERPRINTS: u32 = 1 << 17;
-/// Rows in memory at which signatures become a segment.
-const FLUSH_SIGNATURES: u32 = 1 << 16;
-
 /// An open index; any number of threads may use it at once.
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
@@ -211,15 +206,11 @@ impl Shared {
             )?),
             Method::Minhash { .. } => None,
         };
-        let usual = match rules.method {
-            Method::Simhash { .. } => FLUSH_FINGERPRINTS,
-            Method::Minhash { .. } => FLUSH_SIGNATURES,
-        };
         Ok(Shared {
             dir: dir.to_owned(),
             keys: Keys::new(&rules),
             sketching: opening.sketching,
-            plan,
+            plan: RwLock::new(plan),
             state: RwLock::default(),
             writer: Mutex::new(None),
             follower: Mutex::new(None),
@@ -233,7 +224,8 @@ impl Shared {
             num_rebuilt: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
-            flush_rows: opening.flush_rows.unwrap_or(usual).max(1),
+            flush_rows: opening.flush_rows,
+            sketchers: Mutex::default(),
         })
     }
 
@@ -295,7 +287,7 @@ impl Shared {
         let end = state.num_rows();
         let is_empty = state.newest().is_none_or(|tail| tail.rows().is_empty());
         if !is_empty {
-            let tail = Tail::new(self.rules(), self.plan.as_ref(), end)?;
+            let tail = Tail::new(self.rules(), self.plan().as_ref(), end)?;
             state.layers.push(Layer::Tail(Box::new(tail)));
         }
         Ok(end)

@@ -85,7 +85,7 @@ impl Late {
                 }
                 if let Some(set) = &self.hamming {
                     let cancel = AtomicBool::new(false);
-                    set.insert(fingerprints, Some(&[place]), building(isa, &cancel))?;
+                    set.insert(fingerprints, Some(&[place]), building(isa, 1, &cancel))?;
                 }
             }
             (Method::Minhash { bands, .. }, _) => {
@@ -130,10 +130,10 @@ impl Late {
 }
 
 /// Means of small insertions.
-pub fn building(isa: Isa, cancel: &AtomicBool) -> Building<'_> {
+pub fn building(isa: Isa, threads: usize, cancel: &AtomicBool) -> Building<'_> {
     Building {
         isa,
-        threads: 1,
+        threads,
         memory_bytes: 64 << 20,
         with_rows: true,
         cancel,

@@ -14,6 +14,9 @@ use crate::shared::Shared;
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
 
+/// Newest rows whose fingerprints tell how those to come are searched best.
+const NUM_LEARNED: u32 = 10_000;
+
 /// Segments that could be opened, and the names of those that could not.
 pub struct Opened {
     /// One behind the other where nothing is missing between.
@@ -82,7 +85,7 @@ pub fn load_tail(
     rows: std::ops::Range<u32>,
     cancel: &AtomicBool,
 ) -> Result<Tail, Error> {
-    let mut tail = Tail::new(shared.rules(), shared.plan.as_ref(), rows.start)?;
+    let mut tail = Tail::new(shared.rules(), shared.plan().as_ref(), rows.start)?;
     extend_tail(shared, store, &mut tail, rows, cancel)?;
     Ok(tail)
 }
@@ -153,8 +156,13 @@ pub fn extend_tail(
                 levels: &exceptions[place],
             }
         });
-        tail.extend(&rules, &mut keys, documents, building(shared.isa(), cancel))
-            .map_err(likewise_disk::Error::from)
+        tail.extend(
+            &rules,
+            &mut keys,
+            documents,
+            building(shared.isa(), 1, cancel),
+        )
+        .map_err(likewise_disk::Error::from)
     })?;
     Ok(())
 }
@@ -171,6 +179,14 @@ pub fn load_state(
 ) -> Result<State, Error> {
     let mut state = State::default();
     let num_rows = store.num_rows();
+    let mut newest = Vec::new();
+    if shared.rules().zero_distance().is_some() {
+        store.scan(num_rows.saturating_sub(NUM_LEARNED)..num_rows, |chunk| {
+            newest.extend_from_slice(chunk.sketches());
+            Ok(())
+        })?;
+    }
+    shared.learn_plan(&newest)?;
     let mut end = 0;
     for segment in segments {
         let rows = segment.rows();
@@ -227,7 +243,7 @@ pub fn apply_events(
                     if let Some(tail) = state.tail_of_mut(row) {
                         tail.set_verdict(row, Some(evidence));
                     }
-                    state.moved.entry(evidence.kept_row).or_default().push(row);
+                    state.note_moved(*number, row, evidence.kept_row);
                 }
             }
         }
@@ -310,7 +326,7 @@ impl Looker<'_> {
         }
         late.insert(
             &rules,
-            shared.plan.as_ref(),
+            shared.plan().as_ref(),
             &mut keys,
             row,
             class,

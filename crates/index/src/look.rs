@@ -65,6 +65,12 @@ impl<'d> Asked<'d> {
         }
     }
 
+    /// The distance of a row that is near.
+    pub fn distance_of(&self, row: u32) -> Option<u16> {
+        let place = self.near.binary_search_by_key(&row, |near| near.row).ok()?;
+        Some(self.near[place].distance)
+    }
+
     /// Whether the normalised text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape & 3 == Shape::Empty as u8
@@ -204,6 +210,14 @@ impl<'a> Looker<'a> {
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
+    /// Whether a row has so few features that, by distance alone, they may decide too. Asks no store.
+    pub fn is_short(&self, row: u32) -> Result<bool, Error> {
+        match self.state.layer_of(row) {
+            Layer::Tail(tail) => Ok(self.rules().is_short(tail.row(row).num_features)),
+            Layer::Segment(segment) => Ok(segment.is_short(row)?),
+        }
+    }
+
     /// The digest of the feature set of a row that is short, or whose pairs are verified.
     pub fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
         if let Some(tail) = self.state.tail_of(row) {
@@ -233,25 +247,27 @@ impl<'a> Looker<'a> {
     /// Whether two documents are of one class: no comparison could tell them apart.
     fn is_of_class(&mut self, asked: &Asked<'_>, row: u32) -> Result<bool, Error> {
         let rules = self.rules();
-        let known = self.row(row)?;
-        if known.is_blank() || asked.is_blank() {
-            return Ok(known.is_blank() && asked.is_blank());
+        if !rules.is_distance_only() || asked.is_blank() || asked.distance_of(row).is_none() {
+            let known = self.row(row)?;
+            if known.is_blank() || asked.is_blank() {
+                return Ok(known.is_blank() && asked.is_blank());
+            }
+            if !rules.is_distance_only() {
+                return Ok(self.digest_of(row)? == asked.digest);
+            }
         }
-        if !rules.is_distance_only() {
-            return Ok(self.digest_of(row)? == asked.digest);
-        }
-        if known.sketch() != asked.sketch {
+        if self.distance(asked, row)? != Some(0) {
             return Ok(false);
         }
         let is_short = rules.is_short(asked.num_features);
-        if rules.is_short(known.num_features()) != is_short {
+        if self.is_short(row)? != is_short {
             return Ok(false);
         }
         Ok(!is_short || self.digest_of(row)? == asked.digest)
     }
 
     /// Rows that stand for the class of a document and are not gone.
-    fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
+    pub fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
         let shape = asked.shape & 3;
         match self.keys.class_hash(self.rules(), shape, asked.digest) {
@@ -315,16 +331,6 @@ impl<'a> Looker<'a> {
         Ok(None)
     }
 
-    /// The kept row that stands for the class of a document, other than `but`.
-    pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
-        for row in self.rows_of_class(asked)? {
-            if row != but && self.is_kept(row)? {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
-    }
-
     /// Evidence by an equal document.
     pub fn equal(&self, row: u32) -> Evidence {
         Evidence {
@@ -375,8 +381,8 @@ impl<'a> Looker<'a> {
         if self.rules().zero_distance().is_none() {
             return Ok(None);
         }
-        if let Ok(place) = asked.near.binary_search_by_key(&row, |near| near.row) {
-            return Ok(Some(asked.near[place].distance));
+        if let Some(distance) = asked.distance_of(row) {
+            return Ok(Some(distance));
         }
         let known = self.row(row)?;
         Ok(Some(distance_of(asked.sketch, known.sketch())))

@@ -53,10 +53,15 @@ impl Looker<'_> {
                 if u32::from(distance) > within {
                     return Ok(None);
                 }
-                let num_features = self.row(row)?.num_features();
-                if asked.num_features.min(num_features) < SHORT_FEATURES {
+                // Whatever is not short has features enough; of most rows that is all that needs be known.
+                let row_is_short = self.is_short(row)?;
+                let fewest = match row_is_short {
+                    true => asked.num_features.min(self.row(row)?.num_features()),
+                    false => asked.num_features,
+                };
+                if fewest < SHORT_FEATURES {
                     // A document of more features cannot reach the threshold with a short one.
-                    if !rules.is_short(asked.num_features) || !rules.is_short(num_features) {
+                    if !rules.is_short(asked.num_features) || !row_is_short {
                         return Ok(None);
                     }
                     let other = self.set_of(row)?;

@@ -13,7 +13,7 @@ use crate::state::Layer;
 use crate::tail::COLLAPSED;
 use likewise_core::features::digest;
 use likewise_disk::store::Content;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a removal did, by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,12 @@ impl Looker<'_> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn removal(&mut self, row: u32, shared: &Shared) -> Result<Removal, Error> {
+    pub fn removal(
+        &mut self,
+        row: u32,
+        shared: &Shared,
+        cancel: &AtomicBool,
+    ) -> Result<Removal, Error> {
         let was_kept = self.is_kept(row)?;
         let members = match was_kept {
             true => self.members(row)?,
@@ -88,6 +93,9 @@ impl Looker<'_> {
         };
         self.pending.gone = Some(row);
         for member in members {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+            }
             match self.other_evidence(member)? {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {
@@ -111,6 +119,16 @@ impl Looker<'_> {
             Layer::Segment(segment) => segment.is_found(row).unwrap_or(false),
             Layer::Tail(_) => false,
         }
+    }
+
+    /// The kept row that stands for the class of a document, other than `but`.
+    pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
+        for row in self.rows_of_class(asked)? {
+            if row != but && self.is_kept(row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
     }
 
     /// The best evidence against a row among the kept documents, earlier and later ones.

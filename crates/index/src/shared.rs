@@ -5,20 +5,33 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::plan_for;
 use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::Store;
 
-use crate::documents::Sketching;
+use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
-use crate::keys::Keys;
+use crate::keys::{Keys, words_of};
 use crate::look::Looker;
-use crate::rules::Rules;
+use crate::rules::{Method, Rules};
 use crate::sets::RecentSets;
 use crate::state::State;
 
 /// Whether segments are built.
 pub const HAS_SEGMENTS: bool = true;
+/// Least and most rows in memory at which fingerprints become a segment; some 200 bytes each.
+const FLUSH_FINGERPRINTS: u32 = 1 << 17;
+/// As above.
+const MAX_FLUSH: u32 = 1 << 19;
+/// Between these, one in so many of all rows.
+const FLUSH_PART: u32 = 32;
+/// Rows in memory at which signatures become a segment; about a kilobyte each.
+const FLUSH_SIGNATURES: u32 = 1 << 16;
+/// Fingerprints that tell what others will be like.
+const MIN_LEARNED: usize = 1 << 12;
 /// Name of the directory of segments inside that of the index.
 pub const SEGMENTS: &str = "segments";
 
@@ -28,8 +41,8 @@ pub struct Shared {
     pub dir: PathBuf,
     /// Rules and features.
     pub sketching: Sketching,
-    /// How fingerprints in memory are searched.
-    pub plan: Option<SearchPlan>,
+    /// How fingerprints in memory are searched; chosen again by those that came last.
+    pub plan: RwLock<Option<SearchPlan>>,
     /// Band keys, to be copied.
     pub keys: Keys,
     /// What is known.
@@ -58,8 +71,10 @@ pub struct Shared {
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
     pub build_error: Mutex<Option<String>>,
-    /// Rows in memory at which a segment is built.
-    pub flush_rows: u32,
+    /// Rows in memory at which a segment is built, where that was given.
+    pub flush_rows: Option<u32>,
+    /// What made features of single documents.
+    pub sketchers: Mutex<Vec<Sketcher>>,
 }
 
 /// Takes a lock. Whoever panicked while holding it left what it guards whole: it is changed by single assignments and inserts, and the truth is
@@ -109,6 +124,47 @@ impl Shared {
             readers: &self.readers,
             store: Some(store),
         })
+    }
+
+    /// How fingerprints in memory are searched.
+    pub fn plan(&self) -> Option<SearchPlan> {
+        let plan = self.plan.read().unwrap_or_else(PoisonError::into_inner);
+        plan.clone()
+    }
+
+    /// Chooses the plan by fingerprints, which are like those to come: their bits are rarely fair coins. Of few it stays as it is.
+    ///
+    /// # Errors
+    /// Those of the plan.
+    pub fn learn_plan(&self, sketches: &[u8]) -> Result<(), Error> {
+        let Method::Simhash { bits, within } = self.rules().method else {
+            return Ok(());
+        };
+        let words: Vec<u64> = words_of(sketches).collect();
+        let fingerprints = Fingerprints {
+            words: &words,
+            bits,
+        };
+        if fingerprints.len() < MIN_LEARNED {
+            return Ok(());
+        }
+        let plan = plan_for(fingerprints, within, true, None, &AtomicBool::new(false))?;
+        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+        Ok(())
+    }
+
+    /// Rows in memory at which a segment is built: a part of all rows, so that there are few segments and little memory. The first segment is
+    /// built early; it tells what fingerprints are like.
+    pub fn flush_rows(&self, num_rows: u32) -> u32 {
+        let least = match self.rules().method {
+            Method::Simhash { .. } => FLUSH_FINGERPRINTS,
+            Method::Minhash { .. } => return self.flush_rows.unwrap_or(FLUSH_SIGNATURES).max(1),
+        };
+        let usual = match num_rows < least {
+            true => MIN_ROWS,
+            false => (num_rows / FLUSH_PART).clamp(least, MAX_FLUSH),
+        };
+        self.flush_rows.unwrap_or(usual).max(1)
     }
 
     /// A looker at a state.

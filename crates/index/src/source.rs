@@ -13,9 +13,9 @@ use crate::rules::{Method, Rules};
 use crate::tail::COLLAPSED;
 
 /// Bytes of tables for a fingerprint of a large segment: more would be faster, but most rows stand in such segments.
-const TABLE_BYTES: u32 = 18;
+const TABLE_BYTES: u32 = 22;
 /// Rows of a large segment. In small ones few bytes would cost much time, as each entry has more bits left.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 22;
 
 /// Bytes of tables for a fingerprint of a segment of so many rows; as many as make it fast where `None`.
 pub fn table_bytes(num_rows: usize) -> Option<u32> {
@@ -120,6 +120,7 @@ impl RowSource for TrueRows<'_> {
                     sketch: &chunk.sketches()[place * sketch_bytes..(place + 1) * sketch_bytes],
                     leader: verdict.map(|evidence| evidence.kept_row),
                     is_gone: chunk.gone()[place],
+                    is_short: self.rules.is_short(chunk.num_features()[place]),
                     is_found: stands && shape & !COLLAPSED != Shape::Empty as u8,
                     class: class.filter(|_| stands),
                     levels: &exceptions,

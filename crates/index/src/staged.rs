@@ -139,7 +139,7 @@ impl<'d> Staged<'d> {
             words: &words,
             bits,
         };
-        set.insert(queries, Some(&places), building(isa, cancel))?;
+        set.insert(queries, Some(&places), building(isa, threads, cancel))?;
         Ok(Some(set.search(queries, within, isa, threads, cancel)?))
     }
 

@@ -106,6 +106,11 @@ impl Tail {
         self.first_row..self.first_row + self.shapes.len() as u32
     }
 
+    /// The sketches, one behind another.
+    pub fn sketches(&self) -> &[u8] {
+        &self.sketches
+    }
+
     fn place(&self, row: u32) -> usize {
         (row - self.first_row) as usize
     }

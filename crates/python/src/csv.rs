@@ -1,4 +1,4 @@
-//! CSV: reading records, reading them again.
+//! CSV: cutting files at ends of records, reading records, reading them again.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::array::Input;
 use crate::column::Column;
-use crate::door::run;
+use crate::door::{run, run_short};
 use crate::errors::Failure;
 use crate::jsonl::{JsonlPiece, open, to_python};
 use crate::texts::Texts;
@@ -26,10 +26,9 @@ pub fn csv_header(
     Ok((header.names, header.num_bytes, header.num_blank))
 }
 
-/// Reads the records of a file, piece by piece.
+/// What is read of the records of a file.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct CsvReader {
-    stream: Mutex<disk::CsvStream>,
     rules: disk::CsvRules,
     path: PathBuf,
 }
@@ -58,34 +57,62 @@ impl CsvReader {
             field_columns,
             max_document,
         };
-        let stream =
-            disk::CsvStream::open(open(&path)?, &header, rules.clone()).map_err(failure)?;
-        Ok(CsvReader {
-            stream: Mutex::new(stream),
-            rules,
+        rules.check().map_err(failure)?;
+        Ok(CsvReader { rules, path })
+    }
+
+    /// The records of a piece, behind so many lines that belong to it, such as the header.
+    #[pyo3(signature = (offset, length, num_lines_before=0))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        offset: u64,
+        length: u64,
+        num_lines_before: u64,
+    ) -> Result<JsonlPiece, Failure> {
+        let piece = run(py, (length / 16) as usize, |_| {
+            disk::CsvStream::open(open(&self.path)?, self.rules.clone(), offset, length)
+                .and_then(|stream| stream.read(num_lines_before))
+                .map_err(|error| Failure::disk(error, &self.path))
+        })?;
+        to_python(py, piece)
+    }
+}
+
+/// Cuts a file that may still grow into pieces of whole records.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct CsvSplitter {
+    splitter: Mutex<disk::RecordSplitter>,
+    path: PathBuf,
+}
+
+#[pymethods]
+impl CsvSplitter {
+    #[new]
+    #[pyo3(signature = (path, *, delimiter, start))]
+    fn new(path: PathBuf, delimiter: u8, start: u64) -> Result<Self, Failure> {
+        let splitter = disk::RecordSplitter::new(open(&path)?, delimiter, start);
+        Ok(CsvSplitter {
+            splitter: Mutex::new(splitter),
             path,
         })
     }
 
-    /// The next records, about `piece_bytes` of the file; None at the end.
+    /// The next piece `(offset, length)` that ends before byte `limit`; None if there is none.
     fn next_piece(
         &self,
         py: Python<'_>,
+        limit: u64,
         piece_bytes: u64,
-    ) -> Result<Option<(JsonlPiece, u64)>, Failure> {
-        let piece = run(py, (piece_bytes / 16) as usize, |_| {
-            let mut stream = self
-                .stream
+        is_end: bool,
+    ) -> Result<Option<(u64, u64)>, Failure> {
+        run_short(py, |_| {
+            self.splitter
                 .lock()
-                .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?;
-            let piece = stream
-                .next_piece(piece_bytes)
-                .map_err(|error| Failure::disk(error, &self.path))?;
-            Ok(piece.map(|piece| (piece, stream.position())))
-        })?;
-        piece
-            .map(|(piece, position)| Ok((to_python(py, piece)?, position)))
-            .transpose()
+                .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
+                .next_piece(limit, piece_bytes, is_end)
+                .map_err(|error| Failure::disk(error, &self.path))
+        })
     }
 }
 

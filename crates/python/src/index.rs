@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use likewise_core::isa::Isa;
-use likewise_disk::store::{Description, Durability, Keeps, Store};
+use likewise_core::text::Document;
+use likewise_disk::store::{Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -13,12 +14,10 @@ use pyo3::types::{PyDict, PyString};
 use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::index_recipe::{RecipeParts, sketched_documents};
-use crate::index_shown::{shown_facts, shown_verdicts};
+use crate::index_given::{check_num_ids, list_of, long_if};
+use crate::index_recipe::{RecipeParts, name_of, sketched_documents};
+use crate::index_shown::{ShownVerdict, listed, shown_facts, shown_verdict, shown_verdicts};
 use crate::texts::{Texts, text_of};
-
-/// Documents from which a call is long enough to look for Ctrl-C.
-const LONG_DOCUMENTS: usize = 4096;
 
 /// A directory of documents that knows which are duplicates of which.
 #[pyclass(frozen, module = "likewise._native")]
@@ -66,14 +65,7 @@ impl OnlineIndex {
             ttl_s: ttl_seconds,
             flush_rows,
         };
-        let description = Description {
-            recipe_json: recipe.recipe_json,
-            recipe_id: recipe.recipe_id,
-            sketch_id: recipe.sketch_id,
-            sketch_bytes: rules_of_recipe.sketch_bytes() as u32,
-            keeps: rules_of_recipe.keeps,
-            attached: recipe.attached,
-        };
+        let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {
             let opened = match mode {
                 "create" => Index::create(&path, &description, opening),
@@ -103,16 +95,11 @@ impl OnlineIndex {
             let store =
                 Store::open_reader(&path).map_err(|error| Failure::index(error.into(), &path))?;
             let description = store.description().clone();
-            let keeps = match description.keeps {
-                Keeps::Sketch => "sketch",
-                Keeps::Shingles => "shingles",
-                Keeps::Text => "text",
-            };
             Ok((
                 description.recipe_json,
                 description.recipe_id,
                 description.sketch_id,
-                keeps,
+                name_of(description.keeps),
             ))
         })
     }
@@ -134,6 +121,40 @@ impl OnlineIndex {
             self.asked(self.index.check(&documents, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// The verdict on one text: (kept id or None, similarity, distance).
+    fn check_text(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyString>,
+    ) -> Result<ShownVerdict, Failure> {
+        let text = text_of(text)?;
+        run(py, text.len(), |cancel| {
+            let documents = self.sketched_one(&text)?;
+            let verdicts = self.asked(self.index.check(&documents, 1, cancel))?;
+            Ok(shown_verdict(verdicts))
+        })
+    }
+
+    /// Adds one text in a transaction: its verdict, row, and whether it was added now.
+    fn add_text(
+        &self,
+        py: Python<'_>,
+        doc_id: &Bound<'_, PyString>,
+        text: &Bound<'_, PyString>,
+        now_seconds: u64,
+    ) -> Result<(ShownVerdict, u32, bool), Failure> {
+        let (doc_id, text) = (text_of(doc_id)?, text_of(text)?);
+        run(py, text.len(), |cancel| {
+            let documents = self.sketched_one(&text)?;
+            let text_of = |_: usize| text.as_bytes();
+            let (ids, index) = ([doc_id.as_ref()], &self.index);
+            let added = index.add(&ids, &documents, Some(&text_of), now_seconds, 1, cancel);
+            let verdicts = self.asked(added)?;
+            let (row, is_added) = (verdicts.rows[0], verdicts.added[0]);
+            Ok((shown_verdict(verdicts), row, is_added))
+        })
     }
 
     /// Verdicts on sketches, each by itself.
@@ -273,7 +294,10 @@ impl OnlineIndex {
         doc_id: &Bound<'_, PyString>,
     ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
         let doc_id = text_of(doc_id)?;
-        let removed = run(py, 0, |_| self.asked(self.index.remove(&doc_id)))?;
+        // Of a kept document with many duplicates it takes long.
+        let removed = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.remove(&doc_id, cancel))
+        })?;
         Ok((
             removed.removal.was_kept,
             removed.promoted_ids,
@@ -353,6 +377,11 @@ impl OnlineIndex {
         &self.index.sketching().rules
     }
 
+    fn sketched_one(&self, text: &str) -> Result<Documents, Failure> {
+        self.asked(self.index.guard())?;
+        Ok(self.index.sketch_one(Document::Text(text)))
+    }
+
     fn sketched(
         &self,
         texts: &Texts,
@@ -365,28 +394,4 @@ impl OnlineIndex {
         let sketching = self.index.sketching();
         Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
     }
-}
-
-fn listed(neighbour: likewise_index::Neighbour) -> (String, f64, Option<u16>) {
-    let evidence = neighbour.evidence;
-    (neighbour.id, evidence.similarity, evidence.distance)
-}
-
-fn list_of(ids: &Texts) -> Vec<&str> {
-    (0..ids.column.len()).map(|i| ids.column.get(i)).collect()
-}
-
-fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
-    match ids.column.len() == num {
-        true => Ok(()),
-        false => Err(Failure::input(format!(
-            "{} ids for {num} documents",
-            ids.column.len()
-        ))),
-    }
-}
-
-/// Bytes that stand for the work on so many sketches.
-fn long_if(num: usize) -> usize {
-    if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use likewise_core::sketch::Scheme;
 use likewise_core::verify::Measure;
-use likewise_disk::store::{Keeps, Store};
+use likewise_disk::store::{Description, Keeps, Store};
 use likewise_index::{Documents, Matching, Method, Rules};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -30,11 +30,11 @@ pub struct RecipeParts {
     short_threshold: Option<f64>,
     seed: u64,
     pub takes_tokens: bool,
-    pub recipe_json: String,
-    pub recipe_id: String,
-    pub sketch_id: String,
+    recipe_json: String,
+    recipe_id: String,
+    sketch_id: String,
     store: String,
-    pub attached: BTreeMap<String, Vec<u8>>,
+    attached: BTreeMap<String, Vec<u8>>,
 }
 
 /// What was attached to the index of a directory under a name when it was made; None where there is nothing.
@@ -51,6 +51,15 @@ pub fn index_attached<'py>(
     Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
+/// What is kept of a document, as Python names it.
+pub fn name_of(keeps: Keeps) -> &'static str {
+    match keeps {
+        Keeps::Sketch => "sketch",
+        Keeps::Shingles => "shingles",
+        Keeps::Text => "text",
+    }
+}
+
 impl RecipeParts {
     /// What is kept of a document.
     pub fn keeps(&self) -> Result<Keeps, Failure> {
@@ -62,6 +71,18 @@ impl RecipeParts {
                 "store",
                 format!("{other:?} is not one of sketch, shingles, text"),
             )),
+        }
+    }
+
+    /// What the store of such an index is of.
+    pub fn description(self, rules: &Rules) -> Description {
+        Description {
+            recipe_json: self.recipe_json,
+            recipe_id: self.recipe_id,
+            sketch_id: self.sketch_id,
+            sketch_bytes: rules.sketch_bytes() as u32,
+            keeps: rules.keeps,
+            attached: self.attached,
         }
     }
 

@@ -1,12 +1,27 @@
 //! What an index answers, as Python takes it.
 
 use likewise_disk::store::{Evidence, Store};
-use likewise_index::{Facts, Verdicts};
+use likewise_index::{Facts, Neighbour, Verdicts};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::array::Array;
 use crate::errors::Failure;
+
+/// Kept id (None of a new document), similarity, distance.
+pub type ShownVerdict = (Option<String>, f64, Option<u16>);
+
+/// The one verdict there is.
+pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
+    match verdicts.evidence.first() {
+        Some(Some(evidence)) => (
+            verdicts.kept_ids.pop(),
+            evidence.similarity,
+            evidence.distance,
+        ),
+        _ => (None, f64::NAN, None),
+    }
+}
 
 /// Verdicts as columns; with distances where fingerprints have them.
 pub fn shown_verdicts<'py>(
@@ -59,6 +74,12 @@ pub fn shown_verdicts<'py>(
         .collect();
     columns.set_item("added", Py::new(py, Array::from(added))?)?;
     Ok(columns)
+}
+
+/// A neighbour as a tuple.
+pub fn listed(neighbour: Neighbour) -> (String, f64, Option<u16>) {
+    let evidence = neighbour.evidence;
+    (neighbour.id, evidence.similarity, evidence.distance)
 }
 
 /// Sizes and counts by name.

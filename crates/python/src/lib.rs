@@ -5,6 +5,7 @@ mod arrow;
 mod bands;
 mod bit_bands;
 mod bloom;
+mod checksum;
 mod column;
 mod csv;
 mod door;
@@ -19,6 +20,7 @@ mod hamming_plan;
 mod hamming_stream;
 mod index;
 mod index_export;
+mod index_given;
 mod index_recipe;
 mod index_shown;
 mod jsonl;
@@ -53,7 +55,9 @@ mod _native {
         BloomJoin, bloom_features, bloom_signatures, bloom_similarities, largest_set, sketch_bloom,
     };
     #[pymodule_export]
-    use super::csv::{CsvReader, csv_header, read_csv_texts};
+    use super::checksum::{checksum, range_checksum};
+    #[pymodule_export]
+    use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]

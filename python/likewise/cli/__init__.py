@@ -18,6 +18,8 @@ _COMMANDS = {
     "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
     "weights": "Count how many documents hold each feature, as a table of weights.",
     "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
+    "report": "Write one HTML page about a run.",
+    "serve": "Serve indexes over HTTP, and pages to look at them or at a run.",
     "diff": "Say whether two runs gave the same answer.",
 }
 

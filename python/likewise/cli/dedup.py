@@ -21,7 +21,8 @@ files (.txt, .md, .rst): files, directories, globs, or - for standard input (JSO
 
 OUT gets kept/ (a file for each input file, same name and format, lines byte for byte), removed.parquet (one row for
 each removed document: which kept one it matches, measured how, with what result) and summary.json. Nothing has its
-final name before all is complete. With -o - the kept lines go to standard output.
+final name before all is complete; a run that was killed is continued by the same command. With -o - the kept lines go
+to standard output.
 
 \b
 Examples:
@@ -33,6 +34,8 @@ Examples:
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
   likewise dedup articles.jsonl -o out --index seen.lw
   likewise dedup new.jsonl -o out2 --against seen.lw --add
+  likewise dedup monday.jsonl -o monday --keep-sketches
+  likewise dedup tuesday.jsonl -o tuesday --against monday
 """
 
 
@@ -60,12 +63,27 @@ Examples:
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
+    multiple=True,
     metavar="PATH",
-    help="Remove also what matches a kept document of this index. Its recipe serves, and of the options that make a "
-    "recipe only --keep acts beside it, unless all are named as they were for the index.",
+    help="Remove also what matches a kept document of an index or of a finished run (its output directory), or any "
+    "document of files; can be repeated for runs and files. The recipe of the index or run serves, and of the options "
+    "that make a recipe only --keep acts beside it, unless all are named as they were.",
 )
 @click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
+@click.option(
+    "--keep-sketches",
+    is_flag=True,
+    help="Keep the sketches of what stays in OUT/sketches, so that --against OUT need not read and sketch it again.",
+)
+@click.option(
+    "--store-pairs",
+    type=float,
+    metavar="FLOOR",
+    help="Write pairs.parquet: every verified pair from this similarity on, for the threshold page of likewise serve. "
+    "Changes no verdict.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Begin anew where an unfinished run in OUT would be continued or refused.")
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
 def command(
@@ -73,9 +91,12 @@ def command(
     out: str,
     output: str,
     index: Path | None,
-    against: Path | None,
+    against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
+    keep_sketches: bool,  # noqa: FBT001
+    store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
+    fresh: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
@@ -84,15 +105,20 @@ def command(
     from likewise.dedup import IndexUse, dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
-    use = IndexUse(index, against, add)
-    recipe, run = _recipe(options, against), take_run(options)
+    asked, references = _told_apart(against)
+    use = IndexUse(index, asked, add)
+    recipe, run = _recipe(options, asked, references), take_run(options)
     if out == "-":
-        for name, is_given in (("json", as_json), ("overwrite", overwrite), ("output", output != "kept")):
+        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
+        given |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
     with ShownProgress(quiet=quiet) as progress:
         if out == "-":
-            summary = stream_dedup(inputs, sys.stdout.buffer, recipe, run=run, index=use, progress=progress.report)
+            summary = stream_dedup(
+                inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=progress.report
+            )
         else:
             summary = dedup_files(
                 inputs,
@@ -101,7 +127,11 @@ def command(
                 run=run,
                 write=output,
                 overwrite=overwrite,
+                fresh=fresh,
                 index=use,
+                against=references,
+                keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
                 progress=progress.report,
             )
     if as_json:
@@ -111,20 +141,46 @@ def command(
             click.echo(printable(line), err=True)
 
 
-def _recipe(options: dict[str, Any], against: Path | None) -> "Recipe":
-    """Return the recipe of the options; that of the index where none but --keep is named."""
+def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
+    """Return the index that is meant, or else the runs and files."""
+    from likewise.errors import InvalidParameter
+
+    indexes = [path for path in against if path.is_dir() and _is_index(path)]
+    if not indexes:
+        return None, against
+    if len(against) > 1:
+        raise InvalidParameter("against", f"the index {indexes[0]} goes with no other; name it alone")
+    return indexes[0], ()
+
+
+def _is_index(path: Path) -> bool:
+    from likewise.index.opening import exists
+
+    return exists(path)
+
+
+def _recipe(options: dict[str, Any], index: Path | None, references: tuple[Path, ...]) -> "Recipe":
+    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
+    from likewise.dedup.kept_sketches import recipe_of_run
+    from likewise.dedup.references import is_finished_run
     from likewise.recipe_check import FIELDS_OF_METHOD
 
     names = {"method", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {"keep"}
-    if against is None or not against.is_dir() or any(options.get(name) for name in names):
+    run = next((path for path in references if is_finished_run(path)), None)
+    if (index is None and run is None) or any(options.get(name) for name in names):
         return take_recipe(options)
-    from likewise.index import Index
-
     keep = options["keep"]
     for name in (names | {"keep"}) & set(options):
         del options[name]
-    with Index(against, read_only=True) as index:
-        return index.recipe if keep is None else index.recipe.replace(keep=keep)
+    if index is None:
+        assert run is not None
+        recipe = recipe_of_run(run)
+    else:
+        from likewise.index import Index
+
+        with Index(index, read_only=True) as opened:
+            recipe = opened.recipe
+    return recipe if keep is None else recipe.replace(keep=keep)
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
@@ -150,10 +206,17 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines.append(
             f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"
         )
+    if "continued" in summary:
+        continued = summary["continued"]
+        lines.append(f"continued: {continued['num_bytes']:,} bytes of the input had been sketched before")
     if "against" in summary:
         seen = summary["against"]
-        added = "; those that stay were added to it" if seen["adds"] else ""
-        lines.append(f"{seen['num_removed']:,} removed for documents of the index {seen['path']}{added}")
+        added = "; those that stay were added to it" if seen.get("adds") else ""
+        what = f"the index {seen['path']}" if "path" in seen else ", ".join(seen["paths"])
+        lines.append(f"{seen['num_removed']:,} removed for documents of {what}{added}")
+    if "stored_pairs" in summary:
+        stored = summary["stored_pairs"]
+        lines.append(f"{stored['num_pairs']:,} pairs from {stored['floor']:g} on in pairs.parquet")
     if "index" in summary:
         lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:

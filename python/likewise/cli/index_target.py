@@ -91,8 +91,8 @@ def open_index(
     if prefix is not None:
         raise InvalidParameter("prefix", "acts with --url only")
     from likewise.index import Index
-    from likewise.index.opening import exists
+    from likewise.index.opening import is_there
 
-    if recipe is None and not exists(Path(path)):
+    if recipe is None and not is_there(Path(path)):
         raise InvalidInput("there is no index here; make one with `likewise index create`", path)
     return Index(path, recipe, **options)

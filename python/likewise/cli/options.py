@@ -181,7 +181,7 @@ _OPTIONS = {
     "file_format": click.option(
         "--format",
         "file_format",
-        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "binary"]),
+        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
         help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
         "--tokens bytes or chunks: binary, a file a document]",
     ),

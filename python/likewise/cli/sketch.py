@@ -22,25 +22,25 @@ Examples:
 
 @click.command("sketch", help=_HELP)
 @INPUTS
-@click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="A .parquet or .npy file."
-)
+@click.option("-o", "--out", required=True, metavar="OUT", help="A .parquet or .npy file.")
 @sketch_options
 @input_options
 @QUIET
-def command(inputs: tuple[str, ...], out: Path, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
+def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
     from likewise.dedup import sketch_files
     from likewise.errors import InvalidInput
+    from likewise.io.remote import file_for
     from likewise.io.whole import WholeFile
 
-    if out.suffix not in (".parquet", ".npy"):
+    if Path(out).suffix not in (".parquet", ".npy"):
         raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))
     recipe, run = take_recipe(options), take_run(options)
-    # Refused before the work rather than after it.
-    WholeFile(out)
-    with ShownProgress(quiet=quiet) as progress:
-        sketches = sketch_files(inputs, recipe, run=run, output=out, progress=progress.report)
-    sketches.write(out)
+    with file_for(out) as local:
+        # Refused before the work rather than after it.
+        WholeFile(local)
+        with ShownProgress(quiet=quiet) as progress:
+            sketches = sketch_files(inputs, recipe, run=run, output=local, progress=progress.report)
+        sketches.write(local)
     if not quiet:
         click.echo(f"{len(sketches):,} sketches, sketch_id {recipe.sketch_id}", err=True)

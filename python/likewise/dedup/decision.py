@@ -1,6 +1,6 @@
 """The decision: who stays, and which kept document speaks against each that goes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from likewise import _native
 from likewise.dedup.candidates import BandSearch, BitBandSearch, DistanceSearch, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
+from likewise.dedup.reference_search import beyond_references
 from likewise.dedup.timing import Timing
 from likewise.dedup.verification import Verifier
 from likewise.groups import KEPT, REMOVED
@@ -53,6 +54,23 @@ class Decision:
     num_candidates: int | None
     num_measured: int
     num_capped: int
+
+    def with_references_kept(self, num_references: int) -> "Decision":
+        """Return the same, but that the first rows are reference documents, which all stay."""
+        if not num_references:
+            return self
+        kept = self.kept.copy()
+        kept[:num_references] = True
+        # Removed rows rise.
+        first = int(np.searchsorted(self.removed_rows, num_references))
+        return replace(
+            self,
+            kept=kept,
+            removed_rows=self.removed_rows[first:],
+            kept_rows=self.kept_rows[first:],
+            similarity=self.similarity[first:],
+            distance=None if self.distance is None else self.distance[first:],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +117,13 @@ def decide(
         Independent of threads and of how the work is cut.
     """
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, threads, progress)
+        search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
         rule = _by_components if recipe.group == "components" else _by_leaders
         verdicts = rule(search, verifier, len(collapsed.order), documents, collapsed, recipe, timing, progress)
         num_measured = verifier.num_measured
-    return _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
+    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
+    return decision.with_references_kept(documents.num_references)
 
 
 def _by_leaders(

@@ -1,7 +1,7 @@
 """The documents of a run: everything about them but their texts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class Documents:
         What is in it.
     rarity : Rarity, optional
         How many documents hold each feature, for method shingles.
+    num_reference_sources : int
+        Sources that come first and hold reference documents, which stay whatever comes.
+    keeps_bad_rows : bool
+        Whether bad rows go to the kept files.
     """
 
     sources: Sequence[Source]
@@ -88,9 +92,30 @@ class Documents:
     spool: Spool | None
     spooled: list[SpooledPiece]
     rarity: Rarity | None = None
+    num_reference_sources: int = 0
+    keeps_bad_rows: bool = False
 
     def __len__(self) -> int:
         return len(self.shapes)
+
+    @property
+    def num_references(self) -> int:
+        """Reference documents, which have the first rows here and no row of the run."""
+        return int(self.starts[self.num_reference_sources])
+
+    def without_references(self) -> "Documents":
+        """Return the documents of the run alone, as far as their ids and places go."""
+        first, rest = self.num_references, np.arange(self.num_references, len(self))
+        return replace(
+            self,
+            sources=self.sources[self.num_reference_sources :],
+            starts=self.starts[self.num_reference_sources :] - first,
+            shapes=self.shapes[first:],
+            lines=self.lines[first:],
+            ids=self.ids.take(rest),
+            has_id=self.has_id[first:],
+            num_reference_sources=0,
+        )
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:
@@ -99,8 +124,8 @@ class Documents:
 
     @property
     def num_short(self) -> int:
-        """Documents with fewer tokens than one shingle, empty ones apart."""
-        return int(np.count_nonzero(self.shapes == SHORT))
+        """Documents with fewer tokens than one shingle, empty ones apart, and references too."""
+        return int(np.count_nonzero(self.shapes[self.num_references :] == SHORT))
 
     def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of each row's source."""
@@ -174,14 +199,22 @@ class Documents:
         import pyarrow as pa
 
         is_in_memory = any(source.name is None for source in self.sources)
-        names = Texts.from_list([source.name or "" for source in self.sources])
+        names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
+        is_reference = rows < self.num_references
         return Places(
-            rows=rows,
+            rows=np.where(is_reference, -1, rows - self.num_references),
             doc_ids=self.doc_ids(rows),
             files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
+            is_reference=is_reference if self.num_references else None,
         )
+
+    def _place_name(self, number: int) -> str:
+        """Return the path of a source as the evidence tells it: reference files are found wherever they are."""
+        source = self.sources[number]
+        path = getattr(source, "path", None) if number < self.num_reference_sources else None
+        return (source.name or "") if path is None else path.as_posix()
 
     def check_ids(self) -> None:
         """Raise InvalidInput, naming both rows, if two documents have the same id."""

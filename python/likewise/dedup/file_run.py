@@ -34,8 +34,8 @@ class FileRun:
     stdin : binary file, optional
         What ``-`` among the inputs means.
     file_format : str, optional
-        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text, binary. Where None and the
-        recipe has tokens ``bytes`` or ``chunks``: binary.
+        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text, warc, binary. Where None
+        and the recipe has tokens ``bytes`` or ``chunks``: binary.
     delimiter : str, optional
         What stands between the fields of CSV.
     max_unpacked_bytes, max_unpack_ratio : int
@@ -66,6 +66,7 @@ class FileRun:
             self.max_document_bytes,
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
+            recipe.markup is not None,
         )
 
     def format_for(self, recipe: Recipe) -> str | None:

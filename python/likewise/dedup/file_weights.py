@@ -7,8 +7,9 @@ from likewise.dedup.file_run import FileRun
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.dedup.weighing import count_sources, counted
-from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.inputs import find_inputs
 from likewise.io.scratch import scratch_directory
+from likewise.io.source import Source
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
@@ -73,7 +74,9 @@ def weigh_files(
         )
 
 
-def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Recipe:
+def weighed_files(
+    files: Sequence[Source], recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress
+) -> Recipe:
     """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
     Raises
@@ -81,4 +84,4 @@ def weighed_files(found: Inputs, recipe: Recipe, rules: RunRules, timing: Timing
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    return counted(found.files, recipe, threads=rules.threads, timing=timing, progress=progress)
+    return counted(files, recipe, threads=rules.threads, timing=timing, progress=progress)

@@ -7,29 +7,37 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from likewise._native import __version__
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
+from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
+from likewise.dedup.kept_sketches import write_kept_sketches
+from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.references import about_references, check_alone, check_references, find_references
+from likewise.dedup.remote_run import run_to_store
+from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence, open_documents, ordered
+from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.summary import summarize
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput
+from likewise.dedup.web import provenance, record_counts
+from likewise.errors import InvalidParameter
 from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines import LineFile
-from likewise.io.output import ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.output import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDirectory, check_free
 from likewise.io.pair_files import PairWriter
-from likewise.io.parquet_kept import KeptTexts
 from likewise.io.refusals import place_named
+from likewise.io.remote import file_for, is_remote, local_path
 from likewise.io.scratch import scratch_directory
-from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
 from likewise.sketch import Sketches, check_has_sketch, shaped
@@ -45,7 +53,11 @@ def dedup_files(
     run: FileRun | None = None,
     write: str = "kept",
     overwrite: bool = False,
+    fresh: bool = False,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
+    keep_sketches: bool = False,
+    store_pairs: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -64,8 +76,17 @@ def dedup_files(
         ``evidence`` writes no copies of documents.
     overwrite : bool
         Replace a finished run.
+    fresh : bool
+        Begin anew where an unfinished run would be continued or refused.
     index : IndexUse, optional
         An index that the run makes, or is held against.
+    against : sequence of path
+        Reference documents: output directories of finished runs, whose kept documents are meant, or files. They all
+        stay, stand before all others, are not compared with each other and not written.
+    keep_sketches : bool
+        Keep the sketches of what stays in ``sketches/``, for later runs against this one.
+    store_pairs : float, optional
+        Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -79,11 +100,12 @@ def dedup_files(
     InvalidInput
         If a row is bad, an id comes twice, or the output directory is not free.
     RecipeMismatch
-        If the output holds an unfinished run of other settings, or the index is of another recipe.
+        If the output holds an unfinished run of other settings or inputs, or the index is of another recipe.
 
     Notes
     -----
-    Nothing has a final name before all is complete.
+    Nothing has a final name before all is complete. A run that was killed is continued by the same call: what it had
+    sketched is read from the parts that it left, and the answer is that of a run that was never disturbed.
 
     Examples
     --------
@@ -91,45 +113,100 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
-    target = Path(output)
+    if keep_sketches and write != "kept":
+        raise InvalidParameter(
+            "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+        )
+    if is_remote(output):
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: dedup_files(
+                inputs,
+                local,
+                recipe,
+                run=run,
+                write=write,
+                index=index,
+                against=against,
+                keep_sketches=keep_sketches,
+                store_pairs=store_pairs,
+                progress=progress,
+            ),
+            overwrite=overwrite,
+        )
+    target = Path(local_path(output))
     rules, timing = run.run_rules(), Timing()
     check_free(target, overwrite=overwrite)
-    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target) as found:
+    check_references(against, recipe, keep_sketches=keep_sketches)
+    check_alone(against, index)
+    is_against = bool(against) or (index is not None and index.against is not None)
+    check_floor(store_pairs, recipe, is_against=is_against)
+    with BesideIndex(index, recipe, rules) as beside, _found(inputs, recipe, run, target, report) as found:
+        references = find_references(against, recipe, run, target, report)
+        sources = [*references.files, *found.files]
+        read = stamps(found)
+        against_read = stamps(Inputs(references.files, ()))
         identity = {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
-            "inputs": _stamps(found),
+            "inputs": read,
             "output": write,
+            "version": __version__,
+            "parts": PARTS_VERSION,
             **run.identity(),
+            **provenance(found),
             **beside.identity(),
+            **({"against": against_read} if against else {}),
+            **({"keep_sketches": True} if keep_sketches else {}),
+            **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
-        with OutputDirectory(target, identity, overwrite=overwrite) as directory:
+        with _told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            recipe = weighed_files(found, recipe, rules, timing, report)
-            with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+            recipe = weighed_files(sources, recipe, rules, timing, report)
+            parts = open_parts(directory.parts, recipe, sources, report)
+            with open_documents(
+                sources,
+                recipe,
+                rules,
+                work=work,
+                timing=timing,
+                progress=report,
+                parts=parts,
+                references=references,
+            ) as documents:
                 recipe = with_bands_where_many(recipe, documents, report)
                 decision, kept_ids = beside.decided(documents, recipe, timing, report)
+                stored = {}
+                if store_pairs is not None:
+                    stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
                 with timing.wall("writing"):
-                    _write_bad_rows(documents, work / ERRORS)
+                    write_bad_rows(documents, work / ERRORS)
                     write_evidence(evidence(documents, recipe, decision, kept_ids), work / EVIDENCE)
                     if write == "kept":
                         num_kept: list[int] = []
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
-                        for number, file in enumerate(found.files):
-                            offsets, lengths = _kept_places(documents, decision, number, run.on_error)
-                            texts = _kept_texts(documents, decision, number, run.on_error)
+                        for number, file in enumerate(found.files, len(references.files)):
+                            offsets, lengths = kept_places(documents, decision, number, run.on_error)
+                            texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
                                 file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
                             )
                             num_kept.append(len(offsets))
                         write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
+                    if keep_sketches:
+                        write_kept_sketches(documents, decision, found.files, recipe, work)
                 report(StageFinished("writing", Timing.now() - began))
-                _check_unchanged(found, identity["inputs"])
+                check_unchanged(found, read)
+                check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
-                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary()
+                summary |= _about_inputs(found, documents, decision, run, write) | beside.summary() | stored
+                summary |= about_references(against, documents, decision)
+                if parts is not None:
+                    summary |= parts.summary()
                 beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 directory.finish()
@@ -144,13 +221,14 @@ def stream_dedup(
     *,
     run: FileRun | None = None,
     index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
     Parameters
     ----------
-    inputs, recipe, run, index, progress
+    inputs, recipe, run, index, against, progress
         As for :func:`dedup_files`.
     out : binary file
         Takes the kept lines in input order.
@@ -167,14 +245,20 @@ def stream_dedup(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
+    check_references(against, recipe, keep_sketches=False)
+    check_alone(against, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
-        _found(inputs, recipe, run, None) as found,
+        _found(inputs, recipe, run, None, report) as found,
         scratch_directory() as work,
     ):
         check_stream(found.files)
-        recipe = weighed_files(found, recipe, rules, timing, report)
-        with open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report) as documents:
+        references = find_references(against, recipe, run, None, report)
+        sources = [*references.files, *found.files]
+        recipe = weighed_files(sources, recipe, rules, timing, report)
+        with open_documents(
+            sources, recipe, rules, work=work, timing=timing, progress=report, references=references
+        ) as documents:
             recipe = with_bands_where_many(recipe, documents, report)
             decision, _ = beside.decided(documents, recipe, timing, report)
             beside.prepare(documents, recipe, decision)
@@ -182,12 +266,13 @@ def stream_dedup(
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
                 with place_named("standard output"):
-                    for number, file in enumerate(found.files):
+                    for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
-                        stream.write(file, *_kept_places(documents, decision, number, run.on_error))
+                        stream.write(file, *kept_places(documents, decision, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary()
+            summary |= about_references(against, documents, decision)
             return summary | _about_inputs(found, documents, decision, run, "kept")
 
 
@@ -225,10 +310,11 @@ def pair_files(
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:
-        writer = stack.enter_context(PairWriter(str(output), stdout))
-        target = None if output == "-" and stdout is not None else Path(output)
-        found = stack.enter_context(_found(inputs, recipe, run, target))
-        recipe = weighed_files(found, recipe, rules, timing, report)
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        found = stack.enter_context(_found(inputs, recipe, run, local, report))
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report)
@@ -281,8 +367,8 @@ def sketch_files(
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
-        found = stack.enter_context(_found(inputs, recipe, run, output))
-        recipe = weighed_files(found, recipe, rules, timing, report)
+        found = stack.enter_context(_found(inputs, recipe, run, output, report))
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
         work = stack.enter_context(scratch_directory())
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
@@ -297,8 +383,20 @@ def sketch_files(
 
 
 @contextmanager
+def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
+    """Enter a directory, and say so if what is done is left there for another run."""
+    try:
+        with directory:
+            yield directory
+    except BaseException:
+        if directory.is_left:
+            progress(Warned(f"what was done so far stays in {directory.path}; the same command continues it"))
+        raise
+
+
+@contextmanager
 def _found(
-    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None
+    inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with scratch_directory() as work:
@@ -310,65 +408,15 @@ def _found(
             output=output,
             stdin=run.stdin,
             spool_directory=work,
+            progress=progress,
         )
-
-
-def _stamps(found: Inputs) -> list[dict[str, object]]:
-    """Return what tells whether a file is still the same; a copy of standard input has no time of its own."""
-    stamps = []
-    for file in found.files:
-        stat = file.path.stat()
-        is_copy = file.path == found.copy
-        stamps.append({"path": file.name, "num_bytes": stat.st_size, "mtime_ns": None if is_copy else stat.st_mtime_ns})
-    return stamps
-
-
-def _check_unchanged(found: Inputs, stamps: object) -> None:
-    for file, (now, then) in zip(found.files, zip(_stamps(found), stamps, strict=True), strict=True):  # type: ignore[call-overload]
-        if now != then:
-            raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
-
-
-def _kept_places(
-    documents: Documents, decision: Decision, number: int, on_error: str
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
-    rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-    kept = decision.kept[rows]
-    offsets, lengths = documents.offsets[rows][kept], documents.lengths[rows][kept]
-    bad = documents.bad_rows[number] if on_error == "keep" else []
-    if bad:
-        offsets = np.concatenate([offsets, np.array([row.offset for row in bad], np.uint64)])
-        lengths = np.concatenate([lengths.astype(np.uint64), np.array([row.length for row in bad], np.uint64)])
-        by_offset = np.argsort(offsets, kind="stable")
-        offsets, lengths = offsets[by_offset], lengths[by_offset]
-    return offsets, lengths
-
-
-def _kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:
-    """Return what gives the texts of what stays of one source, if the run put them all aside."""
-    has_others = on_error == "keep" and bool(documents.bad_rows[number])
-    if documents.spool is None or documents.sources[number].can_read_again or has_others:
-        return None
-    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    rows = first + np.flatnonzero(decision.kept[first:end])
-    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
-
-
-def _write_bad_rows(documents: Documents, path: Path) -> None:
-    if not any(documents.bad_rows):
-        return
-    with path.open("w", encoding="utf-8") as file:
-        for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
-            for bad in bad_rows:
-                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
 
 
 def _about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
     inputs = []
-    for number, file in enumerate(found.files):
+    for number, file in enumerate(found.files, documents.num_reference_sources):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
         inputs.append(
             {
@@ -377,6 +425,16 @@ def _about_inputs(
                 "num_documents": rows.stop - rows.start,
                 "num_kept": int(decision.kept[rows].sum()),
                 "num_bad_rows": len(documents.bad_rows[number]),
+                **record_counts(file),
             }
         )
-    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}}
+    return {"inputs": inputs, "skipped_files": list(found.skipped), "options": {**run.identity(), "output": write}} | (
+        provenance(found)
+    )
+    directory = None if found.parent is None else str(found.parent)
+    return {
+        "input_directory": directory,
+        "inputs": inputs,
+        "skipped_files": list(found.skipped),
+        "options": {**run.identity(), "output": write},
+    }

@@ -1,5 +1,6 @@
 """Reading and sketching: workers turn pieces of the input into columns; texts live only while they are sketched."""
 
+import contextlib
 import dataclasses
 import time
 from collections import deque
@@ -8,18 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise._native import Rarity, Texts
-from likewise.dedup.documents import Documents, SpooledPiece
+from likewise.dedup.columns import Columns, IngestRules
+from likewise.dedup.documents import Documents
+from likewise.dedup.kept_sketches import KeptSketches
+from likewise.dedup.reference_files import References
+from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
+from likewise.dedup.sketched import SketchedPiece
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput, LikewiseError
-from likewise.growing import GrowingArray
-from likewise.io.jsonl import JsonlFile
-from likewise.io.source import BadRow, Job, Piece, Source
+from likewise.errors import LikewiseError
+from likewise.io.lines import LineFile
+from likewise.io.source import Job, Piece, Source
 from likewise.io.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
@@ -31,44 +34,18 @@ PIECE_BYTES = 1 << 20
 JOBS_A_THREAD = 3
 _STREAM_BYTES = 64 << 20
 ON_ERROR = ("fail", "skip", "keep")
-# How the reason begins why a row without the field of the text is bad.
-_NO_FIELD = "no field "
-_MOST_FIELDS = 12
+
+
+# A piece, and the number of its source.
+_Numbered = tuple[int, SketchedPiece]
 
 
 @dataclass(frozen=True)
-class IngestRules:
-    """What of the input is needed.
+class _Spooled:
+    """Texts put aside whose documents are sketched already."""
 
-    Parameters
-    ----------
-    needs_lengths : bool
-        Whether `keep` asks for text lengths.
-    fields : tuple of str
-        Further fields that `keep` asks for.
-    on_error : {"fail", "skip", "keep"}
-        What to do about bad rows.
-    needs_texts : bool
-        Whether texts will be read again, so that a spool is filled where the source cannot.
-    """
-
-    needs_lengths: bool = False
-    fields: tuple[str, ...] = ()
-    on_error: str = "fail"
-    needs_texts: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One sketched piece, its texts gone."""
-
-    piece: Piece
-    sketches: NDArray[Any]
-    shapes: NDArray[np.uint8]
-    num_features: NDArray[np.uint32]
-    digests: NDArray[np.uint64]
-    text_lengths: NDArray[np.uint32] | None
-    handle: int | None
+    num_documents: int
+    handle: int
 
 
 class _Worker:
@@ -90,18 +67,26 @@ class _Worker:
         self._timing = timing
         self._threads = threads
 
-    def work(self, source: Source, job: Job) -> list[_Part]:
-        parts: list[_Part] = []
+    def work(self, source: Source, number: int, job: Job) -> list[_Numbered]:
+        done: list[_Numbered] = []
         pieces = job.read()
         while True:
             began = time.perf_counter()
             piece = next(pieces, None)
             self._timing.add_thread("reading", time.perf_counter() - began)
             if piece is None or (piece.bad_rows and self._rules.on_error == "fail"):
-                return parts if piece is None else [*parts, self._refused(piece)]
-            parts.append(self._part(source, piece))
+                return done if piece is None else [*done, (number, self._refused(piece))]
+            done.append((number, self._part(source, piece)))
 
-    def _part(self, source: Source, piece: Piece) -> _Part:
+    def put_aside(self, job: Job) -> list[_Spooled]:
+        """Put aside the texts of a job and do no more."""
+        spooled = []
+        for piece in job.read():
+            assert self._spool is not None
+            spooled.append(_Spooled(len(piece.texts), self._spool.append(piece.texts)))
+        return spooled
+
+    def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
         num_features = np.asarray(batch.num_features)
@@ -114,7 +99,7 @@ class _Worker:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
-        return _Part(
+        return SketchedPiece(
             piece=dataclasses.replace(piece, texts=_NO_TEXTS),
             sketches=np.asarray(batch.sketches),
             shapes=np.asarray(batch.shapes),
@@ -125,9 +110,9 @@ class _Worker:
         )
 
     @staticmethod
-    def _refused(piece: Piece) -> _Part:
+    def _refused(piece: Piece) -> SketchedPiece:
         nothing = np.zeros(0, np.uint8)
-        return _Part(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
+        return SketchedPiece(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
 
 
 _NO_TEXTS = Texts.from_list([])
@@ -142,6 +127,8 @@ def ingest(
     progress: Progress,
     timing: Timing,
     work: Path,
+    parts: RunParts | None = None,
+    references: References | None = None,
 ) -> Documents:
     """Read and sketch all documents.
 
@@ -161,11 +148,15 @@ def ingest(
         Takes the seconds.
     work : Path
         A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
+    parts : RunParts, optional
+        What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did.
+    references : References, optional
+        The first of the sources, whose documents are held against the others.
 
     Returns
     -------
     Documents
-        Independent of threads and pieces.
+        Independent of threads, pieces and parts.
 
     Raises
     ------
@@ -175,47 +166,72 @@ def ingest(
     began = time.perf_counter()
     stage = "sketching"
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
-    spooling = rules.needs_texts and any(not source.can_read_again for source in sources)
-    spool = Spool(work / "texts.spool") if spooling else None
+    spool = _open_spool(sources, rules, work, parts)
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
-    columns = _Columns(sources, recipe, spool, rules, rarity)
+    references = references or References()
+    columns = Columns(sources, recipe, spool, rules, rarity, len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
-        jobs = ((number, job) for number, source in enumerate(sources) for job in source.jobs(PIECE_BYTES, work))
-        failure, first = _taken(jobs, threads)
+        found = [] if parts is None else parts.take_up(threads)
+        tasks = _tasks(sources, work, found, references)
+        failure, first = _taken(tasks, threads)
         # Threads that no job of its own keeps busy help inside the others.
         worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))))
-        waiting: deque[tuple[int, int, Future[list[_Part]]]] = deque()
+        waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
         done = 0
+
+        def submitted(task: _Task) -> Future[list[_Numbered] | list[_Spooled]]:
+            if task.kept is not None:
+                return pool.submit(_loaded, task, recipe, len(rules.fields))
+            if task.found is not None:
+                assert parts is not None
+                return pool.submit(parts.load, task.found)
+            assert task.job is not None
+            if task.is_texts_alone:
+                return pool.submit(worker.put_aside, task.job)
+            return pool.submit(worker.work, sources[task.source], task.source, task.job)
 
         def gather(most_waiting: int) -> None:
             nonlocal done
-            while waiting and (len(waiting) > most_waiting or waiting[0][2].done()):
-                number, num_bytes, future = waiting.popleft()
-                for part in future.result():
-                    columns.add(number, part)
-                done += num_bytes
+            while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
+                task, future = waiting.popleft()
+                pieces: list[_Numbered] = []
+                for item in future.result():
+                    if isinstance(item, _Spooled):
+                        columns.add_texts(task.source, item.num_documents, item.handle)
+                    else:
+                        columns.add(*item)
+                        pieces.append(item)
+                if parts is not None:
+                    _put_aside(parts, task, pieces)
+                done += task.num_bytes
                 progress(StageAdvanced(stage, done))
 
         coming = iter(first)
         while True:
-            for number, job in coming:
-                waiting.append((number, job.num_bytes, pool.submit(worker.work, sources[number], job)))
+            for task in coming:
+                waiting.append((task, submitted(task)))
                 gather(JOBS_A_THREAD * threads)
             if failure is not None:
                 # What stands before the place that cannot be read is reported first, for any number of threads.
                 gather(0)
                 raise failure
-            failure, first = _taken(jobs, 1)
+            failure, first = _taken(tasks, 1)
             coming = iter(first)
             if not first and failure is None:
                 break
         gather(0)
+        if parts is not None:
+            parts.drop()
+            parts.close()
         documents = columns.documents()
     except BaseException:
         pool.shutdown(cancel_futures=True)
+        if parts is not None:
+            with contextlib.suppress(OSError):
+                parts.close()
         if spool is not None:
             spool.close()
         raise
@@ -225,119 +241,85 @@ def ingest(
     return documents
 
 
-def _taken(jobs: Iterator[tuple[int, Job]], count: int) -> tuple[Exception | None, list[tuple[int, Job]]]:
-    """Return the next jobs, and what kept the iterator from giving more."""
-    taken: list[tuple[int, Job]] = []
+@dataclass(frozen=True)
+class _Task:
+    """A job of a source by its number, or a part instead of several."""
+
+    source: int
+    number: int
+    num_bytes: int
+    job: Job | None = None
+    found: FoundPart | None = None
+    kept: tuple[KeptSketches, Path] | None = None
+    is_texts_alone: bool = False
+
+
+def _tasks(
+    sources: Sequence[Source], work: Path, found: Sequence[FoundPart], references: References
+) -> Iterator[_Task]:
+    """Yield the jobs of all sources, and parts in the place of those that they hold."""
+    coming = deque(found)
+    end: Position = (0, 0)
+    sketched: set[int] = set()
+    starts = deque(references.starts())
+    for source, of_source in enumerate(sources):
+        if starts and starts[0][0] == source:
+            first, reference = starts.popleft()
+            if reference.sketches is not None:
+                sketched |= set(range(first, first + len(reference.files)))
+                for path in reference.sketches.parts:
+                    yield _Task(first, -1, 0, kept=(reference.sketches, path))
+        if source in sketched:
+            yield from _texts_alone(source, of_source, work)
+            continue
+        for number, job in enumerate(of_source.jobs(PIECE_BYTES, work)):
+            while coming and coming[0].start <= (source, number):
+                part = coming.popleft()
+                end = part.end
+                yield _Task(source, number, part.num_bytes, found=part)
+            if (source, number) >= end:
+                yield _Task(source, number, job.num_bytes, job)
+
+
+def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
+    """Yield what puts aside the texts of a source whose documents are sketched; those that are read by place stay."""
+    if isinstance(source, LineFile):
+        # What is packed is unpacked, and no more.
+        if source.codec is not None:
+            for _, _, num_packed in source.plain_pieces(PIECE_BYTES, work):
+                yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
+    elif not source.can_read_again:
+        for job in source.jobs(PIECE_BYTES, work):
+            yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
+
+
+def _loaded(task: _Task, recipe: Recipe, num_fields: int) -> list[_Numbered]:
+    assert task.kept is not None
+    sketches, path = task.kept
+    return sketches.pieces(path, task.source, recipe, num_fields=num_fields)
+
+
+def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
+    if task.number < 0:
+        return
+    if task.found is None:
+        parts.add(task.source, task.number, task.num_bytes, pieces)
+    else:
+        # What was made again for a damaged part ends where the next one begins.
+        parts.flush()
+
+
+def _open_spool(sources: Sequence[Source], rules: IngestRules, work: Path, parts: RunParts | None) -> Spool | None:
+    if not rules.needs_texts or all(source.can_read_again for source in sources):
+        return None
+    return Spool(work / SPOOL_NAME) if parts is None else parts.open_spool()
+
+
+def _taken(tasks: Iterator[_Task], count: int) -> tuple[Exception | None, list[_Task]]:
+    """Return the next tasks, and what kept the iterator from giving more."""
+    taken: list[_Task] = []
     try:
-        taken.extend(islice(jobs, count))
+        taken.extend(islice(tasks, count))
     except (LikewiseError, OSError) as error:
         return error, taken
     return None, taken
-
-
-class _Columns:
-    """Parts in input order, gathered into columns."""
-
-    def __init__(
-        self, sources: Sequence[Source], recipe: Recipe, spool: Spool | None, rules: IngestRules, rarity: Rarity | None
-    ) -> None:
-        self._rarity = rarity
-        self._sources = sources
-        self._spool = spool
-        self._rules = rules
-        self._sketches = GrowingArray(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
-        self._shapes = GrowingArray(np.uint8)
-        self._num_features = GrowingArray(np.uint32)
-        self._digests = GrowingArray(np.uint64)
-        self._offsets = GrowingArray(np.uint64)
-        self._lengths = GrowingArray(np.uint32)
-        self._lines = GrowingArray(np.uint32)
-        self._has_id = GrowingArray(np.bool_)
-        self._text_lengths = GrowingArray(np.uint32)
-        self._ids: list[Texts] = []
-        self._fields: list[list[Texts]] = [[] for _ in rules.fields]
-        self._spooled: list[SpooledPiece] = []
-        self._bad: list[list[BadRow]] = [[] for _ in sources]
-        self._num_documents = [0] * len(sources)
-        self._num_lines = [0] * len(sources)
-        self._num_blank = 0
-
-    def add(self, number: int, part: _Part) -> None:
-        piece = part.piece
-        first_line = self._num_lines[number]
-        for bad in piece.bad_rows:
-            self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
-        if piece.bad_rows and self._rules.on_error == "fail":
-            bad = self._bad[number][0]
-            raise InvalidInput(
-                f"{bad.reason}{_other_fields(self._sources[number], bad)}; mend the row, or go on with --on-error skip",
-                self._sources[number].name,
-                bad.line + (self._sources[number].name is not None),
-            )
-        if part.handle is not None:
-            self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
-        elif self._spool is not None:
-            # Keeps the search by first row right where sources that can be read again stand between.
-            self._spooled.append(SpooledPiece(sum(self._num_documents), -1))
-        self._sketches.append(part.sketches)
-        self._shapes.append(part.shapes)
-        self._num_features.append(part.num_features)
-        self._digests.append(part.digests)
-        self._offsets.append(piece.offsets)
-        self._lengths.append(piece.lengths)
-        self._lines.append(piece.lines + np.uint32(first_line))
-        self._has_id.append(piece.has_id)
-        if part.text_lengths is not None:
-            self._text_lengths.append(part.text_lengths)
-        self._ids.append(piece.ids)
-        for of_one, values in zip(self._fields, piece.fields, strict=True):
-            of_one.append(values)
-        self._num_lines[number] += piece.num_lines
-        self._num_documents[number] += len(part.shapes)
-        self._num_blank += piece.num_blank
-
-    def documents(self) -> Documents:
-        ids, self._ids = Texts.concat(self._ids), []
-        return Documents(
-            sources=self._sources,
-            starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
-            sketches=self._sketches.take(),
-            shapes=self._shapes.take(),
-            num_features=self._num_features.take(),
-            digests=self._digests.take(),
-            offsets=self._offsets.take(),
-            lengths=self._lengths.take(),
-            lines=self._lines.take(),
-            ids=ids,
-            has_id=self._has_id.take(),
-            text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
-            fields=dict(zip(self._rules.fields, self._fields, strict=True)),
-            bad_rows=self._bad,
-            num_blank=self._num_blank,
-            spool=self._spool,
-            spooled=self._spooled,
-            rarity=self._rarity,
-        )
-
-
-def check_fields(documents: Documents) -> None:
-    """Raise InvalidInput if there is no document at all since no row has the field of the text."""
-    bad_rows = [
-        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
-    ]
-    if len(documents) or not bad_rows or not all(bad.reason.startswith(_NO_FIELD) for _, bad in bad_rows):
-        return
-    source, bad = bad_rows[0]
-    raise InvalidInput(
-        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
-    )
-
-
-def _other_fields(source: Source, bad: BadRow) -> str:
-    """Return which fields a row has that lacks the one of the text."""
-    if not bad.reason.startswith(_NO_FIELD) or not isinstance(source, JsonlFile):
-        return ""
-    names = source.field_names(bad.offset, bad.length)
-    more = ", ..." if len(names) > _MOST_FIELDS else ""
-    there_are = f" (it has {', '.join(names[:_MOST_FIELDS])}{more})" if names else ""
-    return f"{there_are}; name the right one with --text-field"

@@ -59,6 +59,12 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     return np.lexsort((rows, *reversed(keys))) if keys else rows
 
 
+def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, reference documents in their order before all others, which come best first."""
+    ranked, first = priority_order(documents, keep), documents.num_references
+    return ranked if not first else np.concatenate([np.arange(first), ranked[ranked >= first]])
+
+
 @dataclass(frozen=True, order=True)
 class _Date:
     """A moment, and what its fraction of a second has beyond microseconds."""

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from likewise.dedup.collapse import Collapsed, collapse
+from likewise.dedup.columns import IngestRules, check_fields
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.ingest import ON_ERROR, IngestRules, check_fields, ingest
-from likewise.dedup.priority import keep_needs, priority_order
+from likewise.dedup.ingest import ON_ERROR, ingest
+from likewise.dedup.priority import keep_needs, with_references_first
+from likewise.dedup.reference_files import References
+from likewise.dedup.resume import RunParts
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.io.evidence import Places, evidence_table
@@ -57,6 +60,8 @@ def open_documents(
     timing: Timing,
     progress: Progress,
     needs_texts: bool = True,
+    parts: RunParts | None = None,
+    references: References | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; what was put aside in `work` goes when the context ends.
 
@@ -74,6 +79,10 @@ def open_documents(
         Take seconds and events.
     needs_texts : bool
         Whether texts will be read again.
+    parts : RunParts, optional
+        What an earlier run left, and what is left to a later one.
+    references : References, optional
+        What is held against the documents: the first of the sources.
 
     Yields
     ------
@@ -89,13 +98,16 @@ def open_documents(
         threads=rules.threads,
         progress=progress,
         timing=timing,
-        work=work,
+        work=work if parts is None else parts.directory,
+        parts=parts,
+        references=references,
     )
     try:
         check_fields(documents)
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
-                documents.check_ids()
+                own = documents.without_references() if documents.num_references else documents
+                own.check_ids()
         if len(documents) >= 2**32 - 1:
             raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
         yield documents
@@ -107,7 +119,7 @@ def open_documents(
 def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
     """Order documents by priority and collapse those that are alike."""
     with timing.wall("ordering"):
-        return collapse(documents, recipe, priority_order(documents, recipe.keep))
+        return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
 def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Decision:

@@ -47,17 +47,18 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
     """
     from likewise import __version__
 
-    num_kept = int(decision.kept.sum())
+    num_references = documents.num_references
+    num_kept = int(decision.kept.sum()) - num_references
     below = decision.below_threshold
     return {
         "verification": statement(recipe),
-        "num_documents": len(documents),
+        "num_documents": len(documents) - num_references,
         "num_kept": num_kept,
         "num_removed": len(decision.removed_rows),
-        "num_empty": int(documents.is_empty.sum()),
+        "num_empty": int(documents.is_empty[num_references:].sum()),
         "num_short": documents.num_short,
         "num_blank_lines": documents.num_blank,
-        "num_bad_rows": sum(map(len, documents.bad_rows)),
+        "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
         "num_candidates": decision.num_candidates,
         "num_measured": decision.num_measured,
         "num_capped": decision.num_capped,

@@ -19,7 +19,7 @@ from likewise.index.opening import (
     check_recipe,
     check_store,
     check_ttl,
-    exists,
+    is_there,
     recipe_of,
     recipe_parts,
     sync_seconds,
@@ -101,7 +101,7 @@ class Index:
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
-        if exists(directory):
+        if is_there(directory):
             mode = "read" if read_only else "write"
             resolved, kept = recipe_of(directory, recipe)
             if store is not None and check_store(store, resolved) != kept:
@@ -114,14 +114,14 @@ class Index:
             resolved = check_recipe(recipe or Recipe.minhash())
             kept = check_store(store, resolved)
         self._recipe = resolved
+        self._takes_str = not resolved.takes_tokens
         self._path = directory
         self._store = kept
         self._ttl_s = ttl_s
-        is_new = mode == "create"
         self._native = _native.OnlineIndex(
             directory,
             mode,
-            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s) if is_new else {}),
+            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s) if mode == "create" else {}),
             resolved.feature_rules,
             sync_seconds=seconds,
             ttl_seconds=ttl_s,
@@ -154,7 +154,9 @@ class Index:
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, or what the recipe's tokens take
         """Return the verdict that a document would get now; nothing is added."""
-        return self.check_batch([text])[0]
+        if type(text) is not str or not self._takes_str:
+            return self.check_batch([text])[0]
+        return self._verdict(None, self._native.check_text(text), None, added=False)
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
         """Return the verdict that each document would get now, by itself; nothing is added.
@@ -215,7 +217,10 @@ class Index:
         IndexPoisoned
             If a write failed.
         """
-        return self.check_and_add_batch([doc_id], [text])[0]
+        if type(doc_id) is not str or type(text) is not str or not self._takes_str:
+            return self.check_and_add_batch([doc_id], [text])[0]
+        found, row, added = self._native.add_text(doc_id, text, int(time.time()))
+        return self._verdict(doc_id, found, row + 1, added=added)
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
         """Decide documents one after the other and add them.
@@ -353,12 +358,12 @@ class Index:
 
         Raises
         ------
-        FileExistsError
+        InvalidParameter
             If something is there.
         """
         target = Path(path)
         if not os.fspath(path) or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
-            raise FileExistsError(errno.EEXIST, "a snapshot goes to a new or empty directory", str(target))
+            raise InvalidParameter("path", f"{target} is there; a snapshot goes to a new or an empty directory")
         if self._path.resolve() in target.resolve().parents:
             raise InvalidParameter("path", f"{target} lies inside the index; name a directory beside it")
         self._native.snapshot(target)
@@ -372,18 +377,16 @@ class Index:
         """Close the index; a second call does nothing."""
         self._native.close()
 
+    def _verdict(
+        self, doc_id: str | None, found: tuple[str | None, float, int | None], seq: int | None, *, added: bool
+    ) -> Verdict:
+        kept_id, similarity, distance = found
+        is_new = kept_id is None
+        measure = None if is_new else self._recipe.measure
+        return Verdict(doc_id, is_new, kept_id, measure, None if is_new else similarity, distance, seq, added)
+
     def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
-        distance = columns["distance"]
-        return Verdicts(
-            is_new=np.asarray(columns["is_new"]).view(bool),
-            kept_ids=columns["kept_ids"],
-            similarity=np.asarray(columns["similarity"]),
-            distance=None if distance is None else np.asarray(distance).astype(np.int32),
-            seq=None if columns["seq"] is None else np.asarray(columns["seq"]),
-            added=np.asarray(columns["added"]).view(bool),
-            measure=self._recipe.measure,
-            doc_ids=None if names is None else names.to_list(),
-        )
+        return Verdicts.of_columns(columns, self._recipe.measure, None if names is None else names.to_list())
 
     def _sketch_columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
         if not self._recipe.is_distance_only:

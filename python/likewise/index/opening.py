@@ -15,6 +15,8 @@ DATABASE = "documents.sqlite"
 STORES = ("sketch", "shingles", "text")
 # What is there of an index that was being made when the process ended.
 _UNFINISHED = {"writer.lock", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
+# What the root of a file system, or a desktop, puts into any directory.
+_OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
 _TTL = "ttl_s"
 _LONGEST_TTL_S = 2**31
 _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
@@ -23,26 +25,32 @@ _VANISHING = ("lexicon", "own")
 
 
 def exists(path: Path) -> bool:
-    """Return whether the directory holds an index; what a process left that was killed while it made one is none.
+    """Return whether the directory holds an index; what a process left that was killed while it made one is none."""
+    # Only while it is made has the database a journal beside it: from then on there is a log.
+    if not (path / DATABASE).exists() or (path / f"{DATABASE}-journal").exists():
+        return False
+    try:
+        _native.OnlineIndex.describe(path)
+    except InvalidParameter:
+        return False
+    return True
+
+
+def is_there(path: Path) -> bool:
+    """Return whether the directory holds an index; what holds none may become one.
 
     Raises
     ------
     StoreError
         If it holds the search tables of an index, but not its database.
     InvalidParameter
-        If it holds other files, so that no index may be made there.
+        If it holds other files.
     """
+    if exists(path):
+        return True
     if not path.is_dir():
         return False
-    # Only while it is made has the database a journal beside it: from then on there is a log.
-    if (path / DATABASE).exists() and not (path / f"{DATABASE}-journal").exists():
-        try:
-            _native.OnlineIndex.describe(path)
-        except InvalidParameter:
-            pass
-        else:
-            return True
-    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED)
+    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - _OF_THE_SYSTEM)
     if "segments" in others:
         raise StoreError(
             f"{path}: an index was here, and its database {DATABASE} is missing or empty; bring it back from a snapshot"
@@ -146,8 +154,10 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
             )
         if not given.is_incomplete:
             return given, store
-    kept = {name: content for name in NAMES if (content := _native.index_attached(path, name)) is not None}
-    return with_companions(Recipe.from_json(text), kept).resolve(), store
+    recipe = Recipe.from_json(text)
+    names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
+    kept = {name: content for name in names if (content := _native.index_attached(path, name)) is not None}
+    return with_companions(recipe, kept).resolve(), store
 
 
 def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> dict[str, Any]:

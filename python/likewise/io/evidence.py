@@ -29,7 +29,8 @@ class Places:
     offsets, lengths : ndarray of shape (n,)
         Bytes of the line in its file; for tables the row, and 1.
     is_reference : ndarray of shape (n,), bool, optional
-        Where a document is one of an index, which has an id alone; the rest of it is null in the evidence.
+        Where a document is one that the run was held against. It has no row, and if it is one of an index no place
+        either: what is -1 is null in the evidence.
     """
 
     rows: NDArray[np.int64]
@@ -111,6 +112,7 @@ def evidence_table(
     source: Any = constant_column(INPUT, num_rows)
     if is_reference is not None:
         source = text_column([AGAINST if flag else INPUT for flag in is_reference.tolist()])
+    is_placeless = None if is_reference is None else kept.offsets < 0
 
     columns = {
         "row": number_column(removed.rows),
@@ -122,7 +124,7 @@ def evidence_table(
         "kept_id": kept.doc_ids,
         "kept_source": source,
         "kept_file": kept.files,
-        "kept_offset": absent if in_memory else number_column(kept.offsets, is_reference),
+        "kept_offset": absent if in_memory else number_column(kept.offsets, is_placeless),
         "measure": constant_column(measure, num_rows),
         "similarity": number_column(similarity),
         "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),

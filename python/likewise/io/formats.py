@@ -7,7 +7,7 @@ from pathlib import Path
 from likewise.errors import InvalidInput, InvalidParameter
 
 # As --format names them.
-FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "binary")
+FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary")
 LINE_FORMATS = ("jsonl", "csv", "tsv")
 
 _SUFFIXES = {
@@ -22,7 +22,12 @@ _SUFFIXES = {
     ".txt": "text",
     ".md": "text",
     ".rst": "text",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".arc": "warc",
 }
+# Web archives are packed by gzip, a member for each record; other packings of them are not read.
+_CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd")), "warc": ("gzip",)}
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 # Names that standard input goes by, in messages and in kept/.
 STDIN_SUFFIXES = {
@@ -32,9 +37,11 @@ STDIN_SUFFIXES = {
     "parquet": ".parquet",
     "arrow": ".arrow",
     "text": ".txt",
+    "warc": ".warc",
     "binary": ".bin",
 }
 _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
+_WEB_ARCHIVE = (b"WARC/", b"filedesc://")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
@@ -63,7 +70,7 @@ def format_by_name(path: Path) -> Format | None:
     if codec is not None:
         suffixes.pop()
     kind = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-    if kind is None or (codec is not None and kind not in LINE_FORMATS):
+    if kind is None or (codec is not None and codec not in _CODECS.get(kind, ())):
         return None
     return Format(kind, codec)
 
@@ -94,8 +101,9 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         start = file.read(512)
     codec = codec_by_bytes(start)
     if forced is not None:
-        if codec is not None and forced not in LINE_FORMATS:
-            raise InvalidInput(f"the file is packed by {codec}, which goes with {', '.join(LINE_FORMATS)} only", name)
+        if codec is not None and codec not in _CODECS.get(forced, ()):
+            kinds = ", ".join(kind for kind, codecs in _CODECS.items() if codec in codecs)
+            raise InvalidInput(f"the file is packed by {codec}, which goes with {kinds} only; unpack it first", name)
         return Format(forced, codec)
     if codec is not None:
         raise InvalidInput(f"the file is packed by {codec}; say with --format what is in it", name)
@@ -103,6 +111,8 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         return Format("parquet")
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return Format("arrow")
+    if start.startswith(_WEB_ARCHIVE):
+        return Format("warc")
     if not start or _JSON_START.match(start):
         return Format("jsonl")
     if b"\0" in start:
@@ -121,6 +131,11 @@ def codec_by_bytes(start: bytes) -> str | None:
     if start.startswith(_GZIP):
         return "gzip"
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
+
+
+def may_be_packed(kind: str) -> bool:
+    """Return whether files of this kind are read where they are packed."""
+    return kind in _CODECS
 
 
 def check_format(name: str | None) -> None:

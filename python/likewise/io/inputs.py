@@ -21,16 +21,21 @@ from likewise.io.formats import (
     codec_by_bytes,
     format_by_name,
     format_of,
+    may_be_packed,
 )
+from likewise.io.html_text import HtmlReaders
 from likewise.io.jsonl import JsonlFile
 from likewise.io.parquet import ParquetFile
+from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source import ReadRules
 from likewise.io.text_file import BinaryFile, TextFile
+from likewise.io.warc import WarcFile
+from likewise.progress import Progress, no_progress
 
 STDIN_STEM = "stdin"
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
-InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile
+InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile | WarcFile
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Inputs:
         Files that are copied as they are beside what is kept.
     copy : Path, optional
         The one of the files that is a copy of standard input, whose times mean nothing.
+    parent : Path, optional
+        The directory that names are relative to; None where standard input is all there is.
     """
 
     files: tuple[InputFile, ...]
@@ -56,6 +63,7 @@ class Inputs:
     datasets: tuple[tuple[str, Dataset], ...] = ()
     companions: tuple[tuple[str, Path], ...] = ()
     copy: Path | None = None
+    parent: Path | None = None
 
 
 @dataclass
@@ -78,13 +86,15 @@ def find_inputs(
     output: Path | None = None,
     stdin: BinaryIO | None = None,
     spool_directory: Path | None = None,
+    progress: Progress = no_progress,
 ) -> Inputs:
     """Expand names into files.
 
     Parameters
     ----------
     names : sequence of str or Path
-        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` says otherwise).
+        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` says otherwise);
+        ``s3://`` and other names of stores that fsspec knows.
     rules : ReadRules
         What will be read of them.
     file_format : str, optional
@@ -97,7 +107,9 @@ def find_inputs(
     stdin : binary file, optional
         What ``-`` means; it is copied into `spool_directory`, since it is read twice.
     spool_directory : Path, optional
-        Where to.
+        Where to; files of stores are fetched into it too.
+    progress : callable, optional
+        Told of what is fetched.
 
     Returns
     -------
@@ -118,9 +130,14 @@ def find_inputs(
     if list(map(str, names)).count("-") > 1:
         raise InvalidInput("standard input (-) is named twice; name it once")
     forbidden = None if output is None else _absolute(output)
-    for name in map(str, names):
+    fetched = None if spool_directory is None else spool_directory / "fetched"
+    for name in map(str, map(local_path, names)):
         path = _absolute(name)
-        if name == "-":
+        if is_remote(name):
+            if fetched is None:
+                raise InvalidInput("files of stores cannot be read here; name a local file", name)
+            _fetch(name, fetched, file_format, found, progress)
+        elif name == "-":
             if stdin is None or spool_directory is None:
                 raise InvalidInput("standard input cannot be read here; name a file")
             stream, known = _copy_stream(stdin, spool_directory, file_format or "jsonl")
@@ -139,12 +156,18 @@ def find_inputs(
         raise InvalidInput(f"there is no file of a known format among the inputs{listed}; force one with --format")
     _refuse_twice([path for path, _, _ in found.files])
     roots = [root for path, root, _ in found.files if path not in streams]
-    parent = Path(os.path.commonpath(roots)) if roots else Path()
+    # What was fetched is named by its place in its store, not by where the copy lies.
+    is_fetched = [fetched is not None and root.is_relative_to(fetched) for root in roots]
+    parents = [_common([root for root, own in zip(roots, is_fetched, strict=True) if own == kind]) for kind in (0, 1)]
 
     def relative(path: Path) -> str:
+        parent = parents[fetched is not None and path.is_relative_to(fetched)]
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
-    files = [_file(path, relative(path), known, rules, file_format, delimiter) for path, _, known in found.files]
+    readers = HtmlReaders()
+    files = [
+        _file(path, relative(path), known, rules, file_format, delimiter, readers) for path, _, known in found.files
+    ]
     _refuse_twice([Path(file.name) for file in files])
     return Inputs(
         tuple(files),
@@ -152,7 +175,37 @@ def find_inputs(
         tuple((relative(root), dataset) for root, dataset in found.datasets),
         tuple((relative(path), path) for path, _ in found.companions),
         streams[0] if streams else None,
+        parents[0] if not all(is_fetched) else None,
     )
+
+
+def _common(roots: list[Path]) -> Path:
+    return Path(os.path.commonpath(roots)) if roots else Path()
+
+
+def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: Progress) -> None:
+    """Fetch what a name of a store means, and take it as if it had been named where it lies now."""
+    remote = remote_files(name)
+    # Stores of two kinds may have one path.
+    place = place / name.partition("://")[0].lower()
+    wanted, targets = [], []
+    for file in remote.files:
+        target = place / local_name(file.path)
+        if (
+            remote.kind == "file"
+            or forced is not None
+            or format_by_name(target)
+            or target.name in (*COMPANIONS, SPLITS)
+        ):
+            wanted.append(file)
+            targets.append(target)
+        else:
+            found.skipped.append(file.path)
+    fetch(wanted, targets, progress)
+    if remote.kind == "directory":
+        _walk(place / local_name(remote.root), None, forced, found)
+    else:
+        found.files.extend((target, target.parent, None) for target in targets)
 
 
 def _absolute(name: str | Path) -> Path:
@@ -161,7 +214,13 @@ def _absolute(name: str | Path) -> Path:
 
 
 def _file(
-    path: Path, name: str, known: Format | None, rules: ReadRules, forced: str | None, delimiter: str | None
+    path: Path,
+    name: str,
+    known: Format | None,
+    rules: ReadRules,
+    forced: str | None,
+    delimiter: str | None,
+    readers: HtmlReaders,
 ) -> InputFile:
     try:
         name.encode()
@@ -176,6 +235,8 @@ def _file(
     if found.kind in LINE_FORMATS:
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+    if found.kind == "warc":
+        return WarcFile(path, name, num_bytes, rules, found.codec, readers)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
     kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile, "binary": BinaryFile}
     return kinds[found.kind](path, name, num_bytes, rules)
@@ -239,5 +300,5 @@ def _copy_stream(stream: BinaryIO, directory: Path, kind: str) -> tuple[Path, Fo
     with path.open("xb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
     with path.open("rb") as file:
-        codec = codec_by_bytes(file.read(8)) if kind in LINE_FORMATS else None
+        codec = codec_by_bytes(file.read(8)) if may_be_packed(kind) else None
     return path.rename(directory / f"{STDIN_STEM}{STDIN_SUFFIXES[kind]}{_CODEC_SUFFIXES[codec]}"), Format(kind, codec)

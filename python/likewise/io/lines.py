@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.io.refusals import FULL
 from likewise.io.source import BadRow, Piece, ReadRules, as_array
+from likewise.io.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
 
@@ -32,6 +33,8 @@ class LineFile:
         What is read of it.
     codec : {"gzip", "zstd"}, optional
         How it is packed. It is unpacked once, into the directory of the run, and read again from there.
+    keeps_unpacked : bool
+        Whether a run that continues may find there what was unpacked whole.
     """
 
     path: Path
@@ -39,6 +42,7 @@ class LineFile:
     num_bytes: int
     rules: ReadRules = field(default_factory=ReadRules)
     codec: str | None = None
+    keeps_unpacked: bool = field(default=False, init=False)
     _plain_path: Path | None = field(default=None, init=False, repr=False)
 
     @property
@@ -61,8 +65,14 @@ class LineFile:
             for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
                 yield offset, length, length
             return
-        with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
-            self._plain_path = Path(file.name)
+        if self.keeps_unpacked:
+            self._plain_path = unpacked_path(work, self.path)
+            if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
+                yield from pieces
+                return
+        else:
+            with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
+                self._plain_path = Path(file.name)
         packed = _native.PackedFile(
             str(self.path),
             str(self._plain_path),
@@ -70,8 +80,12 @@ class LineFile:
             max_bytes=self.rules.max_unpacked_bytes,
             max_ratio=self.rules.max_unpack_ratio,
         )
+        pieces = []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
+            pieces.append(piece)
             yield piece
+        if self.keeps_unpacked:
+            tell_unpacked(self._plain_path, piece_bytes, pieces)
 
     def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
         try:

@@ -9,21 +9,34 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch
 from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
+PARTS = "parts"
+# What alone is worth nothing: texts put aside, files that are half unpacked.
+_WORTH_KEEPING = (".arrow", ".json")
 IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
+PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
+REPORT = "report.html"
+REVIEW = "review.csv"
+VIEW = ".view"
 SUMMARY = "summary.json"
+SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-_FINAL_NAMES = (KEPT, EVIDENCE, ERRORS, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, REPORT, SUMMARY)
+# What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
+_BESIDE = (REVIEW, VIEW)
 
 
 class OutputDirectory:
-    """A run's output, as a context: entered it is claimed, and left by an exception nothing of it remains.
+    """A run's output, as a context: entered it is claimed; left by an exception, parts remain or nothing does.
+
+    What stands in the directory :attr:`parts` stays if the run is cut off by anything but a fault of its input, and is
+    found there by a run of the same identity. Everything else of an unfinished run is deleted.
 
     Parameters
     ----------
@@ -33,6 +46,8 @@ class OutputDirectory:
         What makes the answer: recipe, inputs, reading options. JSON values only.
     overwrite : bool
         Replace the finished run that stands there. It stays in place until this one is complete.
+    fresh : bool
+        Delete what an unfinished run left, of whatever identity.
 
     Raises
     ------
@@ -42,11 +57,16 @@ class OutputDirectory:
         If it holds an unfinished run of another identity, naming the fields.
     """
 
-    def __init__(self, path: Path, identity: Mapping[str, Any], *, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: Path, identity: Mapping[str, Any], *, overwrite: bool = False, fresh: bool = False
+    ) -> None:
         self.path = path
         self.work = path / UNFINISHED
+        self.parts = self.work / PARTS
+        self.is_left = False
         self._identity = dict(identity)
         self._overwrite = overwrite
+        self._fresh = fresh
         self._created = False
         self._lock: BinaryIO | None = None
 
@@ -63,14 +83,22 @@ class OutputDirectory:
             if self._created:
                 self.__exit__(type(error), error, None)
             raise
+        except BaseException:
+            self._release()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._release()
-        shutil.rmtree(self.work, ignore_errors=True)
-        if kind is not None and self._created:
+        self.is_left = error is not None and not isinstance(error, LikewiseError) and self._has_parts()
+        if self.is_left:
+            self._delete_all_but_parts()
+            self._release()
+        else:
+            self._release()
+            shutil.rmtree(self.work, ignore_errors=True)
+        if kind is not None and self._created and not self.is_left:
             with contextlib.suppress(OSError):
                 self.path.rmdir()
         if isinstance(error, OSError):
@@ -84,10 +112,10 @@ class OutputDirectory:
         done: list[str] = []
         try:
             # The old summary goes first: without it the directory counts as unfinished.
-            for name in reversed(_FINAL_NAMES):
+            for name in reversed(FINAL_NAMES):
                 if (self.path / name).exists():
                     (self.path / name).rename(replaced / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (self.work / name).exists():
                     done.append(name)
                     (self.work / name).rename(self.path / name)
@@ -95,7 +123,7 @@ class OutputDirectory:
             for name in reversed(done):
                 if (self.path / name).exists():
                     (self.path / name).rename(self.work / name)
-            for name in _FINAL_NAMES:
+            for name in FINAL_NAMES:
                 if (replaced / name).exists():
                     (replaced / name).rename(self.path / name)
             raise
@@ -103,38 +131,52 @@ class OutputDirectory:
     def _claim(self) -> None:
         identity_path = self.work / IDENTITY
         if self.work.exists():
-            self._check_unfinished(identity_path)
-            self._release()
-            shutil.rmtree(self.work)
+            is_same = self._check_unfinished(identity_path)
             if not (self.path / SUMMARY).exists():
                 # Cut off between two renames: these are of the run that begins again.
-                for name in _FINAL_NAMES:
+                for name in FINAL_NAMES:
                     _remove(self.path / name)
+            if is_same:
+                self._delete_all_but_parts()
+                return
+            self._release()
+            shutil.rmtree(self.work)
         self.work.mkdir()
         self._lock = identity_path.open("xb")
         _lock_file(self._lock, self.path)
         self._lock.write(json.dumps(self._identity, sort_keys=True, indent=1).encode())
         self._lock.flush()
 
-    def _check_unfinished(self, identity_path: Path) -> None:
+    def _check_unfinished(self, identity_path: Path) -> bool:
+        """Return whether what is unfinished is of this run; holds its lock."""
         if not identity_path.exists():
-            return
+            return False
         self._lock = identity_path.open("rb")
         _lock_file(self._lock, self.path)
         try:
             found = json.loads(self._lock.read())
         except ValueError:
-            return
+            return False
         ours = json.loads(json.dumps(self._identity))
-        if self._overwrite or not isinstance(found, dict) or found == ours:
-            return
+        if self._fresh or not isinstance(found, dict):
+            return False
+        if found == ours:
+            return True
         names = sorted(set(found) | set(ours))
         differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
         raise RecipeMismatch(
-            f"{self.path} holds an unfinished run of other settings; repeat it as it was, "
-            "start over with --overwrite, or choose another directory",
+            f"{self.path} holds an unfinished run of other settings or inputs; repeat it as it was, "
+            "start over with --fresh, or choose another directory",
             _inner_differences(differing),
         )
+
+    def _has_parts(self) -> bool:
+        return self.parts.is_dir() and any(path.suffix in _WORTH_KEEPING for path in self.parts.iterdir())
+
+    def _delete_all_but_parts(self) -> None:
+        for path in list(self.work.iterdir()):
+            if path.name not in (IDENTITY, PARTS):
+                _remove(path)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -159,9 +201,9 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if not path.is_dir():
         raise InvalidInput(f"{path} is a file; the output is a directory")
     names = {entry.name for entry in path.iterdir()}
-    foreign = sorted(names - {*_FINAL_NAMES, UNFINISHED})
+    foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
     if not foreign and SUMMARY not in names and UNFINISHED not in names:
-        foreign = sorted(names)
+        foreign = sorted(names - {*_BESIDE})
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InvalidInput(
@@ -183,16 +225,27 @@ def _is_summary(path: Path) -> bool:
 
 
 def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple[object, object]]:
-    """Name the fields inside a nested one, so that the message says ``recipe.threshold`` and not the whole recipe."""
+    """Name the fields inside nested ones, so that the message says ``recipe.threshold`` and not the whole recipe."""
     named: dict[str, tuple[object, object]] = {}
     for name, (ours, found) in differing.items():
-        if isinstance(ours, dict) and isinstance(found, dict):
-            for key in sorted(set(ours) | set(found)):
-                if ours.get(key) != found.get(key):
-                    named[f"{name}.{key}"] = (ours.get(key), found.get(key))
-        else:
+        mine, theirs = _by_key(ours), _by_key(found)
+        if mine is None or theirs is None:
             named[name] = (ours, found)
+            continue
+        inner = {
+            key: (mine.get(key), theirs.get(key))
+            for key in sorted({*mine, *theirs})
+            if mine.get(key) != theirs.get(key)
+        }
+        named |= {f"{name}.{key}": values for key, values in _inner_differences(inner).items()}
     return named
+
+
+def _by_key(value: object) -> dict[str, Any] | None:
+    """Return what a mapping holds, or a list of inputs by their paths; None for anything else."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "path" in item for item in value):
+        return {item["path"]: item for item in value}
+    return value if isinstance(value, dict) else None
 
 
 def _remove(path: Path) -> None:

@@ -29,6 +29,8 @@ class ReadRules:
         A gzip or zstd file that unpacks to more is refused.
     max_unpack_ratio : int
         So is one that unpacks to more bytes for each byte of its own, beyond the first 64 MB.
+    keeps_markup : bool
+        Whether pages of web archives are taken as HTML, since the recipe reads it.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -37,6 +39,7 @@ class ReadRules:
     max_document_bytes: int = 64_000_000
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
+    keeps_markup: bool = False
 
 
 @dataclass(frozen=True)

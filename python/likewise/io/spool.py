@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
+from likewise._native import Texts, checksum, range_checksum
+from likewise.errors import LikewiseError
 
 
 class Spool:
@@ -18,14 +19,18 @@ class Spool:
     ----------
     path : Path
         The file; it is deleted by :meth:`close`.
+    is_kept : bool
+        Whether it stays instead, for a run that continues this one and knows texts by their checksums.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_kept: bool = False) -> None:
         self._path = path
-        self._file = path.open("w+b")
+        self._is_kept = is_kept
+        self._file = path.open("r+b" if is_kept and path.exists() else "w+b")
         self._num_bytes = 0
         self._lock = threading.Lock()
-        self._places: list[tuple[int, NDArray[np.int64]]] = []
+        # First byte, checksum, offsets of the texts from there.
+        self._places: list[tuple[int, int, NDArray[np.int64]]] = []
         self._map: mmap.mmap | None = None
         self._texts: dict[int, Texts] = {}
 
@@ -41,10 +46,13 @@ class Spool:
             else np.zeros(1, np.int64)
         )
         first, end = int(offsets[0]), int(offsets[-1])
+        told = 0
+        if self._is_kept and end > first:
+            told = checksum(np.frombuffer(data, np.uint8)[first:end])
         with self._lock:
             start = self._num_bytes
             self._num_bytes += end - first
-            self._places.append((start, offsets - first))
+            self._places.append((start, told, offsets - first))
             handle = len(self._places) - 1
         if end > first:
             # Each thread writes to a place of its own, so that none waits for another.
@@ -52,6 +60,26 @@ class Spool:
                 file.seek(start)
                 _write_all(file, memoryview(data)[first:end])
         return handle
+
+    def place(self, handle: int) -> tuple[int, int, NDArray[np.int64]]:
+        """Return the first byte, the checksum, and the offsets from there of the texts of one :meth:`append`."""
+        with self._lock:
+            return self._places[handle]
+
+    def restore(self, start: int, told: int, sizes: NDArray[np.uint32]) -> int:
+        """Return a handle of texts of these sizes that an earlier run appended. Call it before any :meth:`append`."""
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+        self._places.append((start, told, offsets))
+        self._num_bytes = max(self._num_bytes, start + int(offsets[-1]))
+        return len(self._places) - 1
+
+    @staticmethod
+    def holds(path: Path, start: int, num_bytes: int, told: int) -> bool:
+        """Return whether a file still holds what was appended there."""
+        try:
+            return num_bytes == 0 or range_checksum(path, start, num_bytes) == told
+        except (LikewiseError, OSError):
+            return False
 
     def texts(self, handle: int) -> Texts:
         """Return the texts of one :meth:`append`, mapped from the file. Call it when all are appended."""
@@ -62,7 +90,7 @@ class Spool:
                 if self._map is None:
                     size = self._num_bytes
                     self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else None
-                start, offsets = self._places[handle]
+                start, _, offsets = self._places[handle]
                 data = pa.py_buffer(b"") if self._map is None else pa.py_buffer(self._map)
                 array = pa.LargeStringArray.from_buffers(
                     len(offsets) - 1, pa.py_buffer(offsets), data.slice(start, int(offsets[-1]))
@@ -71,11 +99,12 @@ class Spool:
             return self._texts[handle]
 
     def close(self) -> None:
-        """Delete the file."""
+        """Delete the file, if it is not to be kept."""
         self._texts.clear()
         self._map = None
         self._file.close()
-        self._path.unlink(missing_ok=True)
+        if not self._is_kept:
+            self._path.unlink(missing_ok=True)
 
 
 def _write_all(file: io.RawIOBase, data: memoryview) -> None:

@@ -1,9 +1,9 @@
-//! What are the records of a CSV file, one piece after another?
+//! What are the records of a piece of a CSV file?
 
 use std::fs::File;
 
 use super::record::{RecordParser, as_json};
-use super::rules::{CsvHeader, CsvRules};
+use super::rules::CsvRules;
 use crate::column::TextColumn;
 use crate::error::Error;
 use crate::jsonl::piece::{BadRow, Piece};
@@ -12,11 +12,15 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Reads the records behind the header from the first to the last.
+/// Room made for texts before any is read: a quote that is never closed makes one piece of the rest of a file.
+const MOST_RESERVED_BYTES: u64 = 64 << 20;
+
+/// Reads the records of a range that begins and ends between records, from the first to the last.
 pub struct CsvStream {
     file: File,
     rules: CsvRules,
-    size: u64,
+    /// End of the range in the file.
+    end: u64,
     parser: RecordParser,
     block: Vec<u8>,
     /// Position of the first byte of the block that is not used up.
@@ -25,61 +29,42 @@ pub struct CsvStream {
     from: usize,
     /// Whether the byte before was a carriage return that ended a record.
     after_return: bool,
-    /// Lines before the first piece: blank ones and the header.
-    num_lines_before: u64,
 }
 
 impl CsvStream {
-    /// Begins behind the header.
+    /// Begins at byte `offset`, where a record does, to read `length` bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for impossible rules; [`Error::Io`].
-    pub fn open(file: File, header: &CsvHeader, rules: CsvRules) -> Result<Self, Error> {
+    /// [`Error::InvalidParameter`] for impossible rules.
+    pub fn open(file: File, rules: CsvRules, offset: u64, length: u64) -> Result<Self, Error> {
         rules.check()?;
-        let size = file
-            .metadata()
-            .map_err(|e| Error::io("read the size", e))?
-            .len();
         Ok(CsvStream {
             parser: RecordParser::new(rules.delimiter, rules.max_document),
             file,
             rules,
-            size,
+            end: offset.saturating_add(length),
             block: Vec::new(),
-            position: header.num_bytes,
+            position: offset,
             from: 0,
             after_return: false,
-            num_lines_before: header.num_blank + u64::from(!header.names.is_empty()),
         })
     }
 
-    /// Where the next piece begins in the file.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// The records of about `piece_bytes` more; `None` at the end. Lines are counted as a spreadsheet does: a record is
-    /// one, however many line ends its fields hold, and the header belongs to the first piece.
+    /// The records of the range. Lines are counted as a spreadsheet does: a record is one, however many line ends its fields
+    /// hold; `num_lines_before` of them stand before the range and belong to this piece, such as the header.
     ///
     /// # Errors
     /// [`Error::Changed`] if the file has become shorter; [`Error::Io`].
-    pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Piece>, Error> {
-        let start = self.position;
+    pub fn read(mut self, num_lines_before: u64) -> Result<Piece, Error> {
+        let room = (self.end - self.position).min(MOST_RESERVED_BYTES);
         let mut piece = Piece {
-            texts: TextColumn::with_capacity(piece_bytes.min(self.size - start) as usize),
+            texts: TextColumn::with_capacity(room as usize),
             fields: vec![TextColumn::default(); self.rules.field_columns.len()],
-            num_lines: self.num_lines_before,
+            num_lines: num_lines_before,
             ..Piece::default()
         };
-        while self.position - start < piece_bytes && self.record(&mut piece)? {}
-        // Nothing but the header, or a few blank lines, still count their lines once.
-        match self.position == start && self.num_lines_before == 0 {
-            true => Ok(None),
-            false => {
-                self.num_lines_before = 0;
-                Ok(Some(piece))
-            }
-        }
+        while self.record(&mut piece)? {}
+        Ok(piece)
     }
 
     /// Reads one record or blank line; false at the end.
@@ -156,7 +141,7 @@ impl CsvStream {
 
     fn peek(&mut self) -> Result<Option<u8>, Error> {
         if self.from == self.block.len() {
-            let room = BLOCK_BYTES.min(self.size - self.position) as usize;
+            let room = BLOCK_BYTES.min(self.end - self.position) as usize;
             self.block.resize(room, 0);
             self.from = 0;
             read_exact_at(&self.file, &mut self.block, self.position)

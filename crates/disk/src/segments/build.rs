@@ -152,7 +152,7 @@ struct Written {
     classes: Option<TableEntry>,
     bands: Vec<TableEntry>,
     hamming: Option<HammingEntry>,
-    bits: Option<[Section; 3]>,
+    bits: Option<[Section; 4]>,
     num_found: u32,
 }
 
@@ -187,6 +187,7 @@ impl Build<'_> {
                     stream.words(&bits.kept)?,
                     stream.words(&bits.gone)?,
                     stream.words(&bits.found)?,
+                    stream.words(&bits.short)?,
                 ]);
             }
             self.append(pass, &mut gathered, live, left, &mut stream, &mut written)?;
@@ -277,7 +278,7 @@ fn append_table(
 }
 
 fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>, Error> {
-    let (Some(ids), Some(groups), Some([kept, gone, found])) =
+    let (Some(ids), Some(groups), Some([kept, gone, found, short])) =
         (written.ids, written.groups, written.bits)
     else {
         return Err(Error::invalid("plan", "has no pass"));
@@ -288,6 +289,7 @@ fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec
         kept,
         gone,
         found,
+        short,
         ids,
         groups,
         classes: written.classes,

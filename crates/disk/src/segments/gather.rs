@@ -32,6 +32,7 @@ pub(super) struct RowBits {
     pub(super) kept: Vec<u64>,
     pub(super) gone: Vec<u64>,
     pub(super) found: Vec<u64>,
+    pub(super) short: Vec<u64>,
 }
 
 impl RowBits {
@@ -87,6 +88,7 @@ impl Gathered {
                 kept: vec![0; num_words],
                 gone: vec![0; num_words],
                 found: vec![0; num_words],
+                short: vec![0; num_words],
             },
             rows: rows.clone(),
             next_row: rows.start,
@@ -120,6 +122,9 @@ impl Gathered {
         }
         if row.is_gone {
             self.bits.gone[word] |= bit;
+        }
+        if row.is_short {
+            self.bits.short[word] |= bit;
         }
         if let Some(ids) = &mut self.ids {
             ids.push(entry(xxh3_64(row.id.as_bytes()), place, self.row_bits));

@@ -51,6 +51,7 @@ pub(super) struct Description {
     pub(super) kept: Section,
     pub(super) gone: Section,
     pub(super) found: Section,
+    pub(super) short: Section,
     pub(super) ids: TableEntry,
     pub(super) groups: TableEntry,
     pub(super) classes: Option<TableEntry>,
@@ -129,6 +130,7 @@ impl Description {
             ("kept".to_owned(), self.kept),
             ("gone".to_owned(), self.gone),
             ("found".to_owned(), self.found),
+            ("short".to_owned(), self.short),
         ];
         let bands = self.bands.iter().enumerate();
         let tables = [

@@ -35,6 +35,7 @@ pub struct Segment {
     kept: Words,
     gone: Words,
     found: Words,
+    short: Words,
     ids: Table,
     groups: Table,
     classes: Option<Table>,
@@ -104,6 +105,7 @@ impl Segment {
             kept: bits("kept", description.kept)?,
             gone: bits("gone", description.gone)?,
             found: bits("found", description.found)?,
+            short: bits("short", description.short)?,
             ids: table("ids", &description.ids)?,
             groups: table("groups", &description.groups)?,
             classes: description
@@ -156,7 +158,12 @@ impl Segment {
             sections.iter().map(|section| section.num_bytes).sum()
         };
         let description = &self.description;
-        let rows = [description.kept, description.gone, description.found];
+        let rows = [
+            description.kept,
+            description.gone,
+            description.found,
+            description.short,
+        ];
         vec![
             ("ids", of(&description.ids)),
             ("groups", of(&description.groups)),
@@ -249,6 +256,17 @@ impl Segment {
     /// When it is not among the rows.
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
+    }
+
+    /// Whether a row is marked as short.
+    ///
+    /// # Errors
+    /// As [`rows_of_id`](Self::rows_of_id).
+    ///
+    /// # Panics
+    /// When it is not among the rows.
+    pub fn is_short(&self, row: u32) -> Result<bool, Error> {
+        self.bit(&self.short, row)
     }
 
     /// Appends the rows that were removed because of a kept one, which may stand in any segment, when this was built: exactly those.

@@ -19,6 +19,8 @@ pub struct SourceRow<'a> {
     pub is_gone: bool,
     /// Whether it is found by its sketch: the first of its class, not empty.
     pub is_found: bool,
+    /// Whether it is short: a mark of the caller's, one bit a row.
+    pub is_short: bool,
     /// Hash of the key of its class, where it is the first of one.
     pub class: Option<u64>,
     /// Bands and levels of the buckets that are not of level 0, ascending by band; a level above the last says that it is no member.

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 /// Rows of the smallest segment that is worth its files.
 pub const MIN_ROWS: u32 = 1 << 14;
-/// A segment of a tier is about so many times larger than one of the tier below.
-pub const RATIO: u32 = 8;
+/// A segment of a tier is about so many times larger than one of the tier below. Each search asks every segment, each row is built again once a
+/// tier: with four there are about half as many segments as with eight, for one more building of each row.
+pub const RATIO: u32 = 4;
 
 /// The rows of the segment to build next, where one is due; it takes the place of the live segments inside.
 ///

@@ -141,24 +141,19 @@ pub(super) fn open_to_read(dir: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let path = dir.join(DATABASE_NAME);
-    let connection = open(&path, flags)?;
-    // The first look asks for the shared memory beside the database.
-    let looked = connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0));
-    match looked {
-        Err(error)
-            if matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
-            ) =>
-        {
-            open(
-                &place::unchanging(dir, DATABASE_NAME)?,
-                flags | OpenFlags::SQLITE_OPEN_URI,
-            )
-        }
-        // Any other error comes again when something is read, and is told then.
-        _ => Ok(connection),
+    let opened = open(&dir.join(DATABASE_NAME), flags).and_then(|connection| {
+        // The first look asks for the shared memory beside the database.
+        connection
+            .pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))
+            .map_err(wrong)?;
+        Ok(connection)
+    });
+    match opened {
+        Err(error @ Error::Io { .. }) => match place::unchanging(dir, DATABASE_NAME)? {
+            Some(uri) => open(&uri, flags | OpenFlags::SQLITE_OPEN_URI),
+            None => Err(error),
+        },
+        opened => opened,
     }
 }
 

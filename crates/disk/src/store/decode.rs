@@ -1,6 +1,6 @@
 //! What stands in a chunk, read where it lies?
 
-use super::bytes::{Cursor, Malformed, Packed, open};
+use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::chunk::Chunk;
 use super::encode::{
     Columns, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
@@ -45,7 +45,17 @@ impl<'a> View<'a> {
         first_row: u32,
         sketch_bytes: usize,
     ) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(open(record, u64::from(first_row))?);
+        open(record, u64::from(first_row))?;
+        View::of_proven(record, first_row, sketch_bytes)
+    }
+
+    /// As [`new`](Self::new) of a record whose checksum was proven before.
+    pub(super) fn of_proven(
+        record: &'a [u8],
+        first_row: u32,
+        sketch_bytes: usize,
+    ) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(record.get(CHECKSUM_BYTES..).ok_or(Malformed)?);
         let batch = cursor.u64()?;
         let flags = cursor.byte()?;
         if flags & !(HAS_TEXT_DIGESTS | HAS_FEATURE_DIGESTS) != 0 {

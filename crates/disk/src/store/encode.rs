@@ -6,7 +6,10 @@ use super::types::{BandLevel, Evidence, NewContents, NewRows};
 /// Most documents of a chunk.
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
 /// A chunk ends before it has more bytes: one document is read by reading its chunk.
-pub(super) const CHUNK_BYTES: usize = 16 << 10;
+///
+/// SQLite keeps 489 bytes of so long a record beside others in a page of 4096 and the rest in pages of its own, 4092 bytes in each: four
+/// pages are full. A little less would be kept whole, a page for itself in the worst case, which loses an eighth of the file.
+pub(super) const CHUNK_BYTES: usize = 489 + 4 * 4092;
 
 /// Flag of a chunk: it has digests of the texts.
 pub(super) const HAS_TEXT_DIGESTS: u8 = 1;
@@ -40,9 +43,9 @@ pub(super) struct Columns {
     pub(super) levels: Vec<BandLevel>,
 }
 
-/// About how many bytes a document takes of a chunk, its id aside.
+/// About how many bytes a document takes of a chunk at least, its id aside.
 pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool) -> usize {
-    sketch_bytes + 6 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
+    sketch_bytes + 1 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
 }
 
 impl Columns {
@@ -54,7 +57,7 @@ impl Columns {
         }
     }
 
-    /// Takes the longest run of documents from position `begin` on that fits a chunk; returns where it ends.
+    /// Takes the longest run of documents from position `begin` on that should fit a chunk, at most `most`; returns where it ends.
     pub(super) fn take(
         &mut self,
         rows: &NewRows<'_>,
@@ -62,6 +65,7 @@ impl Columns {
         first_row: u32,
         batch: u64,
         arrival_s: u64,
+        most: usize,
     ) -> usize {
         let sketch_bytes = rows.sketches.len() / rows.ids.len();
         let fixed = row_bytes(
@@ -72,7 +76,7 @@ impl Columns {
         let mut num_bytes = 0;
         let end = rows.ids[begin..]
             .iter()
-            .take(MAX_CHUNK_ROWS)
+            .take(most)
             .take_while(|id| {
                 num_bytes += fixed + id.len();
                 num_bytes <= CHUNK_BYTES

@@ -14,6 +14,7 @@ mod decode;
 mod encode;
 mod events;
 mod features;
+mod held;
 mod live;
 mod place;
 mod read;
@@ -33,7 +34,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use crate::error::Error;
-use read::ChunkCache;
+use held::HeldChunks;
 use transact::Writer;
 
 pub use chunk::Chunk;
@@ -56,7 +57,7 @@ pub struct Store {
     position: Position,
     /// What only the one that writes has.
     writer: Option<Writer>,
-    chunks: RefCell<ChunkCache>,
+    chunks: RefCell<HeldChunks>,
     /// What the library said of other connections' commits at the last look.
     data_version: Cell<i64>,
 }

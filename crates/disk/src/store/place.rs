@@ -104,10 +104,11 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
 }
 
 /// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.
+/// Nothing where files can be made beside it.
 ///
 /// # Errors
-/// [`Error::Unsupported`] elsewhere, and where the log was not brought into the database.
-pub(super) fn unchanging(dir: &Path, name: &str) -> Result<PathBuf, Error> {
+/// [`Error::Unsupported`] where the user lacks the right to, and where the log was not brought into the database.
+pub(super) fn unchanging(dir: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
     let refused = |reason: &str| {
         Err(Error::Unsupported {
             reason: format!("{} cannot be read: {reason}", dir.display()),
@@ -116,10 +117,12 @@ pub(super) fn unchanging(dir: &Path, name: &str) -> Result<PathBuf, Error> {
     let probe = dir.join(".writable");
     match OpenOptions::new().write(true).create_new(true).open(&probe) {
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
-        tried => {
-            if tried.is_ok() {
-                let _ = fs::remove_file(&probe);
-            }
+        Ok(_) => {
+            let _ = fs::remove_file(&probe);
+            return Ok(None);
+        }
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(_) => {
             return refused(
                 "while an index is read, small files stand beside its database, and here they cannot be made or opened; give this \
                  user the right to, or read a snapshot",
@@ -140,7 +143,7 @@ pub(super) fn unchanging(dir: &Path, name: &str) -> Result<PathBuf, Error> {
         .replace('%', "%25")
         .replace('?', "%3f")
         .replace('#', "%23");
-    Ok(format!("file:{path}?immutable=1").into())
+    Ok(Some(format!("file:{path}?immutable=1").into()))
 }
 
 /// Makes the names in a directory safe from power loss.

@@ -1,8 +1,5 @@
 //! What is known of one document?
 
-use std::cell::RefCell;
-use std::ops::Range;
-
 use super::Store;
 use super::bytes;
 use super::contents::Contents;
@@ -11,36 +8,6 @@ use super::decode::View;
 use super::events::{Change, decode_change, decode_event};
 use super::types::{Content, Event, Row};
 use crate::error::Error;
-
-/// Chunks that were read last. They are never changed, only joined, so one that is held stays right.
-#[derive(Debug, Default)]
-pub(super) struct ChunkCache {
-    held: Vec<(Range<u32>, Vec<u8>)>,
-    next: usize,
-}
-
-/// Chunks held: 128 KiB.
-const NUM_HELD: usize = 8;
-
-impl ChunkCache {
-    fn find(&self, row: u32) -> Option<usize> {
-        self.held.iter().position(|(rows, _)| rows.contains(&row))
-    }
-
-    fn put(&mut self, rows: Range<u32>, record: &[u8]) -> usize {
-        if self.held.len() < NUM_HELD {
-            self.held.push((rows, record.to_vec()));
-            return self.held.len() - 1;
-        }
-        let place = self.next;
-        self.next = (place + 1) % NUM_HELD;
-        let (held_rows, held) = &mut self.held[place];
-        *held_rows = rows;
-        held.clear();
-        held.extend_from_slice(record);
-        place
-    }
-}
 
 /// The statement that finds the chunk of a row.
 const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
@@ -193,6 +160,9 @@ impl Store {
 
     /// What events made of a row.
     pub(super) fn change(&self, row: u32) -> Result<Change, Error> {
+        if self.position.last_event == 0 {
+            return Ok(Change::default());
+        }
         let mut statement = self
             .connection
             .prepare_cached("SELECT data FROM changes WHERE row = ?1")
@@ -211,37 +181,40 @@ impl Store {
         read: impl FnOnce(&View<'_>, usize) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let sketch_bytes = self.description.sketch_bytes as usize;
-        let cached = self.chunks.borrow().find(row);
-        let place = match cached {
+        let held = self.chunks.borrow().find(row);
+        let place = match held {
             Some(place) => place,
-            None => {
-                let mut statement = self
-                    .connection
-                    .prepare_cached(CHUNK_OF_ROW)
-                    .map_err(wrong)?;
-                let mut rows = statement.query([row]).map_err(wrong)?;
-                let found = rows.next().map_err(wrong)?;
-                let Some(found) = found else {
-                    return Err(self.no_row(row));
-                };
-                let (first_row, num_rows) = range_of(found)?;
-                if row - first_row >= num_rows {
-                    return Err(self.no_row(row));
-                }
-                let record = blob(found, 2)?;
-                let view = View::new(record, first_row, sketch_bytes)?;
-                if view.num_rows != num_rows as usize {
-                    return Err(misplaced("chunk", first_row));
-                }
-                let mut chunks = self.chunks.borrow_mut();
-                chunks.put(first_row..first_row + num_rows, record)
-            }
+            None => self.hold_chunk(row)?,
         };
-        let chunks: &RefCell<ChunkCache> = &self.chunks;
-        let held = chunks.borrow();
-        let (rows, record) = &held.held[place];
-        let view = View::new(record, rows.start, sketch_bytes)?;
-        read(&view, (row - rows.start) as usize)
+        let chunks = self.chunks.borrow();
+        let (first_row, record) = chunks.get(place);
+        // Its checksum was proven when it was read.
+        let view = View::of_proven(record, first_row, sketch_bytes)?;
+        read(&view, (row - first_row) as usize)
+    }
+
+    /// Reads the chunk of a row; gives its place among those held.
+    fn hold_chunk(&self, row: u32) -> Result<usize, Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached(CHUNK_OF_ROW)
+            .map_err(wrong)?;
+        let mut rows = statement.query([row]).map_err(wrong)?;
+        let found = rows.next().map_err(wrong)?;
+        let Some(found) = found else {
+            return Err(self.no_row(row));
+        };
+        let (first_row, num_rows) = range_of(found)?;
+        if row - first_row >= num_rows {
+            return Err(self.no_row(row));
+        }
+        let record = blob(found, 2)?;
+        let view = View::new(record, first_row, self.description.sketch_bytes as usize)?;
+        if view.num_rows != num_rows as usize {
+            return Err(misplaced("chunk", first_row));
+        }
+        let rows = first_row..first_row + num_rows;
+        Ok(self.chunks.borrow_mut().put(rows, record))
     }
 
     fn no_row(&self, row: u32) -> Error {

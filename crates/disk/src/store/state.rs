@@ -16,10 +16,10 @@ impl Store {
     ///
     /// # Errors
     /// Those of `read`, and [`Error::Io`].
-    pub fn read_together<T>(
+    pub fn read_together<T, E: From<Error>>(
         &self,
-        read: impl FnOnce(&Store) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        read: impl FnOnce(&Store) -> Result<T, E>,
+    ) -> Result<T, E> {
         if !self.connection.is_autocommit() {
             return read(self);
         }

@@ -6,6 +6,7 @@ use super::Store;
 use super::bytes::put_varint;
 use super::contents;
 use super::database::{self, wrong};
+use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
@@ -124,8 +125,17 @@ impl Store {
         let mut begin = 0;
         while begin < rows.ids.len() {
             let first_row = first_row + begin as u32;
-            let end = columns.take(rows, begin, first_row, batch, arrival_s);
-            columns.encode(record);
+            let mut most = MAX_CHUNK_ROWS;
+            let end = loop {
+                let end = columns.take(rows, begin, first_row, batch, arrival_s, most);
+                columns.encode(record);
+                // What a document takes is known once it is packed. A last chunk stays as it is.
+                let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
+                if record.len() <= CHUNK_BYTES || is_last || end == begin + 1 {
+                    break end;
+                }
+                most = ((end - begin) * CHUNK_BYTES / record.len()).clamp(1, end - begin - 1);
+            };
             self.insert("chunks", first_row, (end - begin) as u32, record)?;
             begin = end;
         }

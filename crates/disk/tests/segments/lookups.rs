@@ -238,9 +238,9 @@ fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
         }
         assert!(num_rows - live.last().map_or(0, |rows| rows.end) < 100);
     }
-    // Tiers of 100, 800, 6,400, 51,200 and 409,600 rows.
-    assert!(most <= 7 * 4, "{most}");
-    assert!(num_built <= 4 * num as usize, "{num_built}");
+    // Tiers of 100, 400, 1,600, 6,400, 25,600 and 102,400 rows.
+    assert!(most <= 3 * 6, "{most}");
+    assert!(num_built <= 6 * num as usize, "{num_built}");
     // A lost segment is built again alone; rows at the end wait.
     assert_eq!(next_build(&[0..800, 900..1000], 1050, 100), Some(800..900));
     assert_eq!(next_build(&[0..800, 800..1000], 1050, 100), None);

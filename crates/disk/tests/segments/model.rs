@@ -28,6 +28,7 @@ pub struct Document {
     pub leader: Option<u32>,
     pub is_gone: bool,
     pub is_found: bool,
+    pub is_short: bool,
     pub class: Option<u64>,
     pub levels: Vec<(u16, u8)>,
 }
@@ -90,6 +91,7 @@ impl Model {
                 leader,
                 is_gone: random(23).is_multiple_of(9) || row % 50 == 48,
                 is_found: is_first,
+                is_short: random(25).is_multiple_of(3),
                 class: (plan.classes && is_first).then(|| random(24)),
                 levels: levels.collect(),
             }
@@ -142,6 +144,7 @@ impl Model {
                 segment.is_found(row)?,
                 document.is_found && !document.is_gone
             );
+            assert_eq!(segment.is_short(row)?, document.is_short);
             if let Some(class) = document.class {
                 expect(collect(|out| segment.rows_of_class(class, out)), &|other| {
                     other.class == Some(class) && !other.is_gone
@@ -273,6 +276,7 @@ impl RowSource for Model {
                 leader: document.leader,
                 is_gone: document.is_gone,
                 is_found: document.is_found,
+                is_short: document.is_short,
                 class: document.class.filter(|_| needed.classes),
                 levels: if needed.sketches {
                     &document.levels

@@ -48,8 +48,10 @@ impl Pieces {
     pub(super) fn choose(num_queries: usize, threads: usize, table_bytes: usize) -> Self {
         let threads = threads.max(1);
         if table_bytes < UNCACHED_BYTES || num_queries.div_ceil(threads) < MIN_SORTED {
+            // Several pieces a thread only where threads share the work.
+            let num_pieces = if threads == 1 { 1 } else { 4 * threads };
             return Pieces {
-                len: num_queries.div_ceil(4 * threads).clamp(64, UNSORTED_LEN),
+                len: num_queries.div_ceil(num_pieces).clamp(64, UNSORTED_LEN),
                 are_sorted: false,
             };
         }

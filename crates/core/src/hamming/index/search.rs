@@ -3,6 +3,7 @@
 //! A probe costs two cache misses, the line of the directory and the bucket's entries. So probes go in groups through three short loops: ask for
 //! the lines; find the buckets in them and ask for their entries; compare the entries. Each loop hides the misses of the one before.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::directory::{ESCAPED, FIRST_WORD, LINE_WORDS};
@@ -85,7 +86,8 @@ pub(super) struct Pass<'a, 'h, const W: usize> {
     names: Option<&'a [u32]>,
     /// Whether parts of the table are checked when they are first read.
     is_guarded: bool,
-    probes: [Probe; MAX_BUCKETS],
+    /// The first `num_probes` of them are written. A single query would pay more for clearing them than for its search.
+    probes: [MaybeUninit<Probe>; MAX_BUCKETS],
     num_probes: usize,
     /// Cache lines asked for since probes were compared.
     num_asked: usize,
@@ -110,7 +112,7 @@ impl<'a, 'h, const W: usize> Pass<'a, 'h, W> {
             queries,
             names,
             is_guarded: request.tables[index].is_guarded(),
-            probes: [Probe::default(); MAX_BUCKETS],
+            probes: [const { MaybeUninit::uninit() }; MAX_BUCKETS],
             num_probes: 0,
             num_asked: 0,
             hits,
@@ -244,14 +246,22 @@ impl<const W: usize> Pass<'_, '_, W> {
             }
             self.num_asked += num_lines;
         }
-        self.probes[self.num_probes] = Probe {
+        self.probes[self.num_probes].write(Probe {
             prefix: probe.prefix ^ flip.mask,
             query: probe.query,
             errors: probe.errors + flip.weight,
             start,
             len,
-        };
+        });
         self.num_probes += is_there;
+    }
+
+    /// The bucket kept at a place.
+    #[inline(always)]
+    fn probe(&self, place: usize) -> Probe {
+        debug_assert!(place < self.num_probes);
+        // SAFETY: `push` writes a place before `num_probes` passes it, and every caller asks below `num_probes`.
+        unsafe { self.probes[place].assume_init() }
     }
 
     /// Compares the entries of all buckets kept.
@@ -261,10 +271,10 @@ impl<const W: usize> Pass<'_, '_, W> {
             return;
         }
         // Probes of one query follow each other.
-        let mut query = self.probes[0].query;
+        let mut query = self.probe(0).query;
         let mut counted = self.hits.num_candidates;
         for i in 0..self.num_probes {
-            let probe = self.probes[i];
+            let probe = self.probe(i);
             if probe.query != query {
                 self.count(query, counted);
                 query = probe.query;

@@ -95,7 +95,8 @@ impl State {
         if pieces.are_sorted {
             return self.search_sorted(queries, pieces.len * threads, search);
         }
-        let grain = queries.len().div_ceil(4 * threads).clamp(16, GRAIN);
+        let num_parts = if threads == 1 { 1 } else { 4 * threads };
+        let grain = queries.len().div_ceil(num_parts).clamp(16, GRAIN);
         let one = Search {
             threads: 1,
             ..search

@@ -1,0 +1,33 @@
+//! Checksums of what a run puts aside.
+
+use std::path::PathBuf;
+
+use likewise_core::hash::xxh3_64_with_seed;
+use likewise_disk as disk;
+use pyo3::prelude::*;
+
+use crate::array::Input;
+use crate::door::{run, run_short};
+use crate::errors::Failure;
+use crate::jsonl::open;
+
+/// XXH3-64 with seed 0 of bytes.
+#[pyfunction]
+pub fn checksum(py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+    let data = Input::<u8>::take("data", data)?;
+    run_short(py, |_| Ok(xxh3_64_with_seed(data.values(), 0)))
+}
+
+/// The same of `length` bytes of a file from `offset` on.
+#[pyfunction]
+pub fn range_checksum(
+    py: Python<'_>,
+    path: PathBuf,
+    offset: u64,
+    length: u64,
+) -> Result<u64, Failure> {
+    run(py, length as usize, |cancel| {
+        disk::range_checksum(&open(&path)?, offset, length, cancel)
+            .map_err(|error| Failure::disk(error, &path))
+    })
+}

@@ -1,0 +1,29 @@
+//! What an index is given beside documents.
+
+use crate::door::LONG_BYTES;
+use crate::errors::Failure;
+use crate::texts::Texts;
+
+/// Documents from which a call is long enough to look for Ctrl-C.
+const LONG_DOCUMENTS: usize = 4096;
+
+/// The ids one by one.
+pub fn list_of(ids: &Texts) -> Vec<&str> {
+    (0..ids.column.len()).map(|i| ids.column.get(i)).collect()
+}
+
+/// Refuses ids that are not as many as the documents.
+pub fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
+    match ids.column.len() == num {
+        true => Ok(()),
+        false => Err(Failure::input(format!(
+            "{} ids for {num} documents",
+            ids.column.len()
+        ))),
+    }
+}
+
+/// Bytes that stand for the work on so many sketches.
+pub fn long_if(num: usize) -> usize {
+    if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
+}

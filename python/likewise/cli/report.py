@@ -1,0 +1,69 @@
+"""``likewise report``: one HTML page about a run."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from likewise.cli.options import QUIET
+from likewise.cli.progress import ShownProgress
+from likewise.cli.terminal import printable
+
+_HELP = """Write one self-contained HTML page about a finished run.
+
+OUT is the output directory of likewise dedup. The page shows counts, the time of each stage, the similarities of what
+was removed, group sizes, how surely pairs were found, and twenty removals with their differences. Nothing is loaded
+from elsewhere and no script runs, so that it can be sent by mail.
+
+\b
+Examples:
+  likewise report out
+  likewise report out -o monday.html --no-samples
+  likewise report out --inputs /archive/articles
+"""
+
+
+@click.command("report", help=_HELP)
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Where to; - for standard output.  [default: OUT/report.html]",
+)
+@click.option("--no-samples", is_flag=True, help="Show no document: for private text.")
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs lie now, if they were moved.",
+)
+@QUIET
+def command(
+    out: Path,
+    output: Path | None,
+    no_samples: bool,  # noqa: FBT001 - click's call
+    inputs: Path | None,
+    quiet: bool,  # noqa: FBT001
+) -> None:
+    """Run the command."""
+    from likewise.io.output import REPORT
+    from likewise.io.whole import WholeFile
+    from likewise.report import report
+
+    with ShownProgress(quiet=quiet) as progress:
+        text = report(out, samples=not no_samples, inputs=inputs, progress=progress.report)
+    if output is not None and str(output) == "-":
+        sys.stdout.buffer.write(text.encode())
+        return
+    target = out / REPORT if output is None else output
+    whole = WholeFile(target)
+    with whole.named_errors():
+        try:
+            whole.unfinished.write_text(text, encoding="utf-8", newline="\n")
+            whole.finish()
+        finally:
+            whole.discard()
+    if not quiet:
+        click.echo(f"wrote {printable(str(target))}", err=True)

@@ -1,0 +1,133 @@
+"""``likewise serve``: the HTTP service."""
+
+import os
+from pathlib import Path
+
+import click
+
+from likewise.sizes import parse_size
+
+_HELP = """Serve collections over HTTP: PATH is a directory of indexes (made where there is none), one index, or the
+output of a finished run.
+
+Listens on this machine alone; another address is refused without keys. A file of keys has a line each: name, right
+(read, write, admin) and SHA-256; --new-key writes one and prints the key. LIKEWISE_API_KEY in the environment is a key
+with all rights. The log goes to standard error, a line of JSON each. The interface is described at /docs and
+/openapi.json.
+
+\b
+Examples:
+  likewise serve collections
+  likewise serve --keys keys.txt --new-key crawler:write
+  likewise serve collections --keys keys.txt --host 0.0.0.0
+  likewise serve seen.lw --read-only
+  likewise serve out
+"""
+
+
+@click.command("serve", help=_HELP)
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: one that is free.")
+@click.option("--keys", "keys_file", type=click.Path(dir_okay=False, path_type=Path), help="The file of keys.")
+@click.option("--new-key", metavar="NAME:RIGHT", help="Add a key of this name and right to --keys, print it, and end.")
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine; where there are no keys.",
+)
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs of a finished run lie now, if they were moved.",
+)
+@click.option("--read-only", is_flag=True, help="Read beside another process that writes.")
+@click.option(
+    "--durability",
+    default="commit",
+    show_default=True,
+    metavar="commit|interval:TIME",
+    help="When an answer is given: once it is on the disk, or before; interval:200ms syncs that often.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads of one batch.  [default: all processors]")
+@click.option("--max-body", metavar="SIZE", help="Bytes of a request.  [default: 8MiB]")
+@click.option("--max-batch", type=click.IntRange(1), help="Documents of a request.  [default: 1000]")
+@click.option("--max-concurrency", type=click.IntRange(1), help="Requests at work at one time.  [default: 64]")
+@click.option(
+    "--max-rate", type=click.FloatRange(0, min_open=True), help="Requests a second of each key.  [default: any]"
+)
+@click.option(
+    "--deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="For each request.  [default: 10]"
+)
+@click.option("--quiet", is_flag=True, help="No line for each request.")
+def command(
+    path: Path | None,
+    host: str,
+    port: int,
+    keys_file: Path | None,
+    new_key: str | None,
+    allowed_hosts: tuple[str, ...],
+    inputs: Path | None,
+    read_only: bool,  # noqa: FBT001 - click's call
+    durability: str,
+    threads: int | None,
+    max_body: str | None,
+    max_batch: int | None,
+    max_concurrency: int | None,
+    max_rate: float | None,
+    deadline: float | None,
+    quiet: bool,  # noqa: FBT001
+) -> None:
+    """Run the command."""
+    from likewise.server.keys import key_of, read_keys
+
+    if new_key is not None:
+        _add_key(keys_file, new_key)
+        return
+    if path is None:
+        raise click.UsageError("give PATH, the directory to serve")
+    keys = () if keys_file is None else read_keys(keys_file)
+    if keys_file is not None and not keys:
+        raise click.UsageError(f"{keys_file} holds no key; --new-key makes one")
+    secret = os.environ.get("LIKEWISE_API_KEY")
+    if secret is not None:
+        keys += (key_of(secret, name="environment"),)
+    given = {
+        "max_body_bytes": None if max_body is None else parse_size("max_body", max_body),
+        "max_batch": max_batch,
+        "max_concurrency": max_concurrency,
+        "max_requests_per_second": max_rate,
+        "deadline_s": deadline,
+    }
+    from likewise.server import Settings, serve
+
+    settings = Settings(
+        keys=keys,
+        inputs=inputs,
+        allowed_hosts=allowed_hosts,
+        is_read_only=read_only,
+        durability=durability,
+        threads=threads,
+        has_request_log=not quiet,
+        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+    )
+    serve(path, settings, host=host, port=port)
+
+
+def _add_key(keys_file: Path | None, wanted: str) -> None:
+    from likewise.errors import InvalidInput
+    from likewise.server.keys import line_of, new_key, read_keys
+
+    if keys_file is None:
+        raise click.UsageError("--new-key needs --keys FILE, where it is written")
+    name, _, right = wanted.partition(":")
+    secret, key = new_key(name, right)
+    if keys_file.exists() and any(known.name == name for known in read_keys(keys_file)):
+        raise InvalidInput(f"there is a key {name!r} already", str(keys_file))
+    descriptor = os.open(keys_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+        file.write(line_of(key))
+    click.echo(secret)

@@ -1,0 +1,62 @@
+"""What a service refuses, as the errors that the library raises for the same."""
+
+from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, StoreError
+
+
+class ServiceError(LikewiseError):
+    """A service refused a request, or could not be reached.
+
+    Parameters
+    ----------
+    kind : str
+        The stable type of the error, such as ``unauthorized``; ``unreachable`` where there was no answer.
+    detail : str
+        What happened, in a sentence.
+    field : str, optional
+        The field of the request that is to blame.
+    status : int, optional
+        Of the answer.
+
+    Attributes
+    ----------
+    kind, detail, field, status
+        As given.
+    """
+
+    def __init__(self, kind: str, detail: str, field: str | None = None, status: int | None = None) -> None:
+        super().__init__(kind, detail, field, status)
+        self.kind = kind
+        self.detail = detail
+        self.field = field
+        self.status = status
+
+    def __str__(self) -> str:
+        place = "" if self.field is None else f" ({self.field})"
+        return f"{self.kind}: {self.detail}{place}"
+
+
+def error_of(status: int, shape: object) -> LikewiseError:
+    """Return the error that an answer stands for."""
+    if not isinstance(shape, dict) or not isinstance(shape.get("type"), str):
+        return ServiceError(
+            "unknown", f"status {status}, and no error of this service: is it the right address?", status=status
+        )
+    kind, detail, field = shape["type"], str(shape.get("detail", "")), shape.get("field")
+    match kind:
+        case "conflicting-document" | "unknown-document":
+            return InvalidInput(detail, row=_row_of(field))
+        case "invalid" if field is not None:
+            return InvalidParameter(str(field), detail)
+        case "invalid":
+            return InvalidInput(detail)
+        case "poisoned":
+            return IndexPoisoned(detail)
+        case "store":
+            return StoreError(detail)
+    return ServiceError(kind, detail, field, status)
+
+
+def _row_of(field: object) -> int | None:
+    """Return the row in a field such as ``documents.3.doc_id``."""
+    parts = str(field).split(".")
+    return int(parts[1]) if len(parts) == 3 and parts[1].isdigit() else None

@@ -1,0 +1,182 @@
+"""The columns of a run, gathered from sketched pieces in the order of the input."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from likewise._native import Rarity, Texts
+from likewise.dedup.documents import Documents, SpooledPiece
+from likewise.dedup.sketched import SketchedPiece
+from likewise.errors import InvalidInput
+from likewise.growing import GrowingArray
+from likewise.io.jsonl import JsonlFile
+from likewise.io.source import BadRow, Source
+from likewise.io.spool import Spool
+from likewise.recipe import Recipe
+
+# How the reason begins why a row without the field of the text is bad.
+_NO_FIELD = "no field "
+_MOST_FIELDS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class IngestRules:
+    """What of the input is needed.
+
+    Parameters
+    ----------
+    needs_lengths : bool
+        Whether `keep` asks for text lengths.
+    fields : tuple of str
+        Further fields that `keep` asks for.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    needs_texts : bool
+        Whether texts will be read again, so that a spool is filled where the source cannot.
+    """
+
+    needs_lengths: bool = False
+    fields: tuple[str, ...] = ()
+    on_error: str = "fail"
+    needs_texts: bool = True
+
+
+class Columns:
+    """Sketched pieces in input order, gathered into columns.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The inputs.
+    recipe : Recipe
+        What the sketches are of.
+    spool : Spool, optional
+        Texts put aside.
+    rules : IngestRules
+        What is needed.
+    rarity : Rarity, optional
+        Counts of features, for method shingles.
+    num_reference_sources : int
+        Sources that come first and hold reference documents.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        spool: Spool | None,
+        rules: IngestRules,
+        rarity: Rarity | None,
+        num_reference_sources: int = 0,
+    ) -> None:
+        self._rarity = rarity
+        self._num_reference_sources = num_reference_sources
+        self._sources = sources
+        self._spool = spool
+        self._rules = rules
+        self._sketches = GrowingArray(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
+        self._shapes = GrowingArray(np.uint8)
+        self._num_features = GrowingArray(np.uint32)
+        self._digests = GrowingArray(np.uint64)
+        self._offsets = GrowingArray(np.uint64)
+        self._lengths = GrowingArray(np.uint32)
+        self._lines = GrowingArray(np.uint32)
+        self._has_id = GrowingArray(np.bool_)
+        self._text_lengths = GrowingArray(np.uint32)
+        self._ids: list[Texts] = []
+        self._fields: list[list[Texts]] = [[] for _ in rules.fields]
+        self._spooled: list[SpooledPiece] = []
+        self._bad: list[list[BadRow]] = [[] for _ in sources]
+        self._num_documents = [0] * len(sources)
+        self._num_texts = [0] * len(sources)
+        self._num_lines = [0] * len(sources)
+        self._num_blank = 0
+
+    def add(self, number: int, part: SketchedPiece) -> None:
+        """Take the next piece, of source `number`; raises InvalidInput for bad rows that are not to be passed over."""
+        piece = part.piece
+        first_line = self._num_lines[number]
+        for bad in piece.bad_rows:
+            self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
+        if piece.bad_rows and self._rules.on_error == "fail":
+            bad = self._bad[number][0]
+            raise InvalidInput(
+                f"{bad.reason}{_other_fields(self._sources[number], bad)}; mend the row, or go on with --on-error skip",
+                self._sources[number].name,
+                bad.line + (self._sources[number].name is not None),
+            )
+        if part.handle is not None:
+            self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
+        self._sketches.append(part.sketches)
+        self._shapes.append(part.shapes)
+        self._num_features.append(part.num_features)
+        self._digests.append(part.digests)
+        self._offsets.append(piece.offsets)
+        self._lengths.append(piece.lengths)
+        self._lines.append(piece.lines + np.uint32(first_line))
+        self._has_id.append(piece.has_id)
+        if part.text_lengths is not None:
+            self._text_lengths.append(part.text_lengths)
+        self._ids.append(piece.ids)
+        for of_one, values in zip(self._fields, piece.fields, strict=True):
+            of_one.append(values)
+        self._num_lines[number] += piece.num_lines
+        self._num_documents[number] += len(part.shapes)
+        self._num_blank += piece.num_blank if number >= self._num_reference_sources else 0
+
+    def add_texts(self, number: int, num_documents: int, handle: int) -> None:
+        """Take the place in the spool of the next texts of source `number`, whose documents came without them."""
+        self._spooled.append(SpooledPiece(sum(self._num_documents[:number]) + self._num_texts[number], handle))
+        self._num_texts[number] += num_documents
+        if self._num_texts[number] > self._num_documents[number]:
+            raise InvalidInput("the file holds other documents than were kept of it", self._sources[number].name)
+
+    def documents(self) -> Documents:
+        """Return all documents; the columns are given away."""
+        ids, self._ids = Texts.concat(self._ids), []
+        return Documents(
+            sources=self._sources,
+            starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
+            sketches=self._sketches.take(),
+            shapes=self._shapes.take(),
+            num_features=self._num_features.take(),
+            digests=self._digests.take(),
+            offsets=self._offsets.take(),
+            lengths=self._lengths.take(),
+            lines=self._lines.take(),
+            ids=ids,
+            has_id=self._has_id.take(),
+            text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
+            fields=dict(zip(self._rules.fields, self._fields, strict=True)),
+            bad_rows=self._bad,
+            num_blank=self._num_blank,
+            spool=self._spool,
+            spooled=sorted(self._spooled, key=lambda piece: piece.first_row),
+            rarity=self._rarity,
+            num_reference_sources=self._num_reference_sources,
+            keeps_bad_rows=self._rules.on_error == "keep",
+        )
+
+
+def check_fields(documents: Documents) -> None:
+    """Raise InvalidInput if there is no document at all since no row has the field of the text."""
+    bad_rows = [
+        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
+    ]
+    if len(documents) or not bad_rows or not all(bad.reason.startswith(_NO_FIELD) for _, bad in bad_rows):
+        return
+    source, bad = bad_rows[0]
+    raise InvalidInput(
+        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
+    )
+
+
+def _other_fields(source: Source, bad: BadRow) -> str:
+    """Return which fields a row has that lacks the one of the text."""
+    if not bad.reason.startswith(_NO_FIELD) or not isinstance(source, JsonlFile):
+        return ""
+    names = source.field_names(bad.offset, bad.length)
+    more = ", ..." if len(names) > _MOST_FIELDS else ""
+    there_are = f" (it has {', '.join(names[:_MOST_FIELDS])}{more})" if names else ""
+    return f"{there_are}; name the right one with --text-field"

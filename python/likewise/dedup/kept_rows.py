@@ -1,0 +1,48 @@
+"""What of each input goes to the output: places and texts of what stays, and the bad rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup.decision import Decision
+from likewise.dedup.documents import Documents
+from likewise.io.parquet_kept import KeptTexts
+
+
+def kept_places(
+    documents: Documents, decision: Decision, number: int, on_error: str
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
+    rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
+    kept = decision.kept[rows]
+    offsets, lengths = documents.offsets[rows][kept], documents.lengths[rows][kept]
+    bad = documents.bad_rows[number] if on_error == "keep" else []
+    if bad:
+        offsets = np.concatenate([offsets, np.array([row.offset for row in bad], np.uint64)])
+        lengths = np.concatenate([lengths.astype(np.uint64), np.array([row.length for row in bad], np.uint64)])
+        by_offset = np.argsort(offsets, kind="stable")
+        offsets, lengths = offsets[by_offset], lengths[by_offset]
+    return offsets, lengths
+
+
+def kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:
+    """Return what gives the texts of what stays of one source, if the run put them all aside."""
+    has_others = on_error == "keep" and bool(documents.bad_rows[number])
+    if documents.spool is None or documents.sources[number].can_read_again or has_others:
+        return None
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+    rows = first + np.flatnonzero(decision.kept[first:end])
+    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
+
+
+def write_bad_rows(documents: Documents, path: Path) -> None:
+    """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
+    if not any(documents.bad_rows[documents.num_reference_sources :]):
+        return
+    with path.open("w", encoding="utf-8") as file:
+        first = documents.num_reference_sources
+        for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
+            for bad in bad_rows:
+                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")

@@ -1,0 +1,48 @@
+"""The files that new documents are held against, and what is known of them already."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from likewise.dedup.kept_sketches import KeptSketches
+from likewise.io.inputs import InputFile
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Some of the files that new documents are held against.
+
+    Parameters
+    ----------
+    files : tuple of InputFile
+        In their order.
+    sketches : KeptSketches, optional
+        What the run that wrote these files kept of sketching their documents.
+    """
+
+    files: tuple[InputFile, ...]
+    sketches: KeptSketches | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """All that new documents are held against, in order of priority.
+
+    Parameters
+    ----------
+    parts : tuple of Reference
+        One for each name given.
+    """
+
+    parts: tuple[Reference, ...] = ()
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """All files."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    def starts(self) -> Iterator[tuple[int, Reference]]:
+        """Yield each part with the number of its first file among the sources of the run, where they come first."""
+        first = 0
+        for part in self.parts:
+            yield first, part
+            first += len(part.files)

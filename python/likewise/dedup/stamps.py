@@ -1,0 +1,54 @@
+"""What tells whether an input is still the file that it was."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from likewise.errors import InvalidInput
+from likewise.io.inputs import Inputs
+
+# Of the beginning and of the end of a file.
+_END_BYTES = 65536
+_DIGEST_BYTES = 16
+
+
+def stamps(found: Inputs) -> list[dict[str, object]]:
+    """Return path, size, time and a digest of the first and last bytes of each input.
+
+    A copy of standard input has no time of its own; its digest is of all of it.
+    """
+    found_stamps = []
+    for file in found.files:
+        stat = file.path.stat()
+        is_copy = file.path == found.copy
+        found_stamps.append(
+            {
+                "path": file.name,
+                "num_bytes": stat.st_size,
+                "mtime_ns": None if is_copy else stat.st_mtime_ns,
+                "ends": _whole_digest(file.path) if is_copy else digest_of_ends(file.path, stat.st_size),
+            }
+        )
+    return found_stamps
+
+
+def digest_of_ends(path: Path, num_bytes: int) -> str:
+    """Return a digest of the first and the last 64 kB of a file of this size."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    with path.open("rb") as file:
+        digest.update(file.read(_END_BYTES))
+        file.seek(max(_END_BYTES, num_bytes - _END_BYTES))
+        digest.update(file.read(_END_BYTES))
+    return digest.hexdigest()
+
+
+def check_unchanged(found: Inputs, then: Sequence[dict[str, object]]) -> None:
+    """Raise InvalidInput if an input is no longer what it was when these stamps were taken."""
+    for file, now, before in zip(found.files, stamps(found), then, strict=True):
+        if now != before:
+            raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
+
+
+def _whole_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()

@@ -1,0 +1,31 @@
+"""What results look like: texts, charts and fingerprints as HTML and SVG, safe whatever a document holds."""
+
+from functools import cache
+from importlib.resources import files
+
+from likewise.drawing.charts import bars, curve, fingerprints, histogram, similarity_bar, steps
+from likewise.drawing.diffs import inline, side_by_side
+from likewise.drawing.markup import Html, element, escaped, joined, visible
+
+__all__ = [
+    "Html",
+    "bars",
+    "curve",
+    "element",
+    "escaped",
+    "fingerprints",
+    "histogram",
+    "inline",
+    "joined",
+    "side_by_side",
+    "similarity_bar",
+    "steps",
+    "stylesheet",
+    "visible",
+]
+
+
+@cache
+def stylesheet() -> str:
+    """Return the stylesheet of the page and of reports: light and dark, without anything from outside."""
+    return (files("likewise.drawing") / "style.css").read_text(encoding="utf-8")

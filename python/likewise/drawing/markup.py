@@ -1,0 +1,78 @@
+"""Text as HTML: nothing in a document can become markup, and nothing in it stays invisible."""
+
+import html
+import re
+from collections.abc import Iterable
+
+# Control characters, those that turn the direction of what follows, and those that nobody sees. Joiners have honest
+# uses and stay.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000f0000-\U0010ffff]"
+)
+
+
+class Html(str):
+    """Text that is markup already: templates take it as it is."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """Return itself, as template engines ask."""
+        return self
+
+
+def visible(text: str) -> str:
+    """Return text in which control characters, and those that hide or turn text, are spelled out.
+
+    Examples
+    --------
+    >>> visible("abc" + chr(0x202E) + "def")
+    'abc⟨U+202E⟩def'
+    """
+    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def escaped(text: object) -> Html:
+    """Return anything as HTML: markup as it is, text escaped, what is hidden in it spelled out."""
+    if isinstance(text, Html):
+        return text
+    return Html(html.escape(visible(str(text)), quote=True))
+
+
+def element(name: str, content: object = "", **attributes: object) -> Html:
+    """Return an element.
+
+    Parameters
+    ----------
+    name : str
+        Its tag.
+    content : object
+        Markup, text that is escaped, or a list of both.
+    **attributes : object
+        Their values are escaped; one that is None or False is left out. ``class_`` means ``class``; an underscore
+        within a name a hyphen.
+
+    Examples
+    --------
+    >>> element("b", "1 < 2", class_="note")
+    '<b class="note">1 &lt; 2</b>'
+    """
+    return Html(f"<{name}{_attributes(attributes)}>{joined(content)}</{name}>")
+
+
+def joined(content: object) -> Html:
+    """Return markup, text, or a list of both as markup."""
+    if isinstance(content, str) or not isinstance(content, Iterable):
+        return escaped(content)
+    return Html("".join(joined(part) for part in content))
+
+
+def _attributes(attributes: dict[str, object]) -> str:
+    parts = []
+    for name, value in attributes.items():
+        if value is None or value is False:
+            continue
+        spelled = name.rstrip("_").replace("_", "-")
+        parts.append(f" {spelled}" if value is True else f' {spelled}="{escaped(value)}"')
+    return "".join(parts)

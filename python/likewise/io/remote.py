@@ -1,0 +1,300 @@
+"""Files elsewhere: fetched before a run, written through behind it, by fsspec."""
+
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from likewise.errors import InvalidInput, LikewiseError, MissingExtra
+from likewise.io.scratch import scratch_directory
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+# Waiting for answers is most of the time that small files take.
+_FILES_AT_ONCE = 8
+_COPY_BYTES = 4 << 20
+_GLOB = re.compile(r"[*?\[]")
+# Where stores tell when a file was last written.
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "last_commit")
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of a store.
+
+    Parameters
+    ----------
+    store : fsspec file system
+        Where it is.
+    path : str
+        Its path there.
+    num_bytes : int, optional
+        Its size, where the store tells.
+    modified_ns : int
+        When it was last written; 0 where the store does not tell.
+    """
+
+    store: Any
+    path: str
+    num_bytes: int | None
+    modified_ns: int
+
+
+def is_remote(name: str | Path) -> bool:
+    """Return whether a name is that of a file elsewhere: ``s3://bucket/name``; ``file://`` is no such."""
+    scheme = _URL.match(name) if isinstance(name, str) else None
+    return scheme is not None and scheme[1].lower() != "file"
+
+
+def local_path(name: str | Path) -> str | Path:
+    """Return the path of ``file://`` names; all others as they are."""
+    if not isinstance(name, str) or not name.lower().startswith("file://"):
+        return name
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(name).path)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a name of a store means.
+
+    Parameters
+    ----------
+    kind : {"file", "directory", "glob"}
+        What it names.
+    root : str
+        The path in the store, of a directory.
+    files : list of Remote
+        Sorted by the bytes of their paths.
+    """
+
+    kind: str
+    root: str
+    files: list[Remote]
+
+
+def local_name(path: str) -> str:
+    """Return the relative path that a path of a store has in a local copy."""
+    scheme = _URL.match(path)
+    if scheme is not None:
+        path = path[scheme.end() :]
+        if scheme[1].startswith("http"):
+            path = re.split(r"[?#]", path)[0]
+    return path.strip("/")
+
+
+def store_of(name: str) -> tuple[Any, str]:
+    """Return the store of a name, and the path in it.
+
+    Raises
+    ------
+    MissingExtra
+        If fsspec is not installed.
+    InvalidInput
+        If the store is not known, or its package is not installed.
+    """
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtra("remote", f"the name {name}") from error
+    with _named(name):
+        store, path = fsspec.core.url_to_fs(name)
+        return store, str(path)
+
+
+def remote_files(name: str) -> Found:
+    """Return the files that a name of a store means.
+
+    Parameters
+    ----------
+    name : str
+        A file, a directory or a glob.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing.
+    InvalidInput
+        If the store refuses.
+    """
+    store, path = store_of(name)
+    with _named(name):
+        if _GLOB.search(path) and not store.exists(path):
+            kind, found = "glob", store.glob(path, detail=True)
+        else:
+            info = store.info(path)
+            kind = "directory" if info["type"] == "directory" else "file"
+            found = store.find(path, detail=True) if kind == "directory" else {path: info}
+    files = [
+        Remote(store, own, info.get("size"), _modified_ns(info))
+        for own, info in found.items()
+        if info["type"] != "directory"
+    ]
+    if not files:
+        raise FileNotFoundError(2, "no such file or directory", name)
+    for file in files:
+        if ".." in PurePosixPath(file.path).parts:
+            raise InvalidInput("a path of the store has .. in it", file.path)
+    return Found(kind, path.rstrip("/"), sorted(files, key=lambda file: os.fsencode(file.path)))
+
+
+def fetch(files: Sequence[Remote], targets: Sequence[Path], progress: Progress = no_progress) -> None:
+    """Copy files of stores to local ones, some at a time, with the times that the stores tell.
+
+    Parameters
+    ----------
+    files : sequence of Remote
+        What to fetch.
+    targets : sequence of Path
+        New files; their directories are made.
+    progress : callable, optional
+        Told of bytes that came.
+
+    Raises
+    ------
+    InvalidInput
+        If the store refuses, or a file came short.
+    """
+    began, done = time.perf_counter(), 0
+    progress(StageStarted("fetching", sum(file.num_bytes or 0 for file in files), "bytes"))
+    with ThreadPoolExecutor(_FILES_AT_ONCE, thread_name_prefix="likewise-fetch") as pool:
+        try:
+            for fetched in as_completed([pool.submit(_fetch, *pair) for pair in zip(files, targets, strict=True)]):
+                done += fetched.result()
+                progress(StageAdvanced("fetching", done))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    progress(StageFinished("fetching", time.perf_counter() - began))
+
+
+def _fetch(file: Remote, target: Path) -> int:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    num_bytes = 0
+    with target.open("xb") as out:
+        with _named(file.path):
+            source = file.store.open(file.path, "rb", cache_type="readahead", block_size=_COPY_BYTES)
+        with source:
+            while True:
+                with _named(file.path):
+                    data = source.read(_COPY_BYTES)
+                if not data:
+                    break
+                out.write(data)
+                num_bytes += len(data)
+    if file.num_bytes is not None and num_bytes != file.num_bytes:
+        raise InvalidInput(f"{num_bytes} bytes came of the {file.num_bytes} that the store tells of", file.path)
+    os.utime(target, ns=(file.modified_ns, file.modified_ns))
+    return num_bytes
+
+
+def _modified_ns(info: dict[str, Any]) -> int:
+    for name in _TIMES:
+        value = info.get(name)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            value = (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+        if isinstance(value, int | float):
+            return int(value * 1e6) * 1000
+    return 0
+
+
+@contextmanager
+def file_for(name: str | Path) -> Iterator[Path]:
+    """Give the local file to write for a name, as a context; that of a store is copied there when it ends well.
+
+    Raises
+    ------
+    InvalidInput
+        If the store refuses: where it can tell, before anything is written.
+    """
+    if not is_remote(name):
+        yield Path(local_path(name))
+        return
+    store, path = store_of(str(name))
+    with scratch_directory() as place:
+        local = place / PurePosixPath(path).name
+        yield local
+        with _named(str(name)):
+            put_file(store, local, path)
+
+
+class RemoteDirectory:
+    """The output directory of a run, elsewhere.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    final_names : sequence of str
+        Names of a finished run, in the order in which they come to be; the last says that all are there.
+    overwrite : bool
+        Whether a finished run may be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        If it holds a finished run, or files of others.
+    """
+
+    def __init__(self, name: str, final_names: Sequence[str], *, overwrite: bool) -> None:
+        self._name = name
+        self._store, path = store_of(name)
+        self._path = path.rstrip("/")
+        self._final_names = tuple(final_names)
+        with _named(name):
+            found = self._store.find(self._path) if self._store.exists(self._path) else []
+        self._old = [str(path) for path in found]
+        names = {path[len(self._path) :].lstrip("/").partition("/")[0] for path in self._old}
+        if foreign := sorted(names - set(final_names)):
+            raise InvalidInput(f"{name} holds files of others ({', '.join(foreign[:3])}); choose an empty directory")
+        if final_names[-1] in names and not overwrite:
+            raise InvalidInput(f"{name} holds a finished run; replace it with --overwrite, or choose another directory")
+
+    def write(self, local: Path) -> None:
+        """Copy a finished run there, its last name last; what an earlier one left goes, its last name first."""
+        with _named(self._name):
+            for old in sorted(self._old, key=lambda path: not path.endswith("/" + self._final_names[-1])):
+                self._store.rm_file(old)
+            for name in self._final_names:
+                root = local / name
+                files = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+                for path in files:
+                    if path.is_file():
+                        put_file(self._store, path, f"{self._path}/{path.relative_to(local).as_posix()}")
+
+
+def put_file(store: Any, path: Path, target: str) -> None:  # noqa: ANN401 - fsspec has no types
+    """Copy a local file to a store; it stands there complete or not at all where the store can do so."""
+    store.makedirs(target.rpartition("/")[0], exist_ok=True)
+    with path.open("rb") as source, store.open(target, "wb") as out:
+        while data := source.read(_COPY_BYTES):
+            out.write(data)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Name the file in what a store raises; its own errors are told by their kinds."""
+    try:
+        yield
+    except LikewiseError:
+        raise
+    except FileNotFoundError as error:
+        raise FileNotFoundError(2, "no such file or directory", name) from error
+    except PermissionError as error:
+        raise PermissionError(13, f"the store refuses: {error}", name) from error
+    except Exception as error:
+        # Missing packages and unknown protocols say what to do; stores raise errors of their own libraries.
+        raise InvalidInput(f"the store cannot be used: {str(error) or type(error).__name__}", name) from error

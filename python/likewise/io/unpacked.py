@@ -1,0 +1,48 @@
+"""Files that were unpacked whole, for a run that continues: beside each stands what it is known by."""
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from likewise._native import checksum, range_checksum
+from likewise.errors import LikewiseError
+
+# Offset and length in the plain file, bytes of the packed one.
+Pieces = Sequence[tuple[int, int, int]]
+# Unpacking less again takes no time.
+_LEAST_BYTES = 16 << 20
+
+
+def unpacked_path(directory: Path, path: Path) -> Path:
+    """Return where an input is unpacked to."""
+    return directory / f"unpacked-{checksum(np.frombuffer(os.fsencode(path), np.uint8)):016x}"
+
+
+def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
+    """Write down that a file is unpacked whole; nothing is synced, since its checksum is looked at."""
+    num_bytes = path.stat().st_size
+    if num_bytes < _LEAST_BYTES:
+        return
+    facts = {
+        "num_bytes": num_bytes,
+        "checksum": range_checksum(path, 0, num_bytes),
+        "piece_bytes": piece_bytes,
+        "pieces": list(pieces),
+    }
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(facts))
+    unfinished.rename(path.with_suffix(".json"))
+
+
+def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
+    """Return the pieces of a file that an earlier run unpacked, or None if that was not all or is no longer there."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
+        facts = json.loads(path.with_suffix(".json").read_text())
+        is_same = facts["num_bytes"] == path.stat().st_size and facts["piece_bytes"] == piece_bytes
+        if is_same and range_checksum(path, 0, facts["num_bytes"]) == facts["checksum"]:
+            return [(offset, length, num_packed) for offset, length, num_packed in facts["pieces"]]
+    return None

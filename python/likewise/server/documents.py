@@ -1,0 +1,197 @@
+"""Operations on the documents of a collection, one or many at a time."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.index import Group, Index
+from likewise.server.problems import Problem
+from likewise.server.service import Service
+
+Json = dict[str, Any]
+
+
+class Documents:
+    """What a service does with documents: each method answers one operation, with JSON values.
+
+    Parameters
+    ----------
+    service : Service
+        Whose collections are asked.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._most = service.settings.max_results
+        # To add is to check and add, by a name that seeding code likes to read.
+        self.add = self.check_and_add
+        self.add_batch = self.check_and_add_batch
+        self.add_lines = self.check_and_add_lines
+
+    async def check(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+        """Return a verdict on a text."""
+        return (await self._checked(collection, [body.text]))[0]
+
+    async def check_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return verdicts on texts."""
+        return {"verdicts": await self._checked(collection, body.texts)}
+
+    async def check_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Return verdicts on lines of texts."""
+        return await self._checked(collection, [line.text for line in lines])
+
+    async def check_and_add(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Add a document; its verdict."""
+        return (await self._added(collection, [body]))[0]
+
+    async def check_and_add_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Add documents; their verdicts."""
+        return {"verdicts": await self._added(collection, body.documents)}
+
+    async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Add lines of documents; their verdicts."""
+        return await self._added(collection, lines)
+
+    async def get(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return a document, or raise Problem."""
+        return _found((await self._got(collection, [body.doc_id]))[0], body)
+
+    async def get_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return documents."""
+        return {"documents": await self._got(collection, body.doc_ids)}
+
+    async def get_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Return documents of lines of ids."""
+        return await self._got(collection, [line.doc_id for line in lines])
+
+    async def group(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return a group or a page of it, or raise Problem."""
+        found = (await self._grouped(collection, [body.doc_id], body.offset, body.limit))[0]
+        return _found(found, body)
+
+    async def group_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return groups."""
+        return {"groups": await self._grouped(collection, body.doc_ids, 0, self._most)}
+
+    async def group_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Return groups of lines of ids."""
+        return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
+
+    async def neighbours(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbours of a text."""
+        return (await self._neighbours(collection, [body.text], [body.limit]))[0]
+
+    async def neighbours_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbours of texts."""
+        limits = [body.limit] * len(body.texts)
+        return {"results": await self._neighbours(collection, body.texts, limits)}
+
+    async def neighbours_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Return the neighbours of lines of texts."""
+        return await self._neighbours(collection, [line.text for line in lines], [line.limit for line in lines])
+
+    async def remove(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Remove a document, or raise Problem."""
+        return _found((await self._removed(collection, [body.doc_id]))[0], body)
+
+    async def remove_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Remove documents."""
+        return {"removals": await self._removed(collection, body.doc_ids)}
+
+    async def remove_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Remove documents of lines of ids."""
+        return await self._removed(collection, [line.doc_id for line in lines])
+
+    async def _checked(self, collection: str, texts: Sequence[str]) -> list[Json]:
+        return await self._service.collection(collection).check(texts)
+
+    async def _added(self, collection: str, documents: Sequence[Any]) -> list[Json]:
+        found = self._service.collection(collection)
+        self._check_may_write()
+        ids = [str(document.doc_id) for document in documents]
+        verdicts = await found.check_and_add(ids, [document.text for document in documents])
+        num_new = sum(verdict["is_new"] for verdict in verdicts)
+        self._service.metrics.verdicts.labels("new").inc(num_new)
+        self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
+        return verdicts
+
+    async def _got(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
+        found = self._service.collection(collection)
+        documents: list[Json | None] = await found.ask(_each, found.index.get, doc_ids)
+        return documents
+
+    async def _grouped(self, collection: str, doc_ids: Sequence[object], offset: int, limit: int) -> list[Json | None]:
+        found = self._service.collection(collection)
+        groups = await found.ask(_grouped, found.index, doc_ids)
+        return [None if group is None else self._page(group, offset, limit) for group in groups]
+
+    def _page(self, group: Group, offset: int, limit: int) -> Json:
+        is_cut = len(group.member_ids) > offset + limit
+        self._service.metrics.truncated.inc(is_cut)
+        return {
+            "leader_id": group.leader_id,
+            "is_leader_gone": group.is_leader_gone,
+            "num_members": len(group.member_ids),
+            "member_ids": group.member_ids[offset : offset + limit],
+            "truncated": is_cut,
+        }
+
+    async def _neighbours(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+        found = self._service.collection(collection)
+        results: list[Json] = await found.ask(_neighbours, found.index, texts, limits)
+        self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
+        return results
+
+    async def _removed(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
+        found = self._service.collection(collection)
+        self._check_may_write()
+        removals: list[Json | None] = await found.change(_removed, found.index, doc_ids)
+        return removals
+
+    def _check_may_write(self) -> None:
+        if self._service.settings.is_read_only:
+            raise Problem("read-only", "the service was started to be read only")
+
+
+def _found(answer: Json | None, body: Any) -> Json:  # noqa: ANN401
+    if answer is None:
+        raise Problem("unknown-document", f"no document has the id {str(body.doc_id)[:100]!r}", "doc_id")
+    return answer
+
+
+def _each(call: Callable[[str], Any], doc_ids: Sequence[object]) -> list[Json | None]:
+    found = [call(str(doc_id)) for doc_id in doc_ids]
+    return [None if one is None else one._asdict() for one in found]
+
+
+def _grouped(index: Index, doc_ids: Sequence[object]) -> list[Group | None]:
+    groups: list[Group | None] = []
+    for doc_id in doc_ids:
+        try:
+            groups.append(index.group(str(doc_id)))
+        except InvalidInput:
+            groups.append(None)
+    return groups
+
+
+def _neighbours(index: Index, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+    results = []
+    for text, limit in zip(texts, limits, strict=True):
+        # One more than is given says whether there are more.
+        found = index.neighbours(text, limit + 1)
+        shown = [one._asdict() for one in found[:limit]]
+        results.append({"neighbours": shown, "truncated": len(found) > limit})
+    return results
+
+
+def _removed(index: Index, doc_ids: Sequence[object]) -> list[Json | None]:
+    removals: list[Json | None] = []
+    for doc_id in doc_ids:
+        try:
+            removal = index.remove(str(doc_id))
+        except InvalidInput:
+            removals.append(None)
+            continue
+        moved = [{"doc_id": member, "kept_id": kept} for member, kept in removal.moved]
+        removals.append({**removal._asdict(), "moved": moved})
+    return removals

@@ -1,0 +1,100 @@
+"""Who may do what: keys are 256 random bits, stored as their SHA-256."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from likewise.errors import InvalidInput, InvalidParameter
+
+# Each right holds those before it.
+RIGHTS = ("read", "write", "admin")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as the service knows it.
+
+    Parameters
+    ----------
+    name : str
+        What the log calls it.
+    right : {"read", "write", "admin"}
+        What it allows: to ask; to add and remove as well; to make and delete collections and snapshots as well.
+    digest : bytes
+        SHA-256 of the key.
+    """
+
+    name: str
+    right: str
+    digest: bytes
+
+    def allows(self, right: str) -> bool:
+        """Return whether this key's right holds another."""
+        return RIGHTS.index(self.right) >= RIGHTS.index(right)
+
+
+def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
+    """Return what the service keeps of a key that clients hold.
+
+    Raises
+    ------
+    InvalidParameter
+        If the right has another name, or the key is shorter than 16 characters: whoever can ask can guess.
+    """
+    if right not in RIGHTS:
+        raise InvalidParameter("right", f"{right!r} given; rights are {', '.join(RIGHTS)}")
+    if not _NAME.fullmatch(name):
+        raise InvalidParameter("name", f"{name!r} given; names of keys are of a-z, 0-9, _ and -")
+    if len(secret) < 16:
+        raise InvalidParameter("key", "it has fewer than 16 characters; make one by `likewise serve --new-key`")
+    return Key(name, right, hashlib.sha256(secret.encode()).digest())
+
+
+def new_key(name: str, right: str) -> tuple[str, Key]:
+    """Return a new key as its holder has it, and as the service keeps it."""
+    secret = "lw_" + secrets.token_urlsafe(32)
+    return secret, key_of(secret, name=name, right=right)
+
+
+def line_of(key: Key) -> str:
+    """Return a line of the file of keys."""
+    return f"{key.name} {key.right} {key.digest.hex()}\n"
+
+
+def read_keys(path: Path) -> tuple[Key, ...]:
+    """Return the keys of a file: a line each of name, right and SHA-256 in hexadecimal; # begins a remark.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is something else, or two have one name.
+    """
+    keys: dict[str, Key] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        parts = line.partition("#")[0].split()
+        if not parts:
+            continue
+        if len(parts) != 3 or not _NAME.fullmatch(parts[0]) or not _DIGEST.fullmatch(parts[2]):
+            raise InvalidInput("a line holds name, right and 64 hexadecimal digits", str(path), number)
+        if parts[1] not in RIGHTS:
+            raise InvalidInput(f"{parts[1]!r} is no right: {', '.join(RIGHTS)}", str(path), number)
+        if parts[0] in keys:
+            raise InvalidInput(f"there are two keys {parts[0]!r}", str(path), number)
+        keys[parts[0]] = Key(parts[0], parts[1], bytes.fromhex(parts[2]))
+    return tuple(keys.values())
+
+
+def find_key(keys: Sequence[Key], secret: bytes) -> Key | None:
+    """Return the key that a client holds; the time does not tell how much of it is right, nor which."""
+    digest = hashlib.sha256(secret).digest()
+    found = None
+    for key in keys:
+        if hmac.compare_digest(key.digest, digest):
+            found = key
+    return found

@@ -1,0 +1,136 @@
+"""Requests that are decided together: one batch of the index serves all that came while the last one was at work."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(eq=False)
+class Asked:
+    """What one request asks of an index.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Ids of the documents; empty where texts are only checked.
+    texts : sequence of str
+        The documents.
+    answer : Future
+        Takes the verdicts, or the error.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    answer: "asyncio.Future[Any]"
+
+
+class Lane:
+    """A queue before some threads, each of which takes all that waits as one batch.
+
+    Alone, a request is at work at once; under load, requests share one transaction and its sync, so that what a
+    request costs falls as more of them come.
+
+    Parameters
+    ----------
+    name : str
+        Of the threads.
+    work : callable
+        Takes a list of `Asked` on a thread; gives for each its result or its error.
+    num_threads : int
+        Batches at work at one time: 1 where they write.
+    max_documents : int
+        Documents of a batch, at which it takes no further request.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[list[Asked]], list[Any]], *, num_threads: int, max_documents: int
+    ) -> None:
+        self._work = work
+        self._max_documents = max_documents
+        self._num_threads = num_threads
+        self._num_at_work = 0
+        self._waiting: deque[Asked] = deque()
+        self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
+
+    async def ask(self, ids: Sequence[str], texts: Sequence[str]) -> Any:  # noqa: ANN401
+        """Return what the work gives for these documents; one that is cancelled before its turn is not done."""
+        loop = asyncio.get_running_loop()
+        asked = Asked(ids, texts, loop.create_future())
+        self._waiting.append(asked)
+        if self._num_at_work < self._num_threads:
+            self._begin(loop)
+        return await asked.answer
+
+    async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what another call gives, in the threads of this lane."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))
+
+    def close(self) -> None:
+        """Wait for what is at work, and end the threads; nothing may be asked afterwards."""
+        self._threads.shutdown(wait=True)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch: list[Asked] = []
+        num_documents = 0
+        while self._waiting:
+            first = self._waiting[0]
+            if batch and num_documents + len(first.texts) > self._max_documents:
+                break
+            self._waiting.popleft()
+            if not first.answer.cancelled():
+                batch.append(first)
+                num_documents += len(first.texts)
+        if batch:
+            self._num_at_work += 1
+            self._threads.submit(self._run, loop, batch)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, batch: list[Asked]) -> None:
+        try:
+            results = self._work(batch)
+        except BaseException as error:
+            results = [error] * len(batch)
+        loop.call_soon_threadsafe(self._done, loop, batch, results)
+
+    def _done(self, loop: asyncio.AbstractEventLoop, batch: list[Asked], results: list[Any]) -> None:
+        self._num_at_work -= 1
+        if self._waiting:
+            self._begin(loop)
+        for asked, result in zip(batch, results, strict=True):
+            if asked.answer.done():
+                continue
+            if isinstance(result, BaseException):
+                asked.answer.set_exception(result)
+            else:
+                asked.answer.set_result(result)
+
+
+class Budget:
+    """An amount that requests share; what does not fit is refused.
+
+    Parameters
+    ----------
+    most : int
+        The whole amount.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self._lock = threading.Lock()
+
+    def take(self, amount: int) -> bool:
+        """Take a part of it, if there is as much; whether there was."""
+        with self._lock:
+            if self.taken + amount > self.most:
+                return False
+            self.taken += amount
+            return True
+
+    def give_back(self, amount: int) -> None:
+        """Give back what was taken."""
+        with self._lock:
+            self.taken -= amount

@@ -1,0 +1,37 @@
+"""What the service says: a line of JSON each on standard error, never with the text of a document."""
+
+import json
+import logging
+import sys
+import time
+import traceback
+from typing import Any
+
+# Longest value of a field: ids and paths of clients are cut.
+_MOST = 300
+
+
+def log(event: str, *, level: str = "info", **values: Any) -> None:  # noqa: ANN401 - JSON values
+    """Write a line: time, level, event, and the values."""
+    now = time.time()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
+    shown = {name: value[:_MOST] if isinstance(value, str) else value for name, value in values.items()}
+    sys.stderr.write(json.dumps({"time": stamp, "level": level, "event": event, **shown}) + "\n")
+
+
+def log_failure(event: str, error: BaseException, **values: Any) -> None:  # noqa: ANN401
+    """Write a line about an error of ours: where it arose, and its kind; not its words, which may hold a document."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
+    log(event, level="error", kind=type(error).__name__, places=places, **values)
+
+
+class JsonHandler(logging.Handler):
+    """Passes what libraries log on to :func:`log`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        if record.exc_info and record.exc_info[1] is not None:
+            log_failure("server-error", record.exc_info[1], logger=record.name)
+        else:
+            log("server", level=record.levelname.lower(), logger=record.name, message=record.getMessage())

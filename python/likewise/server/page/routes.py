@@ -1,0 +1,127 @@
+"""Which address shows what, and how a request comes to it."""
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from likewise.drawing import stylesheet
+from likewise.errors import LikewiseError
+from likewise.server.body import Disconnected
+from likewise.server.page import documents, lists, pasting, review, threshold
+from likewise.server.page.answers import Place, script, shown
+from likewise.server.page.forms import fields_of
+from likewise.server.page.shelf import Shelf
+from likewise.server.problems import Problem
+from likewise.server.service import Service
+
+Shows = Callable[[Place, Request, dict[str, str]], Response]
+# A page is shown at once if groups are sorted so fast; else how far they are.
+_WAIT_S = 1.5
+_LONG = "public, max-age=31536000, immutable"
+
+_PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
+    "": (lists.overview, ("GET",)),
+    "groups": (lists.groups, ("GET",)),
+    "groups/sort": (lists.sort_again, ("POST",)),
+    "groups/{number:int}": (documents.group, ("GET",)),
+    "groups/{number:int}/pair/{a}/{b}": (documents.pair, ("GET",)),
+    "document": (documents.find, ("GET",)),
+    "threshold": (threshold.threshold, ("GET",)),
+    "threshold/around": (threshold.around, ("GET",)),
+    "threshold/pair/{number:int}": (threshold.pair, ("GET",)),
+    "compare": (pasting.compare_two, ("GET", "POST")),
+    "near": (pasting.near, ("GET", "POST")),
+    "review": (review.review, ("GET",)),
+    "review/next": (review.next_pair, ("GET",)),
+    "review/mark": (review.mark, ("POST",)),
+    "review.csv": (review.export, ("GET",)),
+}
+
+
+def add_page(app: FastAPI, service: Service) -> Shelf:
+    """Add the pages to an application; the shelf that comes back is to be closed with the service.
+
+    Parameters
+    ----------
+    app : FastAPI
+        Of the service: its gate looks at hosts, keys and sites that requests come from.
+    service : Service
+        What there is to look at.
+    """
+    shelf = Shelf(service)
+
+    async def home(request: Request) -> Response:
+        names, root = shelf.names(), str(request.scope.get("root_path", ""))
+        if len(names) == 1 and not shelf.broken():
+            return RedirectResponse(f"{root}/look/{quote(names[0], safe='')}/", 307)
+        rows = await service.in_thread(_rows, service)
+        return shown("home.html", title="Likewise", rows=rows, broken=shelf.broken(), root=root)
+
+    async def style(_: Request) -> Response:
+        return Response(stylesheet(), media_type="text/css; charset=utf-8", headers={"cache-control": _LONG})
+
+    async def scripted(_: Request) -> Response:
+        return Response(script(), media_type="text/javascript; charset=utf-8", headers={"cache-control": _LONG})
+
+    app.add_route("/", home, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/style.css", style, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/page.js", scripted, methods=["GET"], include_in_schema=False)
+    for path, (shows, methods) in _PAGES.items():
+        app.add_route(
+            f"/look/{{view}}/{path}", _routed(shelf, service, shows), methods=list(methods), include_in_schema=False
+        )
+    return shelf
+
+
+def _rows(service: Service) -> list[tuple[str, int, str]]:
+    rows = []
+    for name, collection in list(service.collections.items()):
+        facts = collection.describe()
+        rows.append((name, facts["num_documents"], str(facts["recipe"]["method"])))
+    return rows
+
+
+def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        root, name = str(request.scope.get("root_path", "")), request.path_params["view"]
+
+        async def work() -> Response:
+            fields = await fields_of(request, service)
+            response: Response = await service.in_thread(_shown, shelf, name, root, shows, request, fields)
+            return response
+
+        try:
+            answered: Response = await service.worked(work)
+        except Disconnected:
+            return Response(status_code=400)
+        except Problem as problem:
+            return shown("error.html", problem.status, title="Not done", detail=problem.detail, root=root)
+        return answered
+
+    return answer
+
+
+def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, fields: dict[str, str]) -> Response:
+    """Return a page, or one that says what went wrong. Runs on a thread."""
+    try:
+        prepared = shelf.open(name)
+        if prepared is None:
+            return shown("error.html", 404, title="Not found", detail="There is nothing of this name.", root=root)
+        if not prepared.wait(_WAIT_S):
+            return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
+        return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)
+    except LikewiseError as error:
+        return shown("error.html", 422, title="This cannot be shown", detail=str(error), root=root)
+    except OSError as error:
+        detail = f"{error.filename or 'The system'}: {error.strerror or error}"
+        return shown("error.html", 500, title="The system refused", detail=detail, root=root)
+
+
+def _here(request: Request) -> str:
+    """Return the path and query of a request, as they came."""
+    raw = request.scope.get("raw_path") or request.url.path.encode()
+    query = request.scope.get("query_string", b"")
+    return str((raw + (b"?" + query if query else b"")).decode("latin-1"))

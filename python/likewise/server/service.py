@@ -1,0 +1,257 @@
+"""What a service serves: a directory of collections, one index, or a finished run."""
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Route
+
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
+from likewise.index import Index
+from likewise.index.opening import exists
+from likewise.recipe import Recipe
+from likewise.server.collection import Collection
+from likewise.server.lanes import Budget
+from likewise.server.metrics import Metrics
+from likewise.server.problems import Problem
+from likewise.server.settings import Settings
+
+NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+_SNAPSHOT = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{8}")
+_SNAPSHOTS = ".snapshots"
+_REMOVED = ".removed-"
+_LIVES = "lives.json"
+
+
+class Service:
+    """The collections of a directory, opened; and what all requests share.
+
+    Parameters
+    ----------
+    path : Path
+        A directory whose subdirectories are indexes; one index; or the output of a finished run, of which only the
+        pages tell. A directory that is not there is made.
+    settings : Settings
+        Limits and rights.
+
+    Attributes
+    ----------
+    path, settings
+        As given.
+    run_path : Path or None
+        The finished run, if `path` is one.
+    collections : dict of str to Collection
+        By name, in order of the names.
+    broken : dict of str to str
+        Collections that could not be opened, with the reason.
+    metrics : Metrics
+        Counters of this service.
+    is_draining : bool
+        Whether the service is about to end.
+    routes : dict of (str, str) to route
+        Operations on one collection, by method and what stands behind its name in the path.
+    body_memory, streams : Budget
+        Bytes of bodies in memory; streams of lines that are open.
+    """
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.path = path
+        self.settings = settings
+        self.metrics = Metrics(self)
+        self.run_path: Path | None = None
+        self.collections: dict[str, Collection] = {}
+        self.broken: dict[str, str] = {}
+        self.is_draining = False
+        self.body_memory = Budget(settings.max_body_memory_bytes)
+        self.streams = Budget(settings.max_streams)
+        self.routes: dict[tuple[str, str], Route] = {}
+        self._num_at_work = 0
+        self._is_one_index = False
+        self._changing = threading.Lock()
+
+    def open(self) -> None:
+        """Open what is there.
+
+        Raises
+        ------
+        InvalidInput
+            If the path is a file, or holds neither indexes nor a run but other things.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidInput(
+                "it is a file; give a directory of indexes, an index, or the output of a run", str(self.path)
+            )
+        if exists(self.path):
+            self._is_one_index = True
+            name = re.sub(r"[^a-z0-9_-]+", "-", self.path.resolve().stem.lower()).strip("-_")[:64] or "index"
+            self._open_one(name, self.path)
+            if self.broken:
+                raise InvalidInput(self.broken[name], str(self.path))
+        elif (self.path / "summary.json").exists():
+            self.run_path = self.path
+        else:
+            if not self.settings.is_read_only:
+                self.path.mkdir(parents=True, exist_ok=True)
+            for entry in sorted(self.path.iterdir()):
+                if entry.name.startswith(_REMOVED) and not self.settings.is_read_only:
+                    shutil.rmtree(entry, ignore_errors=True)
+                elif re.match(NAME, entry.name) and exists(entry):
+                    self._open_one(entry.name, entry)
+
+    def close(self) -> None:
+        """Close all collections; what was acknowledged is on the disk then."""
+        for collection in self.collections.values():
+            collection.close()
+
+    def collection(self, name: str) -> Collection:
+        """Return a collection, or raise the problem that says why there is none."""
+        found = self.collections.get(name)
+        if found is not None:
+            return found
+        if name in self.broken:
+            raise Problem("store", self.broken[name], "collection")
+        raise Problem("unknown-collection", f"there is no collection {name!r}", "collection")
+
+    def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
+        """Make a collection, or raise Problem; a call that takes a while."""
+        with self._changing:
+            self._check_may_change()
+            if name in self.collections or name in self.broken:
+                raise Problem("collection-exists", f"there is a collection {name!r}", "collection")
+            if len(self.collections) >= self.settings.max_collections:
+                raise Problem("overloaded", f"there are {len(self.collections)} collections, which is the most")
+            directory = self.path / name
+            if directory.exists() and not exists(directory) and any(directory.iterdir()):
+                raise Problem("collection-exists", f"something else is called {name!r}", "collection")
+            if ttl_s is not None:
+                self._keep_life(name, ttl_s)
+            index = Index(
+                directory,
+                recipe,
+                store=store,
+                durability=self.settings.durability,
+                ttl=ttl_s,
+                threads=self.settings.threads,
+            )
+            made = Collection(name, index, ttl_s, self.settings, self.metrics)
+            self.collections = dict(sorted([*self.collections.items(), (name, made)]))
+            return made
+
+    def delete(self, name: str) -> None:
+        """Delete a collection and all its documents, or raise Problem; a call that takes a while."""
+        with self._changing:
+            self._check_may_change()
+            found = self.collection(name)
+            self.collections = {key: value for key, value in self.collections.items() if key != name}
+            found.close()
+            # Under another name at once, so that one of the same name may be made while files are deleted.
+            removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
+            (self.path / name).rename(removed)
+            self._keep_life(name, None)
+        shutil.rmtree(removed, ignore_errors=True)
+        shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
+
+    def make_snapshot(self, name: str, stamp: str) -> str:
+        """Copy a collection as it is now; the name of the copy. A call that takes a while."""
+        self._check_may_change()
+        folder = self.path / _SNAPSHOTS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if len(self.snapshots(name)) >= self.settings.max_results:
+            raise Problem("overloaded", f"{name} has {self.settings.max_results} snapshots; delete some")
+        snapshot = f"{stamp}-{secrets.token_hex(4)}"
+        self.collection(name).index.snapshot(folder / snapshot)
+        return snapshot
+
+    def snapshots(self, name: str) -> list[str]:
+        """Return the names of the copies of a collection, oldest first."""
+        self.collection(name)
+        folder = self.path / _SNAPSHOTS / name
+        if not folder.is_dir():
+            return []
+        return sorted(entry.name for entry in folder.iterdir() if _SNAPSHOT.fullmatch(entry.name) and exists(entry))
+
+    def delete_snapshot(self, name: str, snapshot: str) -> None:
+        """Delete a copy of a collection, or raise Problem."""
+        self._check_may_change()
+        if snapshot not in self.snapshots(name):
+            raise Problem("not-found", f"{name} has no snapshot {snapshot!r}", "snapshot")
+        shutil.rmtree(self.path / _SNAPSHOTS / name / snapshot, ignore_errors=True)
+
+    def _check_may_change(self) -> None:
+        if self.settings.is_read_only:
+            raise Problem("read-only", "the service was started to be read only")
+        if self.run_path is not None:
+            raise Problem("read-only", "the service shows a finished run")
+        if self._is_one_index:
+            raise Problem("read-only", "the service serves one index; start it on a directory to have collections")
+
+    def _open_one(self, name: str, directory: Path) -> None:
+        ttl_s = self._lives().get(name)
+        try:
+            index = Index(
+                directory,
+                durability=self.settings.durability,
+                ttl=ttl_s,
+                read_only=self.settings.is_read_only,
+                threads=self.settings.threads,
+            )
+        except (LikewiseError, OSError) as error:
+            self.broken[name] = f"{name} could not be opened: {error}"
+            return
+        self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
+
+    def _lives(self) -> dict[str, float]:
+        """Seconds after which the documents of a collection are forgotten, by its name."""
+        try:
+            found: dict[str, float] = json.loads((self.path / _LIVES).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        return found
+
+    def _keep_life(self, name: str, ttl_s: float | None) -> None:
+        lives = self._lives()
+        if lives.pop(name, None) == ttl_s:
+            return
+        if ttl_s is not None:
+            lives[name] = ttl_s
+        temporary = self.path / f".{_LIVES}-{secrets.token_hex(8)}"
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(lives, file, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path / _LIVES)
+
+    async def worked(self, work: Callable[..., Awaitable[Any]], **given: Any) -> Any:  # noqa: ANN401
+        """Return what the work on a request gives, or raise Problem where there is too much of it or it takes too long.
+
+        Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
+        """
+        if self._num_at_work >= self.settings.max_concurrency:
+            raise Problem("overloaded", f"{self._num_at_work} requests are at work, which is the most")
+        self._num_at_work += 1
+        try:
+            async with asyncio.timeout(self.settings.deadline_s):
+                return await work(**given)
+        except TimeoutError:
+            raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
+        finally:
+            self._num_at_work -= 1
+
+    @staticmethod
+    def check_name(name: str) -> None:
+        """Raise InvalidParameter for a name that no collection may have."""
+        if not re.fullmatch(NAME, name):
+            raise InvalidParameter(
+                "collection", "names are of 1 to 64 of a-z, 0-9, _ and -, and begin with neither of the last"
+            )
+
+    async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a call that takes a while returns, without stopping other requests."""
+        return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))

@@ -1,0 +1,85 @@
+"""A process that forks a run for each job it is told, one JSON object a line, and says how each ended.
+
+Pieces and parts are small, so that little text makes many of them. A job may kill its run at a moment of its own.
+"""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.ipc
+import pyarrow.parquet  # noqa: F401
+
+import likewise
+from likewise.dedup import FileRun, files, ingest, resume
+from tests.recipes import RECIPES
+
+NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}
+PIECE_BYTES, PART_BYTES = 6_000, 24_000
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(calls, owner, name):
+    """Let a function of a module kill the process when it has returned so many times."""
+    plain = getattr(owner, name)
+    count = 0
+
+    def counted(*arguments, **options):
+        nonlocal count
+        done = plain(*arguments, **options)
+        count += 1
+        if count == calls:
+            kill()
+        return done
+
+    setattr(owner, name, counted)
+
+
+MOMENTS = {
+    "part": (resume, "write_part"),
+    "decided": (files, "write_evidence"),
+    "written": (files, "write_kept"),
+    "summed": (files, "summarize"),
+}
+
+
+def run(job):
+    ingest.PIECE_BYTES, resume.PART_BYTES = PIECE_BYTES, job.get("part_bytes", PART_BYTES)
+    resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
+    if "moment" in job:
+        die_after(job["calls"], *MOMENTS[job["moment"]])
+    likewise.dedup_files(
+        [Path(name) for name in job["inputs"]],
+        job["out"],
+        NAMED.get(job["recipe"]) or RECIPES[job["recipe"]],
+        run=FileRun(threads=job.get("threads", 2), **job.get("run", {})),
+        fresh=job.get("fresh", False),
+    )
+
+
+def main():
+    np.zeros(1)
+    for line in sys.stdin:
+        job = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            status = 0
+            try:
+                run(job)
+            except BaseException as error:
+                Path(job["out"] + ".error").write_text(f"{type(error).__name__}: {error}")
+                status = 1
+            os._exit(status)
+        print(pid, flush=True)
+        _, code = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(code), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""A service in a process of its own: `child.py PATH SETTINGS`, the settings as JSON; says its address in its log."""
+
+import json
+import sys
+
+from likewise.server import Settings, serve
+from likewise.server.keys import key_of
+
+if __name__ == "__main__":
+    settings = json.loads(sys.argv[2])
+    keys = tuple(key_of(secret, name=name, right=name) for name, secret in settings.pop("keys", {}).items())
+    serve(sys.argv[1], Settings(keys=keys, **settings), port=0)

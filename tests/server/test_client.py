@@ -1,0 +1,172 @@
+"""The clients have the face of an index, and give the answers of one."""
+
+import asyncio
+import itertools
+
+import pytest
+
+import likewise
+from likewise.errors import InvalidInput, InvalidParameter
+from tests.recipes import RECIPES
+from tests.store.conformance import check_conformance
+
+pytest.importorskip("fastapi", reason="needs likewise[server]")
+pytest.importorskip("httpx2", reason="needs likewise[client]")
+
+_NUMBER = itertools.count()
+SERVED = {
+    "served-within": likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5),
+    "served-bands": likewise.Recipe.minhash(threshold=0.5, shingle=1),
+}
+
+
+@pytest.fixture
+def opener(running, monkeypatch):
+    """A backend of the conformance suite: the folder names the collection."""
+    for name, recipe in SERVED.items():
+        monkeypatch.setitem(RECIPES, name, recipe)
+    names = {}
+
+    def open_index(path, recipe):
+        client = running.client("")
+        if path not in names:
+            names[path] = f"conforming-{next(_NUMBER)}"
+            client.create_collection(names[path], recipe)
+        client.close()
+        return running.client(names[path])
+
+    return open_index
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_it_conforms(opener, name):
+    check_conformance(opener, name, max_examples=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", SERVED)
+def test_it_conforms_for_long(opener, name):
+    check_conformance(opener, name, max_examples=40, steps=60)
+
+
+@pytest.fixture
+def pages(running):
+    with running.client(f"pages-{next(_NUMBER)}") as client:
+        client.create_collection(client._name, likewise.Recipe.simhash(within=3))
+        yield client
+
+
+def test_errors_are_those_of_an_index(pages):
+    pages.add("a", "one fine day")
+    with pytest.raises(InvalidInput, match='"a" is there already with another text') as caught:
+        pages.add_batch(["b", "a"], ["x", "another fine day"])
+    assert caught.value.row == 1
+    assert pages.get("b") is None
+    with pytest.raises(InvalidInput, match="nobody"):
+        pages.group("nobody")
+    with pytest.raises(InvalidInput, match="nobody"):
+        pages.remove("nobody")
+    with pytest.raises(InvalidInput, match="2 ids for 3 or more"):
+        pages.add_batch(["c", "d"], ["x", "y", "z"])
+    with pytest.raises(InvalidInput, match="more ids than the 1"):
+        pages.add_batch(["c", "d"], ["x"])
+    with pytest.raises(InvalidInput, match="bytes was given"):
+        pages.check(b"bytes")
+    with pytest.raises(InvalidParameter, match="limit"):
+        pages.neighbours("x", limit=0)
+
+
+def test_large_batches_are_cut_into_requests(pages):
+    texts = [f"text number {i} of its own kind {i * i}" for i in range(2500)]
+    verdicts = pages.check_and_add_batch((f"id-{i}" for i in range(2500)), iter(texts))
+    assert len(verdicts) == 2500
+    assert verdicts.seq.tolist() == list(range(1, 2501))
+    again = pages.check_and_add_batch([f"id-{i}" for i in range(2500)], texts)
+    assert not again.added.any()
+    assert again.kept_ids == verdicts.kept_ids
+    assert len(pages) == 2500
+    assert len(pages.check_batch([])) == 0
+    assert len(pages.add_batch([], [])) == 0
+
+
+def test_a_large_group_comes_in_pages(pages):
+    pages.add_batch([f"id-{i}" for i in range(1500)], ["one and the same text"] * 1500)
+    group = pages.group("id-77")
+    assert group.leader_id == "id-0"
+    assert group.member_ids == tuple(f"id-{i}" for i in range(1, 1500))
+
+
+def test_the_asynchronous_client_answers_alike(running):
+    name = f"pages-{next(_NUMBER)}"
+
+    async def converse():
+        async with likewise.AsyncClient(running.url, collection=name) as client:
+            await client.create_collection(name, likewise.Recipe.minhash(threshold=0.5))
+            found = await asyncio.gather(*(client.check_and_add(f"id-{i}", "one and the same text") for i in range(30)))
+            assert sum(verdict.is_new for verdict in found) == 1
+            assert sorted(verdict.seq for verdict in found) == list(range(1, 31))
+            batch = await client.check_batch(["one and the same text", "another"])
+            assert batch.is_new.tolist() == [False, True]
+            with pytest.raises(InvalidInput):
+                await client.check_and_add("id-1", "another text")
+            assert await client.count() == 30
+            assert (await client.recipe()).threshold == 0.5
+            group = await client.group("id-3")
+            assert len(group.member_ids) == 29
+            removal = await client.remove(group.leader_id)
+            assert len(removal.promoted) == 1
+            assert (await client.get("id-3")).doc_id == "id-3"
+            assert [one.similarity for one in await client.neighbours("one and the same text")] == [1.0]
+            assert await client.verify() == []
+            assert name in await client.collections()
+            await client.delete_collection(name)
+
+    asyncio.run(converse())
+
+
+def test_clients_name_the_collection_or_take_the_only_one(start):
+    service = start()
+    with service.client() as client:
+        with pytest.raises(InvalidParameter, match="name one"):
+            client.check("x")
+        client.create_collection("only")
+        assert client.check("x").is_new
+        assert client.recipe == likewise.Recipe.minhash().resolve()
+    with pytest.raises(InvalidParameter, match="url"):
+        likewise.Client("ftp://somewhere")
+
+
+def test_clients_try_again(monkeypatch):
+    """429 and 503 are waited out; a broken connection is not, where the call cannot be repeated."""
+    import httpx2
+
+    from likewise.client import ServiceError
+    from likewise.client import connection as module
+
+    seen = []
+
+    def answer(request):
+        seen.append(request.url.path)
+        if len(seen) < 3:
+            return httpx2.Response(503, headers={"retry-after": "0"}, json={"type": "overloaded", "detail": "later"})
+        if request.url.path.endswith("remove"):
+            raise httpx2.ConnectError("gone")
+        return httpx2.Response(200, json={"documents": [None]})
+
+    transport = httpx2.MockTransport(answer)
+    real = httpx2.Client
+    monkeypatch.setattr(httpx2, "Client", lambda **options: real(**options, transport=transport))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    assert module.is_transport_error(httpx2.ReadTimeout("x"))
+    with likewise.Client("http://nowhere", collection="c") as client:
+        assert client.get("x") is None
+        assert len(seen) == 3
+        with pytest.raises(ServiceError, match="unreachable"):
+            client.remove("x")
+        assert len(seen) == 4
+    with likewise.Client("http://nowhere", collection="c", retries=1) as client:
+        seen.clear()
+        with pytest.raises(ServiceError, match="overloaded"):
+            client.get("x")
+        assert len(seen) == 2

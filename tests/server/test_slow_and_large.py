@@ -1,0 +1,227 @@
+"""Clients that are slow, silent, greedy or many: the service stays up and answers the others."""
+
+import contextlib
+import gzip
+import json
+import threading
+import time
+import zlib
+
+import pytest
+
+from tests.server.sockets import JSON, answer, ask, connect, head, received, status_of
+
+PAGES = "/v1/collections/pages"
+
+
+@pytest.fixture
+def served(start):
+    def begun(**settings):
+        service = start(**settings)
+        assert ask(service, "PUT", PAGES, {})[0] == 201
+        return service
+
+    return begun
+
+
+def memory_bytes(service):
+    """Memory of the service that is its own."""
+    with open(f"/proc/{service.process.pid}/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("RssAnon"))
+
+
+def test_slow_heads_bodies_and_readers_are_cut_off(served):
+    """One service with short deadlines for all of them, since each start takes seconds."""
+    service = served(receive_s=0.8, send_s=0.8, idle_s=1, max_results=1000, max_streams=2)
+    # Half a head, then silence; a byte now and then; a head that has no end.
+    began = time.perf_counter()
+    silent, dripping, endless = connect(service), connect(service), connect(service)
+    silent.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ")
+    with contextlib.suppress(OSError):
+        for i in range(30):
+            dripping.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: 1111111111"[i : i + 1])
+            time.sleep(0.1)
+    assert received(silent) == b""
+    assert received(dripping) == b""
+    assert time.perf_counter() - began < 10
+    with contextlib.suppress(OSError):
+        for _ in range(100):
+            endless.sendall(b"x-more: " + b"x" * 8000)
+    assert status_of(received(endless)) in (400, 431, None)
+    # A body that does not come, and one that comes too slowly.
+    for body in (b"", b'{"text": "x'):
+        slow = connect(service)
+        slow.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 1000") + body)
+        status, content = answer(slow)
+        assert (status, json.loads(content)["type"]) == (408, "too-slow")
+        slow.close()
+    # The second request of a connection has its deadline too.
+    second = connect(service)
+    second.sendall(head(service, "GET", "/healthz"))
+    assert answer(second)[0] == 200
+    second.sendall(b"GET /healthz HTTP/1.1\r\n")
+    assert received(second) == b""
+    # Answers that nobody reads do not stay.
+    lines = b"".join(json.dumps({"doc_id": f"{'long ' * 90}{i}"}).encode() + b"\n" for i in range(1000))
+    deaf = connect(service, receive_bytes=4096)
+    deaf.sendall(
+        head(service, "POST", f"{PAGES}/get/batch", "content-type: application/x-ndjson", "transfer-encoding: chunked")
+    )
+    texts = json.dumps({"documents": [{"doc_id": f"{'name ' * 90}{i}", "text": "same"} for i in range(1000)]}).encode()
+    adding = connect(service)
+    adding.sendall(head(service, "POST", f"{PAGES}/add/batch", JSON.strip(), f"content-length: {len(texts)}") + texts)
+    assert answer(adding)[0] == 200
+    lines = b"".join(json.dumps({"doc_id": f"{'name ' * 90}{i}"}).encode() + b"\n" for i in range(1000))
+    cut = False
+    for _ in range(200):
+        try:
+            deaf.sendall(b"%x\r\n" % len(lines) + lines + b"\r\n")
+        except OSError:
+            cut = True
+            break
+    assert cut
+    assert ask(service, "GET", "/readyz")[0] == 200
+
+
+def test_bodies_without_end(served):
+    service = served(max_body_bytes=1 << 20)
+    # Announced: refused before a byte of it is read, and the connection is closed.
+    announced = connect(service)
+    announced.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 1073741824"))
+    status, content = answer(announced)
+    assert (status, json.loads(content)["type"]) == (413, "too-large")
+    # Not announced: a gigabyte in chunks is cut off soon after the limit.
+    chunked = connect(service)
+    chunked.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "transfer-encoding: chunked"))
+    sent = 0
+    with contextlib.suppress(OSError):
+        while sent < 1 << 30:
+            chunked.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
+            sent += 65536
+    assert sent < 64 << 20
+    assert status_of(received(chunked)) in (413, None)
+    # A hundred kilobytes that unpack into a hundred megabytes and more.
+    bomb = gzip.compress(b" " * (100 << 20), 9)
+    for path, media in [("check", "application/json"), ("check/batch", "application/x-ndjson")]:
+        packed = connect(service)
+        lines = [f"content-type: {media}", "content-encoding: gzip", f"content-length: {len(bomb)}"]
+        packed.sendall(head(service, "POST", f"{PAGES}/{path}", *lines) + bomb)
+        status, content = answer(packed)
+        assert (status, json.loads(content)["type"]) == (413, "too-large"), content
+    assert memory_bytes(service) < 400 << 20
+    assert ask(service, "GET", "/readyz")[0] == 200
+
+
+@pytest.mark.slow
+def test_ten_gigabytes_in_ten_megabytes_and_less(served):
+    service = served()
+    squeeze = zlib.compressobj(9, wbits=31)
+    block = squeeze.compress(b" " * (64 << 20))
+    small = block + squeeze.flush()
+    # A member of 64 MiB again and again: ten gigabytes.
+    whole = small * 160
+    for path, media in [("check", "application/json"), ("check/batch", "application/x-ndjson")]:
+        packed = connect(service)
+        lines = [f"content-type: {media}", "content-encoding: gzip", f"content-length: {len(whole)}"]
+        with contextlib.suppress(OSError):
+            packed.sendall(head(service, "POST", f"{PAGES}/{path}", *lines) + whole)
+        assert status_of(received(packed)) in (413, None)
+        waits = [ask(service, "GET", "/readyz")[2] for _ in range(5)]
+        assert min(waits) < 0.1
+    assert memory_bytes(service) < 600 << 20
+
+
+def test_a_refused_body_is_not_read(start):
+    """With a wrong key, what a client sends is not waited for, and it hears why."""
+    service = start(keys={"read": "a secret of sixteen and more"})
+    refused = connect(service)
+    refused.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 8000000") + b"x" * 100)
+    began = time.perf_counter()
+    status, content = answer(refused)
+    assert (status, json.loads(content)["type"]) == (401, "unauthorized")
+    assert time.perf_counter() - began < 5
+    # A client that first sends all of a body of some size hears it too.
+    polite = connect(service)
+    polite.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 500000") + b"x" * 500_000)
+    assert answer(polite)[0] == 401
+    # One that asks before it sends is told at once.
+    asking = connect(service)
+    lines = [JSON.strip(), "content-length: 500000", "expect: 100-continue"]
+    asking.sendall(head(service, "POST", f"{PAGES}/check", *lines))
+    assert answer(asking)[0] == 401
+
+
+@pytest.mark.slow
+def test_many_silent_connections(served):
+    service = served(max_connections=1500)
+    silent = [connect(service) for _ in range(2000)]
+    waits = sorted(ask(service, "POST", f"{PAGES}/check", {"text": "x"})[2] for _ in range(50))
+    assert waits[25] < 0.1
+    for one in silent:
+        one.close()
+
+
+def test_a_stream_is_answered_while_it_comes(served):
+    """Lines are answered before the stream ends; a client that reads only afterwards gets all of it."""
+    service = served()
+    stream = connect(service)
+    lines = ["content-type: application/x-ndjson", "transfer-encoding: chunked"]
+    stream.sendall(head(service, "POST", f"{PAGES}/add/batch", *lines))
+
+    def send(data):
+        stream.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
+
+    send(b'{"doc_id": "a", "text": "one fine day"}\n{"doc_id": "b", ')
+    reading = stream.makefile("rb")
+    service.connections.append(reading)
+    seen = b""
+    while b'"a"' not in seen:
+        seen += reading.readline()
+    send(b'"text": "one fine day"}\n')
+    while b'"b"' not in seen:
+        seen += reading.readline()
+    assert b'"kept_id":"a"' in seen
+    many = b"".join(b'{"doc_id": "c%d", "text": "one fine day"}\n' % i for i in range(20_000))
+    for start in range(0, len(many), 50_000):
+        send(many[start : start + 50_000])
+    stream.sendall(b"0\r\n\r\n")
+    count = 0
+    while line := reading.readline():
+        count += line.startswith(b'{"doc_id":"c')
+        if line == b"0\r\n":
+            break
+    assert count == 20_000
+    assert ask(service, "GET", PAGES)[1]["num_documents"] == 20_002
+
+
+def test_requests_behind_each_other_on_one_connection(served):
+    service = served()
+    body = b'{"text": "x"}'
+    one = head(service, "POST", f"{PAGES}/check", JSON.strip(), f"content-length: {len(body)}") + body
+    piped = connect(service)
+    piped.sendall(one * 50)
+    found = b""
+    while found.count(b'"is_new":true') < 50:
+        found += piped.recv(1 << 16)
+    assert found.count(b"HTTP/1.1 200") == 50
+
+
+def test_many_clients_add_at_once(served):
+    """Of many threads with one page exactly one hears that it is new; all verdicts have numbers of their own."""
+    service = served()
+    found = []
+
+    def add(number):
+        for i in range(10):
+            found.append(
+                ask(service, "POST", f"{PAGES}/check-and-add", {"doc_id": f"{number}-{i}", "text": f"page {i}"})
+            )
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {status for status, _, _ in found} == {200}
+    assert sorted(verdict["seq"] for _, verdict, _ in found) == list(range(1, 121))
+    assert sum(verdict["is_new"] for _, verdict, _ in found) == 10

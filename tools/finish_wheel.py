@@ -1,0 +1,134 @@
+"""Put into a wheel what it must say of its dependencies: licences, and a bill of materials without local paths.
+
+``python tools/finish_wheel.py WHEEL...`` changes them in place. Needs the package ``wheel``, and ``cargo`` on the PATH.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LICENCE_FILE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
+# Only what stands in the native module: crates reached by normal dependencies on the platform of the wheel.
+DATA = """Data in the package
+===================
+
+Unicode Character Database 17.0.0 (properties, case folding, normalisation, word and sentence breaks): Unicode-3.0,
+https://www.unicode.org/license.txt
+
+"""
+
+
+def crates() -> list[dict[str, Any]]:
+    """Return the crates that end in the native module, by name and version, the project's own apart."""
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", _host()]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+    by_id = {package["id"]: package for package in found["packages"]}
+    nodes = {node["id"]: node for node in found["resolve"]["nodes"]}
+    queue = [id_ for id_, package in by_id.items() if package["name"] == "likewise-python"]
+    reached: set[str] = set()
+    while queue:
+        here = queue.pop()
+        if here in reached:
+            continue
+        reached.add(here)
+        queue += [
+            dependency["pkg"]
+            for dependency in nodes[here]["deps"]
+            if any(kind["kind"] is None for kind in dependency["dep_kinds"])
+        ]
+    packages = [by_id[id_] for id_ in reached if by_id[id_]["source"] is not None]
+    return sorted(packages, key=lambda package: (package["name"], package["version"]))
+
+
+def _host() -> str:
+    lines = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout.splitlines()
+    return next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
+
+
+def licences(packages: list[dict[str, Any]]) -> str:
+    """Return the licence texts of the crates, as their authors ship them."""
+    parts = ["Software in the native module\n=============================\n\n"]
+    for package in packages:
+        parts.append(f"{package['name']} {package['version']}: {package['license']}\n{package['repository'] or ''}\n\n")
+        folder = Path(package["manifest_path"]).parent
+        for path in sorted(folder.iterdir()):
+            if LICENCE_FILE.match(path.name) and path.is_file():
+                text = path.read_text(encoding="utf-8", errors="replace").strip()
+                parts.append(f"--- {path.name}\n{text}\n\n")
+    return "".join(parts) + DATA
+
+
+def bill_of_materials(packages: list[dict[str, Any]], version: str) -> dict[str, Any]:
+    """Return a CycloneDX 1.5 bill of materials: the same for the same lock file."""
+
+    def component(package: dict[str, Any]) -> dict[str, Any]:
+        url = f"pkg:cargo/{package['name']}@{package['version']}"
+        # Old crates write "MIT/Apache-2.0" for OR.
+        expression = (package["license"] or "NOASSERTION").replace("/", " OR ")
+        return {
+            "type": "library",
+            "bom-ref": url,
+            "name": package["name"],
+            "version": package["version"],
+            "purl": url,
+            "licenses": [{"expression": expression}],
+        }
+
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "library",
+                "name": "likewise",
+                "version": version,
+                "purl": f"pkg:pypi/likewise@{version}",
+                "licenses": [{"expression": "Apache-2.0"}],
+            }
+        },
+        "components": [component(package) for package in packages],
+    }
+
+
+def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
+    """Write licences and bill of materials into one wheel."""
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", scratch, wheel], check=True)
+        (tree,) = Path(scratch).iterdir()
+        (info,) = tree.glob("*.dist-info")
+        version = info.name.split("-")[1].removesuffix(".dist")
+        folder = info / "licenses"
+        folder.mkdir(exist_ok=True)
+        (folder / "THIRD-PARTY.txt").write_text(licences(packages), encoding="utf-8")
+        boms = info / "sboms"
+        boms.mkdir(exist_ok=True)
+        for old in boms.iterdir():
+            old.unlink()
+        text = json.dumps(bill_of_materials(packages, version), indent=1) + "\n"
+        (boms / "likewise.cyclonedx.json").write_text(text, encoding="utf-8")
+        metadata = info / "METADATA"
+        lines = metadata.read_text(encoding="utf-8").split("\n")
+        if "License-File: THIRD-PARTY.txt" not in lines:
+            place = next(i for i, line in enumerate(lines) if line.startswith("License-File:"))
+            lines.insert(place + 1, "License-File: THIRD-PARTY.txt")
+            metadata.write_text("\n".join(lines), encoding="utf-8")
+        subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, tree], check=True)
+    print(f"{wheel.name}: licences of {len(packages)} crates and a bill of materials", file=sys.stderr)
+
+
+def main() -> int:
+    """Finish the wheels that are named."""
+    packages = crates()
+    for name in sys.argv[1:]:
+        finish(Path(name).resolve(), packages)
+    return 0 if sys.argv[1:] else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

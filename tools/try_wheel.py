@@ -1,0 +1,73 @@
+"""Install a wheel (or sdist) into an environment that holds nothing else, and use it there.
+
+``python tools/try_wheel.py FILE...``: fails where it does not install, find a duplicate, or say its licences.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+SCRIPT = """
+import likewise
+texts = ["one fine day in may we went to the river", "one fine day in may we went to the river!", "else"]
+assert likewise.dedup(texts).kept.tolist() == [True, False, True]
+with likewise.Index("seen.lw", likewise.Recipe.simhash(within=3)) as seen:
+    assert seen.check_and_add("a", texts[0]).is_new
+    assert not seen.check_and_add("b", texts[1]).is_new
+assert likewise.hamming_pairs(likewise.sketch(texts, likewise.Recipe.simhash()), within=3) is not None
+"""
+
+
+def try_one(package: Path) -> None:
+    """Install and use one file; raises where something is wrong."""
+    with tempfile.TemporaryDirectory() as scratch:
+        home = Path(scratch)
+        venv.create(home / "env", with_pip=True)
+        binaries = home / "env" / ("Scripts" if os.name == "nt" else "bin")
+        python = binaries / "python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True)
+        # Neither the checkout nor variables of the caller may help.
+        bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        subprocess.run([python, "-c", SCRIPT], check=True, cwd=home, env=bare)
+        rows = ["one fine day in may we went out", "one fine day in may we went out", "nothing of the kind"]
+        lines = "".join(json.dumps({"id": str(i), "text": row}) + "\n" for i, row in enumerate(rows))
+        (home / "docs.jsonl").write_text(lines, encoding="utf-8")
+        command = [binaries / "likewise", "dedup", "docs.jsonl", "-o", "out", "--quiet"]
+        subprocess.run(command, check=True, cwd=home, env=bare)
+        kept = (home / "out" / "kept" / "docs.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(kept) == 2, kept
+
+
+def check_contents(wheel: Path) -> None:
+    """Raise where a wheel lacks what it must say, or names a folder of the machine that built it."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        for ending in ("licenses/LICENSE", "licenses/THIRD-PARTY.txt", "sboms/likewise.cyclonedx.json", "py.typed"):
+            assert any(name.endswith(ending) for name in names), f"{ending} is not in {wheel.name}"
+        bill = next(name for name in names if name.endswith(".cyclonedx.json"))
+        components = json.loads(archive.read(bill))["components"]
+        assert len(components) > 10
+        assert all(component["licenses"][0]["expression"] for component in components)
+        home = str(Path.home()).encode()
+        told = [name for name in names if name.endswith((".json", ".txt", "METADATA")) and home in archive.read(name)]
+        assert not told, f"{told} name {home!r}"
+
+
+def main() -> int:
+    """Try the files that are named."""
+    for name in sys.argv[1:]:
+        package = Path(name).resolve()
+        if package.suffix == ".whl":
+            check_contents(package)
+        try_one(package)
+        print(f"{package.name}: installed and used in a bare environment", file=sys.stderr)
+    return 0 if sys.argv[1:] else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
