@@ -28,7 +28,7 @@ SENTENCES = [
     "Passengers with bicycles are asked to wait at the second gate, where the crew brings them aboard one by one.",
     "Workers found {number} coins under the floor of the mill in {place}, wrapped in cloth as bright as new.",
     "The council of {place} decided on {day} to plant {number} lime trees along the road to the station.",
-    "Neighbours who would like to water a young tree in its first summer may write their names on the list at the bakery.",
+    "Neighbours who like to water a young tree in its first summer may write their names on a list at the bakery.",
     "The clock on the tower stood still for {number} days, until a watchmaker of {place} found a feather in it.",
     "Swimmers are told that the lake at {place} is cold this year, and that the raft lies further out than it did.",
     "The school in {place} looks for somebody who teaches the violin on {day} afternoons, beginners for the most part.",

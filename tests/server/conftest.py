@@ -49,6 +49,11 @@ class Service:
     def client(self, collection=None, **options):
         return likewise.Client(self.url, collection=collection, **options)
 
+    def close_connections(self):
+        for connection in self.connections:
+            connection.close()
+        self.connections.clear()
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -80,8 +85,7 @@ def start(tmp_path):
 
     yield begin
     for service in services:
-        for connection in service.connections:
-            connection.close()
+        service.close_connections()
         if service.process.poll() is None:
             service.kill()
 
@@ -97,3 +101,30 @@ def running():
         status, output = service.stop()
         assert (status, output) == (0, "")
         assert not [line for line in service.log if line["event"] in ("failure", "not-json", "server-error")]
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A client of a service in this process, with these settings and one collection, `pages`."""
+    pytest.importorskip("fastapi", reason="needs likewise[server]")
+    pytest.importorskip("httpx2", reason="needs likewise[client]")
+    from starlette.testclient import TestClient
+
+    from likewise.server import Settings, create_app
+
+    contexts = []
+
+    def begun(path=None, *, recipe=None, headers=None, **settings):
+        settings.setdefault("allowed_hosts", ("testserver",))
+        settings.setdefault("has_request_log", False)
+        app = create_app(path or tmp_path / "served", Settings(**settings))
+        client = TestClient(app, headers=headers)
+        contexts.append(client.__enter__())
+        if path is None and not settings.get("keys"):
+            made = client.put("/v1/collections/pages", json={"recipe": recipe or {"method": "simhash", "within": 3}})
+            assert made.status_code == 201, made.text
+        return client
+
+    yield begun
+    for client in contexts:
+        client.__exit__(None, None, None)

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import itertools
 import json
 import threading
 import time
@@ -9,19 +10,29 @@ import zlib
 
 import pytest
 
+from tests.server.conftest import Service
 from tests.server.sockets import JSON, answer, ask, connect, head, received, status_of
 
-PAGES = "/v1/collections/pages"
+_NUMBER = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory):
+    """A service with short deadlines and a small body, for all tests of this file: to start one takes a second."""
+    pytest.importorskip("fastapi", reason="needs likewise[server]")
+    folder = tmp_path_factory.mktemp("hurried")
+    service = Service(folder / "served", receive_s=1.5, send_s=1, max_body_bytes=1 << 20)
+    yield service
+    assert service.stop() == (0, "")
 
 
 @pytest.fixture
-def served(start):
-    def begun(**settings):
-        service = start(**settings)
-        assert ask(service, "PUT", PAGES, {})[0] == 201
-        return service
-
-    return begun
+def served(hurried):
+    """That service, and the path of a new collection."""
+    path = f"/v1/collections/pages-{next(_NUMBER)}"
+    assert ask(hurried, "PUT", path, {})[0] == 201
+    yield hurried, path
+    hurried.close_connections()
 
 
 def memory_bytes(service):
@@ -31,8 +42,7 @@ def memory_bytes(service):
 
 
 def test_slow_heads_bodies_and_readers_are_cut_off(served):
-    """One service with short deadlines for all of them, since each start takes seconds."""
-    service = served(receive_s=0.8, send_s=0.8, idle_s=1, max_results=1000, max_streams=2)
+    service, pages = served
     # Half a head, then silence; a byte now and then; a head that has no end.
     began = time.perf_counter()
     silent, dripping, endless = connect(service), connect(service), connect(service)
@@ -51,7 +61,7 @@ def test_slow_heads_bodies_and_readers_are_cut_off(served):
     # A body that does not come, and one that comes too slowly.
     for body in (b"", b'{"text": "x'):
         slow = connect(service)
-        slow.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 1000") + body)
+        slow.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 1000") + body)
         status, content = answer(slow)
         assert (status, json.loads(content)["type"]) == (408, "too-slow")
         slow.close()
@@ -62,14 +72,13 @@ def test_slow_heads_bodies_and_readers_are_cut_off(served):
     second.sendall(b"GET /healthz HTTP/1.1\r\n")
     assert received(second) == b""
     # Answers that nobody reads do not stay.
-    lines = b"".join(json.dumps({"doc_id": f"{'long ' * 90}{i}"}).encode() + b"\n" for i in range(1000))
     deaf = connect(service, receive_bytes=4096)
     deaf.sendall(
-        head(service, "POST", f"{PAGES}/get/batch", "content-type: application/x-ndjson", "transfer-encoding: chunked")
+        head(service, "POST", f"{pages}/get/batch", "content-type: application/x-ndjson", "transfer-encoding: chunked")
     )
     texts = json.dumps({"documents": [{"doc_id": f"{'name ' * 90}{i}", "text": "same"} for i in range(1000)]}).encode()
     adding = connect(service)
-    adding.sendall(head(service, "POST", f"{PAGES}/add/batch", JSON.strip(), f"content-length: {len(texts)}") + texts)
+    adding.sendall(head(service, "POST", f"{pages}/add/batch", JSON.strip(), f"content-length: {len(texts)}") + texts)
     assert answer(adding)[0] == 200
     lines = b"".join(json.dumps({"doc_id": f"{'name ' * 90}{i}"}).encode() + b"\n" for i in range(1000))
     cut = False
@@ -84,15 +93,15 @@ def test_slow_heads_bodies_and_readers_are_cut_off(served):
 
 
 def test_bodies_without_end(served):
-    service = served(max_body_bytes=1 << 20)
+    service, pages = served
     # Announced: refused before a byte of it is read, and the connection is closed.
     announced = connect(service)
-    announced.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 1073741824"))
+    announced.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 1073741824"))
     status, content = answer(announced)
     assert (status, json.loads(content)["type"]) == (413, "too-large")
     # Not announced: a gigabyte in chunks is cut off soon after the limit.
     chunked = connect(service)
-    chunked.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "transfer-encoding: chunked"))
+    chunked.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "transfer-encoding: chunked"))
     sent = 0
     with contextlib.suppress(OSError):
         while sent < 1 << 30:
@@ -105,7 +114,7 @@ def test_bodies_without_end(served):
     for path, media in [("check", "application/json"), ("check/batch", "application/x-ndjson")]:
         packed = connect(service)
         lines = [f"content-type: {media}", "content-encoding: gzip", f"content-length: {len(bomb)}"]
-        packed.sendall(head(service, "POST", f"{PAGES}/{path}", *lines) + bomb)
+        packed.sendall(head(service, "POST", f"{pages}/{path}", *lines) + bomb)
         status, content = answer(packed)
         assert (status, json.loads(content)["type"]) == (413, "too-large"), content
     assert memory_bytes(service) < 400 << 20
@@ -113,8 +122,9 @@ def test_bodies_without_end(served):
 
 
 @pytest.mark.slow
-def test_ten_gigabytes_in_ten_megabytes_and_less(served):
-    service = served()
+def test_ten_gigabytes_in_ten_megabytes_and_less(start):
+    service, pages = start(max_body_bytes=64 << 20), "/v1/collections/pages"
+    assert ask(service, "PUT", pages, {})[0] == 201
     squeeze = zlib.compressobj(9, wbits=31)
     block = squeeze.compress(b" " * (64 << 20))
     small = block + squeeze.flush()
@@ -124,7 +134,7 @@ def test_ten_gigabytes_in_ten_megabytes_and_less(served):
         packed = connect(service)
         lines = [f"content-type: {media}", "content-encoding: gzip", f"content-length: {len(whole)}"]
         with contextlib.suppress(OSError):
-            packed.sendall(head(service, "POST", f"{PAGES}/{path}", *lines) + whole)
+            packed.sendall(head(service, "POST", f"{pages}/{path}", *lines) + whole)
         assert status_of(received(packed)) in (413, None)
         waits = [ask(service, "GET", "/readyz")[2] for _ in range(5)]
         assert min(waits) < 0.1
@@ -134,28 +144,30 @@ def test_ten_gigabytes_in_ten_megabytes_and_less(served):
 def test_a_refused_body_is_not_read(start):
     """With a wrong key, what a client sends is not waited for, and it hears why."""
     service = start(keys={"read": "a secret of sixteen and more"})
+    pages = "/v1/collections/pages"
     refused = connect(service)
-    refused.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 8000000") + b"x" * 100)
+    refused.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 8000000") + b"x" * 100)
     began = time.perf_counter()
     status, content = answer(refused)
     assert (status, json.loads(content)["type"]) == (401, "unauthorized")
     assert time.perf_counter() - began < 5
     # A client that first sends all of a body of some size hears it too.
     polite = connect(service)
-    polite.sendall(head(service, "POST", f"{PAGES}/check", JSON.strip(), "content-length: 500000") + b"x" * 500_000)
+    polite.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 500000") + b"x" * 500_000)
     assert answer(polite)[0] == 401
     # One that asks before it sends is told at once.
     asking = connect(service)
     lines = [JSON.strip(), "content-length: 500000", "expect: 100-continue"]
-    asking.sendall(head(service, "POST", f"{PAGES}/check", *lines))
+    asking.sendall(head(service, "POST", f"{pages}/check", *lines))
     assert answer(asking)[0] == 401
 
 
 @pytest.mark.slow
-def test_many_silent_connections(served):
-    service = served(max_connections=1500)
+def test_many_silent_connections(start):
+    service, pages = start(max_connections=1500), "/v1/collections/pages"
+    assert ask(service, "PUT", pages, {})[0] == 201
     silent = [connect(service) for _ in range(2000)]
-    waits = sorted(ask(service, "POST", f"{PAGES}/check", {"text": "x"})[2] for _ in range(50))
+    waits = sorted(ask(service, "POST", f"{pages}/check", {"text": "x"})[2] for _ in range(50))
     assert waits[25] < 0.1
     for one in silent:
         one.close()
@@ -163,10 +175,10 @@ def test_many_silent_connections(served):
 
 def test_a_stream_is_answered_while_it_comes(served):
     """Lines are answered before the stream ends; a client that reads only afterwards gets all of it."""
-    service = served()
+    service, pages = served
     stream = connect(service)
     lines = ["content-type: application/x-ndjson", "transfer-encoding: chunked"]
-    stream.sendall(head(service, "POST", f"{PAGES}/add/batch", *lines))
+    stream.sendall(head(service, "POST", f"{pages}/add/batch", *lines))
 
     def send(data):
         stream.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
@@ -191,13 +203,13 @@ def test_a_stream_is_answered_while_it_comes(served):
         if line == b"0\r\n":
             break
     assert count == 20_000
-    assert ask(service, "GET", PAGES)[1]["num_documents"] == 20_002
+    assert ask(service, "GET", pages)[1]["num_documents"] == 20_002
 
 
 def test_requests_behind_each_other_on_one_connection(served):
-    service = served()
+    service, pages = served
     body = b'{"text": "x"}'
-    one = head(service, "POST", f"{PAGES}/check", JSON.strip(), f"content-length: {len(body)}") + body
+    one = head(service, "POST", f"{pages}/check", JSON.strip(), f"content-length: {len(body)}") + body
     piped = connect(service)
     piped.sendall(one * 50)
     found = b""
@@ -208,13 +220,13 @@ def test_requests_behind_each_other_on_one_connection(served):
 
 def test_many_clients_add_at_once(served):
     """Of many threads with one page exactly one hears that it is new; all verdicts have numbers of their own."""
-    service = served()
+    service, pages = served
     found = []
 
     def add(number):
         for i in range(10):
             found.append(
-                ask(service, "POST", f"{PAGES}/check-and-add", {"doc_id": f"{number}-{i}", "text": f"page {i}"})
+                ask(service, "POST", f"{pages}/check-and-add", {"doc_id": f"{number}-{i}", "text": f"page {i}"})
             )
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(12)]

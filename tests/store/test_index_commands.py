@@ -280,7 +280,7 @@ def test_what_does_not_go_together_is_refused(tmp_path, files):
     assert "made by another recipe" in ran.err
     assert "threshold" in ran.err
     assert "--add" in dedup("new.jsonl", "-o", "o", "--add", status=2, cwd=tmp_path).err
-    assert "no index" in dedup("new.jsonl", "-o", "o", "--against", "none", status=2, cwd=tmp_path).err
+    assert "none: no such file" in dedup("new.jsonl", "-o", "o", "--against", "none", status=2, cwd=tmp_path).err
     ran = dedup("new.jsonl", "-o", "o", "--index", "x.lw", "--method", "shingles", status=2, cwd=tmp_path)
     assert "minhash or simhash" in ran.err
     both = ("--against", "seen.lw", "--index", "other.lw")

@@ -1,18 +1,24 @@
 """Weights by rarity in files: as a table of its own, or as the first of two passes."""
 
+import contextlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.resume import PART_BYTES
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.dedup.weighing import count_sources, counted
+from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Source
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
+
+_COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
 def weigh_files(
@@ -75,13 +81,47 @@ def weigh_files(
 
 
 def weighed_files(
-    files: Sequence[Source], recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress
+    files: Sequence[Source],
+    recipe: Recipe,
+    rules: RunRules,
+    timing: Timing,
+    progress: Progress,
+    parts: Path | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Recipe:
     """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
+
+    Where a directory for parts is given, what was counted stays there for a run that continues this one.
 
     Raises
     ------
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    return counted(files, recipe, threads=rules.threads, timing=timing, progress=progress)
+    needs_reading = recipe.needs_counting or recipe.needs_filter_bits
+    if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
+        return known
+    found = counted(files, recipe, threads=rules.threads, timing=timing, progress=progress, memory_bytes=memory_bytes)
+    if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
+        _keep(parts, found)
+    return found
+
+
+def _keep(parts: Path, recipe: Recipe) -> None:
+    parts.mkdir(exist_ok=True)
+    if recipe.table is not None:
+        recipe.table.write(parts / _TABLE)
+    facts = json.dumps({"filter_bits": recipe.filter_bits, "has_table": recipe.table is not None})
+    unfinished = parts / "counted.unfinished"
+    unfinished.write_text(facts)
+    unfinished.rename(parts / _COUNTED)
+
+
+def _known(parts: Path, recipe: Recipe) -> Recipe | None:
+    """Return the recipe with what an earlier run counted, if that is there and whole."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
+        facts = json.loads((parts / _COUNTED).read_text())
+        if facts["has_table"]:
+            recipe = recipe.with_table(Weights.read(parts / _TABLE))
+        return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
+    return None

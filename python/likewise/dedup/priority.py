@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from likewise.dedup.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.recipe_check import keep_criteria
+from likewise.sorting import slices, stable_order
 
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
 # Digits of a second behind the sixth, which Python's dates drop.
 _FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
 
@@ -45,28 +48,54 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     InvalidInput
         If a field holds neither numbers nor dates, or both.
     """
+    space = documents.room.space
     keys: list[NDArray[np.int64]] = []
     for rule, field in keep_criteria(keep):
         if rule == "first":
             break
         if rule in ("longest", "shortest"):
             assert documents.text_lengths is not None
-            lengths = documents.text_lengths.astype(np.int64)
-            keys.append(-lengths if rule == "longest" else lengths)
+            sign = -1 if rule == "longest" else 1
+            lengths = space.growing(np.int64)
+            for part in slices(len(documents), _AT_ONCE):
+                lengths.append(sign * documents.text_lengths[part].astype(np.int64))
+            keys.append(lengths.take())
         else:
             keys.append(_field_ranks(documents, field, largest_first=rule == "max"))
-    rows = np.arange(len(documents), dtype=np.int64)
-    return np.lexsort((rows, *reversed(keys))) if keys else rows
+    if not keys:
+        rows = space.growing(np.int64)
+        for part in slices(len(documents), _AT_ONCE):
+            rows.append(np.arange(part.start, part.stop))
+        return rows.take()
+    # By the last criterion first; each further order keeps ties as they are.
+    order = stable_order(keys.pop(), space)
+    for ranks in reversed(keys):
+        ordered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            ordered.append(ranks[order[part]])
+        places, before = stable_order(ordered.take(), space), order
+        gathered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            gathered.append(before[places[part]])
+        order = gathered.take()
+    return order
 
 
 def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     """Return all rows, reference documents in their order before all others, which come best first."""
     ranked, first = priority_order(documents, keep), documents.num_references
-    return ranked if not first else np.concatenate([np.arange(first), ranked[ranked >= first]])
+    if not first:
+        return ranked
+    rows = documents.room.space.growing(np.int64)
+    rows.append(np.arange(first))
+    for part in slices(len(ranked), _AT_ONCE):
+        some = ranked[part]
+        rows.append(some[some >= first])
+    return rows.take()
 
 
 @dataclass(frozen=True, order=True)
-class _Date:
+class Date:
     """A moment, and what its fraction of a second has beyond microseconds."""
 
     moment: datetime
@@ -75,9 +104,9 @@ class _Date:
 
 def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
     values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
-    kinds = {isinstance(value, _Date) for value in values if value is not None}
+    kinds = {isinstance(value, Date) for value in values if value is not None}
     if len(kinds) > 1:
-        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, _Date) != _first_kind(values))
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
         file, line = documents.place(row)
         raise InvalidInput(
             f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
@@ -87,33 +116,44 @@ def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> ND
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 
 
-def _first_kind(values: list[Decimal | _Date | None]) -> bool:
-    return isinstance(next(value for value in values if value is not None), _Date)
+def _first_kind(values: list[Decimal | Date | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), Date)
 
 
-def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | _Date | None:
-    """Return a number exactly as it is written, a date, or None for null, NaN and absent."""
+def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | Date | None:
+    try:
+        return field_value(field, text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, *documents.place(row)) from None
+
+
+def field_value(field: str, text: str) -> Decimal | Date | None:
+    """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
+
+    Raises
+    ------
+    InvalidInput
+        If it is something else.
+    """
     try:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
     except InvalidOperation:
-        file, line = documents.place(row)
-        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large", file, line) from None
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large") from None
     if value is None or (isinstance(value, Decimal) and value.is_nan()):
         return None
     if isinstance(value, Decimal):
         return value
     if isinstance(value, str) and (date := _date(value)) is not None:
         return date
-    file, line = documents.place(row)
-    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates", file, line)
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates")
 
 
-def _date(text: str) -> _Date | None:
+def _date(text: str) -> Date | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     fraction = _FINE_FRACTION.search(text)
     rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
-    return _Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)
+    return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)

@@ -84,3 +84,16 @@ def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
         if num_bytes > _MAX_BYTES:
             return InvalidInput(f"the id has {num_bytes:,} bytes; at most {_MAX_BYTES:,}", row=row)
     return error
+
+
+def is_kept_as_given(doc_id: object) -> bool:
+    """Return whether an id is a str without lone surrogates, which would become U+FFFD."""
+    if type(doc_id) is not str:
+        return False
+    if doc_id.isascii():
+        return True
+    try:
+        doc_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts, checksum, range_checksum
+from likewise._native import Texts, range_checksum
 from likewise.errors import LikewiseError
 from likewise.io.columns import number_column, taken_rows
 
@@ -62,16 +62,14 @@ def write_part(directory: Path, label: str, part: Part) -> Path:
     facts = json.dumps(dict(part.facts), separators=(",", ":"))
     batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     batch = batch.replace_schema_metadata({_FACTS_KEY: facts.encode()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    data = memoryview(sink.getvalue())
     unfinished = directory / _UNFINISHED
-    with unfinished.open("wb") as file:
-        file.write(data)
+    with unfinished.open("wb") as file, pa.PythonFile(file, "w") as sink:
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
         file.flush()
+        told = range_checksum(unfinished, 0, unfinished.stat().st_size)
         os.fsync(file.fileno())
-    target = directory / f"part-{label}.{checksum(np.frombuffer(data, np.uint8)):016x}.arrow"
+    target = directory / f"part-{label}.{told:016x}.arrow"
     unfinished.rename(target)
     sync_directory(directory)
     return target

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from likewise.server.gate import Gate
 from likewise.server.health import add_health
@@ -83,12 +84,17 @@ async def _problem(_: Request, error: Exception) -> Response:
     return found.response()
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     """Answer what the framework refuses, in the one shape of errors."""
     assert isinstance(error, HTTPException)
     answer = problem_of_status(error.status_code, str(error.detail)).response()
-    for name, value in (error.headers or {}).items():
-        answer.headers[name] = value
+    if error.status_code == 405:
+        # Each method of a path is a route of its own: the framework names those of the first alone.
+        allowed: set[str] = set()
+        for route in request.app.router.routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                allowed |= getattr(route, "methods", None) or set()
+        answer.headers["allow"] = ", ".join(sorted(allowed))
     return answer
 
 

@@ -3,13 +3,21 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
 
 from likewise.server.service import NAME
 from likewise.server.settings import Settings
 
 Name = Annotated[str, StringConstraints(pattern=NAME)]
-Integer = Annotated[int, Field(ge=-(2**63), le=2**64 - 1)]
+
+
+def _whole(value: object) -> object:
+    """Return a number as JSON means it: 5.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# Last in an annotation, so that limits stand in the description.
+WHOLE = BeforeValidator(_whole)
 
 
 class Body(BaseModel):
@@ -222,10 +230,17 @@ class Bodies:
 def make_bodies(settings: Settings) -> Bodies:
     """Return the bodies of requests under the limits of a service."""
     text = Annotated[str, StringConstraints(max_length=settings.max_document_characters)]
+
+    def few_digits(value: int) -> int:
+        if abs(value) >= 10 ** (settings.max_id_characters - 1):
+            raise ValueError(f"more than {settings.max_id_characters} digits")
+        return value
+
     # An integer is the id of its decimal digits, as in files.
-    doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | Integer
+    integer = Annotated[int, AfterValidator(few_digits), WHOLE]
+    doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
     short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]
-    limit = Annotated[int, Field(ge=1, le=settings.max_results)]
+    limit = Annotated[int, Field(ge=1, le=settings.max_results), WHOLE]
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any], Field(max_length=64)]
 
@@ -252,7 +267,7 @@ def make_bodies(settings: Settings) -> Bodies:
             "GroupAsked",
             "The id of any document of a group; members are given from `offset` on, in order of arrival.",
             doc_id=(doc_id, ...),
-            offset=(Annotated[int, Field(ge=0, le=2**31)], 0),
+            offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
         neighbours=body(

@@ -1,6 +1,7 @@
 """How a body is read: no more of it than is allowed, no slower, and unpacked within bounds."""
 
 import asyncio
+import itertools
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
@@ -110,7 +111,9 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise Problem("bad-request", "the body is no JSON in UTF-8") from None
-        place = ".".join(str(part) for part in first["loc"])[:200]
+        # Behind a field stand the types that were tried.
+        known = itertools.takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
+        place = ".".join(map(str, known))[:200]
         raise Problem("invalid", str(first["msg"]), place or None) from None
 
 

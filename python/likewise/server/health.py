@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from likewise.server.problems import Problem
 from likewise.server.service import Service
@@ -25,7 +25,13 @@ def add_health(app: FastAPI, service: Service) -> None:
             raise Problem("store", f"collections that cannot be used: {', '.join(unwell[:10])}")
         return JSONResponse({"status": "ok"})
 
-    @app.get("/metrics", tags=["service"], summary="Counters, in the format of Prometheus", operation_id="metrics")
+    @app.get(
+        "/metrics",
+        tags=["service"],
+        summary="Counters, in the format of Prometheus",
+        operation_id="metrics",
+        response_class=PlainTextResponse,
+    )
     async def metrics() -> Response:
         text = await service.in_thread(service.metrics.exposition)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

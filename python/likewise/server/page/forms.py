@@ -22,7 +22,8 @@ async def fields_of(request: Request, service: Service) -> dict[str, str]:
     """
     if request.method != "POST":
         return {}
-    if media_type(request.scope) != _TYPE:
+    is_empty = request.headers.get("content-length") == "0"
+    if media_type(request.scope) != _TYPE and not is_empty:
         raise Problem("unsupported-media-type", f"the body is to be {_TYPE}")
     async with whole_body(request.scope, request.receive, service.settings, service.body_memory) as body:
         try:

@@ -20,6 +20,11 @@ from likewise.server.service import Service
 Shows = Callable[[Place, Request, dict[str, str]], Response]
 # A page is shown at once if groups are sorted so fast; else how far they are.
 _WAIT_S = 1.5
+# Two sheets that nearly cover each other.
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect x="1" y="1" width="10" height="12" rx="2" '
+    'fill="#82aefb"/><rect x="5" y="3" width="10" height="12" rx="2" fill="#1f5fd0"/></svg>'
+)
 _LONG = "public, max-age=31536000, immutable"
 
 _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
@@ -63,11 +68,15 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
     async def style(_: Request) -> Response:
         return Response(stylesheet(), media_type="text/css; charset=utf-8", headers={"cache-control": _LONG})
 
+    async def icon(_: Request) -> Response:
+        return Response(_ICON, media_type="image/svg+xml", headers={"cache-control": _LONG})
+
     async def scripted(_: Request) -> Response:
         return Response(script(), media_type="text/javascript; charset=utf-8", headers={"cache-control": _LONG})
 
     app.add_route("/", home, methods=["GET"], include_in_schema=False)
     app.add_route("/look/style.css", style, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/icon.svg", icon, methods=["GET"], include_in_schema=False)
     app.add_route("/look/page.js", scripted, methods=["GET"], include_in_schema=False)
     for path, (shows, methods) in _PAGES.items():
         app.add_route(
@@ -98,7 +107,10 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
         except Disconnected:
             return Response(status_code=400)
         except Problem as problem:
-            return shown("error.html", problem.status, title="Not done", detail=problem.detail, root=root)
+            detail = (
+                f"{problem.detail}; it goes on, so ask again soon" if problem.kind == "deadline" else problem.detail
+            )
+            return shown("error.html", problem.status, title="Not done", detail=detail, root=root)
         return answered
 
     return answer
