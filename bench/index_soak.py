@@ -1,10 +1,11 @@
 """Hours of use by four threads at once: memory must stay flat, and the end be that of the same steps one by one.
 
-    index_soak.py --minutes 60 [--work FOLDER]
+    index_soak.py --minutes 60 [--pause-ms 2] [--recipe minhash] [--work FOLDER]
 
 Threads add batches and single documents, check and remove. Adds note their `seq`, removals come between adds, so that
 the order of everything is known. At the end a second index is fed in that order by one thread: every verdict, and
-everything known of every document, must be equal.
+everything known of every document, must be equal. What was answered is noted in a file, and texts follow from their
+numbers, so that the memory that is measured is the index's and not the benchmark's.
 """
 
 import argparse
@@ -28,7 +29,8 @@ MOST_HELD = 300_000
 RECIPES = {"simhash": likewise.Recipe.simhash(within=3), "minhash": likewise.Recipe.minhash(0.8)}
 
 
-def text_of(chance: random.Random) -> str:
+def text_of(number: int) -> str:
+    chance = random.Random(number)
     base = chance.randrange(NUM_BASES)
     words = [f"{base * 131 + i * 17 % 97}w{i}" for i in range(60)]
     for _ in range(chance.randrange(8)):
@@ -67,22 +69,23 @@ class Gate:
 class Soak:
     """An index, what was done to it, and the threads that do it."""
 
-    def __init__(self, index: likewise.Index, end: float) -> None:
-        self.index, self.end, self.gate = index, end, Gate()
-        self.added: dict[int, tuple] = {}
-        self.removals: list[tuple] = []
-        self.live: list[str] = []
+    def __init__(self, index: likewise.Index, notes: Path, end: float, pause_s: float) -> None:
+        self.index, self.notes, self.end, self.pause_s, self.gate = index, notes, end, pause_s, Gate()
+        self.num_added, self.num_removed, self.num_promoted = 0, 0, 0
+        self.live: list[int] = []
+        self.noting = threading.Lock()
         self.numbers = itertools.count()
         self.num_checks = 0
         self.failures: list[str] = []
 
-    def work(self, number: int) -> None:
-        chance = random.Random(number)
+    def work(self, thread: int) -> None:
+        chance = random.Random(thread)
         try:
             while time.monotonic() < self.end:
+                time.sleep(self.pause_s)
                 kind = chance.random()
                 if kind < 0.3:
-                    self.index.check_batch([text_of(chance) for _ in range(chance.choice([1, 100]))])
+                    self.index.check_batch([text_of(chance.getrandbits(60)) for _ in range(chance.choice([1, 100]))])
                     self.num_checks += 1
                 elif kind < 0.9 and len(self.live) < MOST_HELD:
                     self.add(chance)
@@ -92,18 +95,25 @@ class Soak:
             self.failures.append(repr(error))
             raise
 
+    def note(self, notes: list) -> None:
+        """Write answers down, a line each; called where no other thread adds them."""
+        with self.notes.open("a") as file:
+            file.writelines(json.dumps(note) + "\n" for note in notes)
+
     def add(self, chance: random.Random) -> None:
-        ids = [f"doc-{next(self.numbers)}" for _ in range(chance.choice([1, 10, 100]))]
-        texts = [text_of(chance) for _ in ids]
+        numbers = [next(self.numbers) for _ in range(chance.choice([1, 10, 100]))]
+        ids = [f"doc-{number}" for number in numbers]
+        texts = [text_of(number) for number in numbers]
         self.gate.begin_add()
         try:
             if len(ids) == 1:
                 verdicts = [self.index.check_and_add(ids[0], texts[0])]
             else:
                 verdicts = list(self.index.check_and_add_batch(ids, texts))
-            for verdict, text in zip(verdicts, texts, strict=True):
-                self.added[verdict.seq] = (verdict, text)
-            self.live += ids
+            with self.noting:
+                self.note([["add", number, *verdict] for number, verdict in zip(numbers, verdicts, strict=True)])
+                self.num_added += len(ids)
+                self.live += numbers
         finally:
             self.gate.end_add()
 
@@ -114,33 +124,45 @@ class Soak:
                 return
             at = chance.randrange(len(self.live))
             self.live[at], self.live[-1] = self.live[-1], self.live[at]
-            self.removals.append((len(self.added), self.index.remove(self.live.pop())))
+            removal = self.index.remove(f"doc-{self.live.pop()}")
+            self.note([["remove", self.num_added, *removal]])
+            self.num_removed += 1
+            self.num_promoted += len(removal.promoted)
         finally:
             self.gate.end_removal()
 
     def replay(self, path: Path, recipe: likewise.Recipe) -> int:
         """Do everything again in its order; returns how many answers differ."""
+        added, removals = {}, []
+        with self.notes.open() as file:
+            for kind, first, *answer in map(json.loads, file):
+                if kind == "add":
+                    verdict = likewise.index.Verdict(*answer)
+                    added[verdict.seq] = (first, verdict)
+                else:
+                    removals.append((first, answer))
         num_wrong, done = 0, 0
         with likewise.Index(path, recipe, durability="interval:10s") as again:
 
             def add_up_to(count: int) -> int:
                 wrong = 0
                 for start in range(done + 1, count + 1, 1_000):
-                    part = [self.added[seq] for seq in range(start, min(start + 1_000, count + 1))]
-                    found = again.check_and_add_batch([v.doc_id for v, _ in part], [text for _, text in part])
-                    wrong += sum(a != v for a, (v, _) in zip(found, part, strict=True))
+                    part = [added[seq] for seq in range(start, min(start + 1_000, count + 1))]
+                    texts = [text_of(number) for number, _ in part]
+                    found = again.check_and_add_batch([verdict.doc_id for _, verdict in part], texts)
+                    wrong += sum(answer != verdict for answer, (_, verdict) in zip(found, part, strict=True))
                 return wrong
 
-            for count, removal in self.removals:
+            for count, removal in removals:
                 num_wrong += add_up_to(count)
                 done = count
-                num_wrong += again.remove(removal.doc_id) != removal
-            num_wrong += add_up_to(len(self.added))
-            for doc_id in self.live:
+                num_wrong += json.loads(json.dumps(again.remove(removal[0]))) != removal
+            num_wrong += add_up_to(self.num_added)
+            for number in self.live:
                 # All but the time of arrival.
-                one, other = self.index.get(doc_id), again.get(doc_id)
+                one, other = self.index.get(f"doc-{number}"), again.get(f"doc-{number}")
                 num_wrong += one is None or other is None or one._replace(arrival_s=0) != other._replace(arrival_s=0)
-            num_wrong += len(again) != len(self.index)
+            num_wrong += len(again) != len(self.index) or len(again) != len(self.live)
         return num_wrong
 
 
@@ -149,26 +171,27 @@ def anonymous_bytes() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
 
 
-def soak(name: str, minutes: float, work: Path) -> dict:
+def soak(name: str, minutes: float, pause_s: float, work: Path) -> dict:
     shutil.rmtree(work / name, ignore_errors=True)
-    work.mkdir(parents=True, exist_ok=True)
+    (work / name).mkdir(parents=True)
     with likewise.Index(work / name / "index", RECIPES[name], durability="interval:200ms") as index:
-        soaked = Soak(index, time.monotonic() + 60 * minutes)
+        soaked = Soak(index, work / name / "notes", time.monotonic() + 60 * minutes, pause_s)
         threads = [threading.Thread(target=soaked.work, args=(number,)) for number in range(NUM_THREADS)]
         for thread in threads:
             thread.start()
         samples = []
         while any(thread.is_alive() for thread in threads):
             time.sleep(min(10, 6 * minutes))
-            samples.append({"num_held": len(index), "num_added": len(soaked.added), "anonymous": anonymous_bytes()})
+            samples.append({"num_held": len(index), "num_added": soaked.num_added, "anonymous": anonymous_bytes()})
         assert not soaked.failures, soaked.failures
         began = time.monotonic()
         figures = {
             "minutes": minutes,
-            "num_added": len(soaked.added),
-            "num_removed": len(soaked.removals),
+            "pause_ms": 1_000 * pause_s,
+            "num_added": soaked.num_added,
+            "num_removed": soaked.num_removed,
             "num_checks": soaked.num_checks,
-            "num_promoted": sum(len(removal.promoted) for _, removal in soaked.removals),
+            "num_promoted": soaked.num_promoted,
             "findings": [str(finding) for finding in index.verify(full=True)],
             "num_wrong": soaked.replay(work / name / "again", RECIPES[name]),
             "replay_s": time.monotonic() - began,
@@ -181,10 +204,11 @@ def soak(name: str, minutes: float, work: Path) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--pause-ms", type=float, default=0, help="how long each thread rests after a step")
     parser.add_argument("--recipe", choices=list(RECIPES), default="simhash")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "likewise-soak")
     given = parser.parse_args()
-    figures = soak(given.recipe, given.minutes, given.work)
+    figures = soak(given.recipe, given.minutes, given.pause_ms / 1_000, given.work)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     results |= {"machine": machine.facts(), given.recipe: figures}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")

@@ -1346,6 +1346,9 @@ class JsonlPiece:
     def errors(self) -> list[tuple[int, int, int, str]]:
         """Bad rows: line in the piece, offset, length, reason."""
 
+def index_attached(path: Path, name: str) -> bytes | None:
+    """Return what was attached to an index when it was made."""
+
 def jsonl_pieces(path: str | PathLike[str], piece_bytes: int) -> list[tuple[int, int]]:
     """Cut a file into (offset, length) of about `piece_bytes` (up to 1 GiB), each ending behind a line end."""
 

@@ -123,6 +123,14 @@ class RecipeFields:
         return self.weights in COUNTED_WEIGHTS and self.table is None
 
     @property
+    def is_incomplete(self) -> bool:
+        """Whether it names a table or a list of words that is not there: one that was read from JSON."""
+        pairs = ((self.weights_id, self.table), (self.stop_words_id, self.stop_words))
+        return any(
+            name is not None and found is None for name, found in (*pairs, (self.dictionary_id, self.dictionary))
+        )
+
+    @property
     def needs_filter_bits(self) -> bool:
         """Whether the size of the filters is still to be proposed, from the largest document of the input."""
         return self.method == "bloom" and self.filter_bits is None

@@ -56,10 +56,15 @@ class Weights:
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         # As it stands in a file, so that a process that takes it over checks it as it would a file.
-        return type(self)._of_bytes, (self.native.to_bytes(),)
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def to_bytes(self) -> bytes:
+        """Return the table as it stands in a file."""
+        return self.native.to_bytes()
 
     @classmethod
-    def _of_bytes(cls, content: bytes) -> Self:
+    def from_bytes(cls, content: bytes) -> Self:
+        """Return the table that :meth:`to_bytes` gave; raises as :meth:`read` does."""
         return cls(_native.WeightTable.from_bytes(content))
 
     def __eq__(self, other: object) -> bool:

@@ -56,3 +56,40 @@ def test_two_indexes_by_their_prefix(command, documents):
     for prefix in ("one", "two"):
         command("create", "--prefix", prefix, "--method", "simhash", "--within", "3")
         assert lines(command("add", "--prefix", prefix, documents))[0]["is_new"]
+
+
+def test_a_creation_says_what_is_there_and_no_password(command, documents, running):
+    made = ("create", "--method", "simhash", "--within", "3", "--ttl", "500", "--layout", "classic")
+    assert "holds 0 documents" in command(*made).err
+    command("add", documents)
+    assert "holds 4 documents" in command(*made).err
+    stats = json.loads(command("stats").out)
+    assert (stats["ttl_s"], stats["layout"]) == (500, "classic")
+    assert "store" in command("create", "--method", "simhash", "--within", "3", "--store", "text", status=2).err
+    running.client.acl_setuser("me", enabled=True, passwords=["+secret"], commands=["+@all"], keys=["*"])
+    for url in (f"unix://me:secret@{running.socket}", f"unix://me:wrong@{running.socket}"):
+        ran = likewise_command("index", "create", "--url", url, "--method", "simhash", "--within", "3")
+        assert "secret" not in ran.err
+        assert "wrong@" not in ran.err
+    ran = likewise_command("index", "stats", "--url", "redis://localhost/abc")
+    assert (ran.status, "'abc'" in ran.err) == (2, True)
+
+
+def test_stop_words_are_kept_on_the_server(command, documents, tmp_path):
+    (tmp_path / "stop.txt").write_text("the\nof\n")
+    command("create", "--method", "simhash", "--within", "3", "--stop-words", tmp_path / "stop.txt")
+    assert lines(command("add", documents))[0]["is_new"]
+    assert not any(line["is_new"] for line in lines(command("check", documents)))
+    command("verify", "--full")
+
+
+def test_a_refused_document_leaves_those_before_it(command, documents, tmp_path):
+    command("create", "--method", "simhash", "--within", "3")
+    command("add", documents)
+    rows = [{"id": "new", "text": "words"}, {"id": "doc-1", "text": "other words"}, {"id": "last", "text": "more"}]
+    path = tmp_path / "clash.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = command("add", path, status=2)
+    assert [line["doc_id"] for line in lines(ran)] == ["new"]
+    assert "clash.jsonl:2" in ran.err
+    assert [line["doc_id"] for line in lines(command("add", "--on-error", "skip", path))] == ["new", "last"]

@@ -223,12 +223,11 @@ def test_facts_and_export(open_index, tmp_path, layout):
     assert [line["doc_id"] for line in lines] == [f"doc-{i}" for i in range(len(TEXTS)) if i != 3]
     for line in lines:
         found = index.get(line["doc_id"])
-        assert [line[name] for name in ("is_new", "kept_id", "similarity", "distance", "seq")] == [
-            getattr(found, name) for name in ("is_new", "kept_id", "similarity", "distance", "seq")
-        ]
+        names = ("is_new", "kept_id", "similarity", "distance", "seq", "arrival_s")
+        assert [line.get(name) for name in names] == [getattr(found, name) for name in names]
     assert sum(line["is_new"] for line in lines) == facts["num_kept"]
     expected = likewise.sketch([TEXTS[0]], RECIPE).array[0]
-    assert int(lines[0]["fingerprint"], 16) == int(expected)
+    assert int.from_bytes(bytes.fromhex(lines[0]["sketch"]), "little") == int(expected)
 
 
 def test_a_closed_index_says_so(open_index):

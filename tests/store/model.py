@@ -5,6 +5,7 @@ lists, every search looks at every document, and nothing is fast.
 """
 
 import functools
+import itertools
 from typing import NamedTuple
 
 from tests.oracle import candidates, decide
@@ -50,7 +51,7 @@ class Row:
         self.evidence = None
         self.gone = False
         self.stands = False  # for its class, and in the tables
-        self.paths = {}  # band -> levels it looks at
+        self.places = None  # band -> level of the bucket that it is a member of, or would be if it stood
 
     @property
     def kept(self):
@@ -84,19 +85,12 @@ class ModelIndex:
     def _document(self, text):
         return sketched(self.recipe, text)
 
-    def _path(self, document, place=None):
-        """Buckets that a document looks at, by band: up to the level at which it is a member, or could become one."""
-        for band in range(self.bands.bands):
-            for level in range(LEVELS):
-                bucket = self.buckets.setdefault((band, level, self.bands.key(document.sketch, band, level)), [])
-                yield band, level, bucket
-                if place is None:
-                    if len(bucket) < MEMBERS:
-                        break
-                elif place.get(band) == level:
-                    break
+    def _members_of(self, document, band, level):
+        """Members of a bucket of a document; who is gone is none."""
+        members = self.buckets.get((band, level, self.bands.key(document.sketch, band, level)), [])
+        return [row for row in members if not self.rows[row].gone]
 
-    def _seen(self, document, place=None):
+    def _seen(self, document):
         """Rows in the tables that a document is compared with, rising."""
         if not document.weights:
             return []
@@ -108,7 +102,8 @@ class ModelIndex:
                 and other.document.weights
                 and candidates.distance(document.sketch, other.document.sketch) <= self.recipe.within
             ]
-        return sorted({row for _, _, bucket in self._path(document, place) for row in bucket})
+        places = itertools.product(range(self.bands.bands), range(LEVELS))
+        return sorted({row for band, level in places for row in self._members_of(document, band, level)})
 
     def _stand(self, row):
         """Put a row into the tables, and let it stand for its class."""
@@ -116,11 +111,17 @@ class ModelIndex:
         of_class = self.class_of.setdefault(row.document.key, [])
         of_class.append(row.row)
         of_class.sort()
-        if self.bands is not None and row.document.weights:
-            for band, level, bucket in list(self._path(row.document)):
-                if len(bucket) < MEMBERS:
-                    bucket.append(row.row)
-                    row.paths[band] = level
+        if self.bands is None or not row.document.weights:
+            return
+        if row.places is None:
+            room = {
+                band: [level for level in range(LEVELS) if len(self._members_of(row.document, band, level)) < MEMBERS]
+                for band in range(self.bands.bands)
+            }
+            row.places = {band: min(levels) for band, levels in room.items() if levels}
+        for band, level in row.places.items():
+            key = self.bands.key(row.document.sketch, band, level)
+            self.buckets.setdefault((band, level, key), []).append(row.row)
 
     def _best(self, document, others):
         """The kept document among rows that matches best, highest similarity first, then lowest row."""
@@ -135,16 +136,16 @@ class ModelIndex:
         return 0 if self.recipe.method == "simhash" else None
 
     def _decide(self, document):
-        """Evidence against a document that comes now, and whether it collapses into one that stands for its class."""
+        """Evidence against a document that comes now, and the row that stands for its class, where it collapses."""
         of_class = [self.rows[row] for row in self.class_of.get(document.key, []) if not self.rows[row].gone]
         for other in of_class:
             if other.kept:
-                return Evidence(other.row, 1.0, self._zero()), True
+                return Evidence(other.row, 1.0, self._zero()), other
         for other in of_class:
             # One whose leader was forgotten says nothing any more.
             if not self.rows[other.evidence.kept_row].gone:
-                return other.evidence, True
-        return self._best(document, self._seen(document)), False
+                return other.evidence, other
+        return self._best(document, self._seen(document)), None
 
     # The face.
 
@@ -167,11 +168,13 @@ class ModelIndex:
             return self._say(doc_id, self.rows[known].evidence, known)
         document = self._document(text)
         row = Row(len(self.rows), doc_id, text, document, now_s)
-        row.evidence, collapses = self._decide(document)
+        row.evidence, into = self._decide(document)
         self.rows.append(row)
         self.row_of[doc_id] = row.row
-        if not collapses:
+        if into is None:
             self._stand(row)
+        else:
+            row.places = into.places
         return self._say(doc_id, row.evidence, row.row, added=True)
 
     add = check_and_add
@@ -213,8 +216,8 @@ class ModelIndex:
         leader.gone = True
         promoted, moved = [], []
         for member in self._members(row) if was_kept else []:
-            # Of one class: compared even where full buckets or empty texts would not.
-            others = {*self._seen(member.document, member.paths if member.stands else None)}
+            # Of one class: compared even where no bucket or an empty text would not be.
+            others = {*self._seen(member.document)}
             others |= {*self.class_of.get(member.document.key, [])}
             member.evidence = self._best(member.document, sorted(others - {member.row}))
             if member.evidence is not None:

@@ -120,8 +120,69 @@ def test_bad_rows_are_told_and_those_before_them_are_there(tmp_path, index):
     assert [(row["doc_id"], row["added"]) for row in rows_of(ran.out)] == [("1", False), ("3", True)]
     assert "1 bad rows skipped" in ran.err
     assert "stdin:1: the row has no id" in run("add", index, "-", stdin=b'{"text": "x"}\n', status=2).err
-    ran = run("add", index, "-", stdin=b'{"id": 1, "text": "two"}\n', status=2)
-    assert "'1'" in ran.err or '"1"' in ran.err
+
+
+def test_what_an_index_refuses_is_named_and_what_stands_before_is_stored(index):
+    run("add", index, "-", stdin=b'{"id": 1, "text": "one fine day"}\n')
+    lines = [
+        b'{"id": 7, "text": "first of all"}',
+        b'{"id": 1, "text": "something else"}',
+        b'{"text": "nobody"}',
+        b'{"id": 8, "text": "last of all"}',
+        b'{"id": 7, "text": "another last"}',
+    ]
+    ran = run("add", index, "-", stdin=b"\n".join(lines), status=2)
+    assert [row["doc_id"] for row in rows_of(ran.out)] == ["7"]
+    assert "stdin:2:" in ran.err
+    assert '"1"' in ran.err
+    ran = run("add", index, "-", "--on-error", "skip", stdin=b"\n".join(lines))
+    assert [(row["doc_id"], row["added"]) for row in rows_of(ran.out)] == [("7", False), ("8", True)]
+    assert "3 bad rows skipped" in ran.err
+    ran = run("remove", index, "8", "ghost", "7", status=2)
+    assert [row["doc_id"] for row in rows_of(ran.out)] == ["8"]
+    ran = run("remove", index, "-", "--on-error", "skip", stdin=b"8\nghost\n7\n")
+    assert [row["doc_id"] for row in rows_of(ran.out)] == ["7"]
+    assert "2 ids" in ran.err
+
+
+def test_an_index_of_a_recipe_with_tables_and_an_age_limit(tmp_path, texts):
+    (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
+    (tmp_path / "stop.txt").write_text("the\nof\n")
+    assert command_here("weights", tmp_path / "in.jsonl", "-o", tmp_path / "table", *OPTIONS[2:]).status == 0
+    path = tmp_path / "i.lw"
+    run("create", path, *OPTIONS, "--weights", tmp_path / "table", "--ttl", "1000")
+    run("add", path, tmp_path / "in.jsonl")
+    assert not any(row["is_new"] for row in rows_of(run("check", path, tmp_path / "in.jsonl").out))
+    stats = json.loads(run("stats", path).out)
+    assert (stats["ttl_s"], stats["recipe"]["weights"]) == (1000, "idf")
+    assert "layout" in run("create", tmp_path / "j.lw", "--layout", "packed", status=2).err
+    run("create", tmp_path / "k.lw", "--stop-words", tmp_path / "stop.txt")
+    assert json.loads(run("stats", tmp_path / "k.lw").out)["recipe"]["stop_words_id"]
+
+
+def test_no_command_but_create_makes_an_index(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.txt").touch()
+    for verb in ("add", "check", "query"):
+        assert "no index here" in run(verb, tmp_path / "empty", "-", status=2).err
+        assert "other files" in run(verb, tmp_path / "mine", "-", status=2).err
+    for verb in ("compact", "stats", "verify", "export"):
+        assert "no index here" in run(verb, tmp_path / "empty", status=2).err
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_who_is_asked_to_end_says_what_is_stored(index):
+    command = [sys.executable, "-m", "likewise", "index", "add", str(index), "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write(b'{"id": 1, "text": "words"}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        process.terminate()
+        assert b"what was printed is stored" in process.communicate()[1]
+    assert process.returncode == 130
+    assert json.loads(run("stats", index).out)["num_documents"] == 1
 
 
 def test_mistakes_are_told(tmp_path, index):

@@ -94,6 +94,7 @@ fn main() -> Result<(), Error> {
         sketch_id: "s".to_owned(),
         sketch_bytes: 8,
         keeps: Keeps::Sketch,
+        attached: Default::default(),
     };
     for id_bytes in [24, 32] {
         let _ = std::fs::remove_dir_all(&dir);

@@ -209,9 +209,12 @@ impl Index {
     /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store.
-    pub fn remove(&self, id: &str) -> Result<Removed, Error> {
-        self.ready(&AtomicBool::new(false))?;
+    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store. Where it was cancelled nothing was changed.
+    ///
+    /// # Cost
+    /// That of a check for each duplicate, and a sync.
+    pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
+        self.ready(cancel)?;
         self.mending(|| {
             let shared = &self.shared;
             let mut writer = lock(&shared.writer);
@@ -220,7 +223,7 @@ impl Index {
             let mut looker = shared.looker(&state, store);
             let row = looker.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let removal = looker.removal(row, shared)?;
+            let removal = looker.removal(row, shared, cancel)?;
             let promoted = removal.promoted.iter().map(|&row| looker.id(row));
             let promoted_ids = promoted.collect::<Result<_, _>>()?;
             let mut moved_ids = Vec::with_capacity(removal.moved.len());
@@ -250,7 +253,7 @@ impl Index {
 impl Looker<'_> {
     /// Evidence of every kept document that matches, best first.
     fn all_matches(&mut self, asked: &Asked<'_>) -> Result<Vec<Evidence>, Error> {
-        let (mut seen, _) = self.seen(asked, None)?;
+        let (mut seen, _) = self.seen(asked)?;
         if let Some(of_class) = self.kept_of_class(asked, u32::MAX)? {
             seen.push(of_class);
         }

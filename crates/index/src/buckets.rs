@@ -7,17 +7,12 @@ use crate::look::{Asked, Looker};
 use crate::rules::Method;
 use crate::state::Layer;
 
-/// Where the buckets of a band stop: the level at which a document is, or could become, a member, and how many members it has.
+/// The level of a band at which a document could become a member, and how many members that has; none where all are full.
 pub type BandEnd = Option<(u32, usize)>;
 
 impl Looker<'_> {
-    /// The rows that a document looks at: those near it, or the members of its buckets, ascending. `place` says the level of each band where it is
-    /// a member itself. Gives where each band ends too.
-    pub fn seen(
-        &mut self,
-        asked: &Asked<'_>,
-        place: Option<&[Option<u32>]>,
-    ) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
+    /// The rows that a document looks at: those near it, or the members of its buckets, ascending. Gives its place in each band too.
+    pub fn seen(&mut self, asked: &Asked<'_>) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
         let mut seen = Vec::new();
         let mut ends = Vec::new();
         if asked.is_blank() {
@@ -26,19 +21,19 @@ impl Looker<'_> {
         let Method::Minhash { bands, .. } = self.rules().method else {
             return Ok((asked.near.iter().map(|near| near.row).collect(), ends));
         };
+        // A level is filled before the one below it: what has room has none below, until documents go.
+        let has_gaps = self.pending.gone.is_some() || self.state.has_gone();
         for band in 0..bands {
             let mut end = None;
             for level in 0..NUM_LEVELS {
                 let before = seen.len();
                 self.bucket(asked, band, level, &mut seen)?;
                 let num = seen.len() - before;
-                let stops = match place {
-                    None => num < BUCKET_SIZE,
-                    Some(place) => place[band as usize] == Some(level),
-                };
-                if stops {
+                if end.is_none() && num < BUCKET_SIZE {
                     end = Some((level, num));
-                    break;
+                    if !has_gaps {
+                        break;
+                    }
                 }
             }
             ends.push(end);
@@ -48,7 +43,7 @@ impl Looker<'_> {
         Ok((seen, ends))
     }
 
-    /// Appends the members of one bucket, gone ones too where they are still known.
+    /// Appends the members of one bucket. Documents that are gone are none: tables may know them or not.
     pub fn bucket(
         &mut self,
         asked: &Asked<'_>,
@@ -57,6 +52,7 @@ impl Looker<'_> {
         out: &mut Vec<u32>,
     ) -> Result<(), Error> {
         let key = self.keys.of(asked.sketch, band, level);
+        let begin = out.len();
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let ahead = self.ahead.as_ref().zip(asked.place).filter(|_| level == 0);
@@ -72,6 +68,9 @@ impl Looker<'_> {
         }
         for &row in &found {
             // Some bits of the key decide in a segment: who is found there is asked in full.
+            if self.is_gone(row) {
+                continue;
+            }
             if self.row(row)?.level(band) == Some(level) && self.key_of(row, band, level)? == key {
                 out.push(row);
             }
@@ -79,6 +78,14 @@ impl Looker<'_> {
         self.found = found;
         self.state.late.bucket(band, key, out);
         self.pending.late.bucket(band, key, out);
+        let mut end = begin;
+        for at in begin..out.len() {
+            if !self.is_gone(out[at]) {
+                out[end] = out[at];
+                end += 1;
+            }
+        }
+        out.truncate(end);
         Ok(())
     }
 

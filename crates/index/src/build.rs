@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_disk::segments::{
     Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
 };
-use likewise_disk::store::{LiveSegment, Store};
+use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
 use crate::index::Index;
@@ -168,6 +168,13 @@ impl Shared {
             .collect();
         let dir = self.segment_dir();
         let segment = open_segment(self, store, &dir, &live, cancel)?.ok_or(Error::Damaged)?;
+        let mut moved = Vec::new();
+        store.events(live.last_event, |number, event| {
+            if let Event::Removed { moved: new, .. } = event {
+                moved.extend(new.iter().map(|&(row, to)| (number, row, to.kept_row)));
+            }
+            Ok(())
+        })?;
         store.publish(&[live], &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
@@ -183,6 +190,12 @@ impl Shared {
                 .count();
         let new = Layer::Segment(Arc::new(segment));
         state.layers.splice(first..last, [new]);
+        state.forget_moved(rows);
+        for (event, row, leader) in moved {
+            if rows.contains(&row) {
+                state.note_moved(event, row, leader);
+            }
+        }
         renew_late(self, store, &mut state)?;
         Ok(dropped)
     }

@@ -14,7 +14,7 @@ use crate::look::{Asked, Looker, Near};
 use crate::measure::OwnSet;
 use crate::near::near_rows;
 use crate::shared::Shared;
-use crate::staged::Staged;
+use crate::staged::{Staged, Standing};
 use crate::state::State;
 
 /// Documents that are looked at together.
@@ -22,13 +22,22 @@ pub const BLOCK: usize = 2048;
 /// Documents that are worth a thread.
 const GRAIN: usize = 128;
 
+/// What is known of a document that cannot be told apart from one that stands for its class.
+#[derive(Debug, Clone, Copy)]
+pub struct Collapse {
+    /// The evidence against it.
+    pub evidence: Evidence,
+    /// The row that stands for the class: were it ever to stand itself, it would be a member of the same buckets.
+    pub into: u32,
+}
+
 /// What the tables say of one document.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The row of its id, where there is one, and whether that is the same document.
     pub known: Option<(u32, bool)>,
-    /// Evidence of one of its class.
-    pub collapse: Option<Evidence>,
+    /// What it collapses into.
+    pub collapse: Option<Collapse>,
     /// The best evidence else.
     pub best: Option<Evidence>,
     /// Where its buckets end.
@@ -42,20 +51,22 @@ pub struct Seen {
 impl Seen {
     /// The evidence against the document, were there no others with it.
     pub fn evidence(&self) -> Option<Evidence> {
-        self.collapse.or(self.best)
+        self.collapse
+            .map(|collapse| collapse.evidence)
+            .or(self.best)
     }
 }
 
 impl Looker<'_> {
     /// Looks one document up.
     pub fn look(&mut self, asked: &Asked<'_>) -> Result<Seen, Error> {
-        if let Some(evidence) = self.collapse(asked)? {
+        if let Some(collapse) = self.collapse(asked)? {
             return Ok(Seen {
-                collapse: Some(evidence),
+                collapse: Some(collapse),
                 ..Seen::default()
             });
         }
-        let (rows, ends) = self.seen(asked, None)?;
+        let (rows, ends) = self.seen(asked)?;
         let best = self.best(asked, &mut OwnSet::new(*asked), &rows)?;
         Ok(Seen {
             best,
@@ -269,8 +280,20 @@ pub fn decide<'d>(
             let collapse = seen
                 .collapse
                 .or_else(|| staged.collapse(rules, &looker.keys, &asked, &near));
-            if let Some(evidence) = collapse {
-                staged.push(rules, &mut looker.keys, id, &asked, Some(evidence), None);
+            if let Some(Collapse { evidence, into }) = collapse {
+                let levels = match into.checked_sub(first_row) {
+                    Some(added) => staged.levels_of(added),
+                    None => looker.row(into)?.levels().to_vec(),
+                };
+                let standing = Standing::Collapsed(levels);
+                staged.push(
+                    rules,
+                    &mut looker.keys,
+                    id,
+                    &asked,
+                    Some(evidence),
+                    standing,
+                );
                 continue;
             }
             let mut own = OwnSet::new(asked);
@@ -299,7 +322,8 @@ pub fn decide<'d>(
                 true => None,
                 false => staged.best(&looker, &asked, &mut own, &near, best),
             };
-            staged.push(rules, &mut looker.keys, id, &asked, best, Some(levels));
+            let standing = Standing::Member(levels);
+            staged.push(rules, &mut looker.keys, id, &asked, best, standing);
         }
     }
     Ok(staged)

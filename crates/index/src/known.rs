@@ -67,11 +67,16 @@ impl Known<'_> {
         self.shape() & !COLLAPSED == Shape::Empty as u8
     }
 
+    /// Band and level of each bucket that is not of level 0, ascending; of one that collapsed as of the document that it collapsed into.
+    pub fn levels(&self) -> &[(u16, u8)] {
+        match self {
+            Known::Tail(row) => row.levels,
+            Known::Stored(row) => &row.levels,
+        }
+    }
+
     /// The level of a band at which it is a member.
     pub fn level(&self, band: u32) -> Option<u32> {
-        match self {
-            Known::Tail(row) => level_of(row.levels, band),
-            Known::Stored(row) => level_of(&row.levels, band),
-        }
+        level_of(self.levels(), band)
     }
 }

@@ -4,7 +4,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 use likewise_core::error::Error;
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::index::{Building, HammingSet, Matches};
@@ -14,6 +13,7 @@ use likewise_core::isa::Isa;
 use crate::keys::{Keys, words_of};
 use crate::rows_by_hash::RowsByHash;
 use crate::rules::{Method, Rules};
+use crate::tail::level_of;
 
 /// Documents that came to stand late.
 #[derive(Debug, Default)]
@@ -52,13 +52,12 @@ impl Late {
         }
     }
 
-    /// Adds a document that is not empty. `num_members` says how many members the bucket of a band, level and key has beside those here: the
-    /// document becomes one where there is room.
+    /// Adds a document that is not empty, a member of the buckets of these levels.
     ///
     /// # Errors
-    /// Those of `num_members`; [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`].
     #[allow(clippy::too_many_arguments)]
-    pub fn insert<E: From<Error>>(
+    pub fn insert(
         &mut self,
         rules: &Rules,
         plan: Option<&SearchPlan>,
@@ -66,9 +65,9 @@ impl Late {
         row: u32,
         class: Option<u64>,
         sketch: &[u8],
-        mut num_members: impl FnMut(u32, u32, u64) -> Result<usize, E>,
+        levels: &[(u16, u8)],
         isa: Isa,
-    ) -> Result<(), E> {
+    ) -> Result<(), Error> {
         let place = self.rows.len() as u32;
         self.rows.push(row);
         if let Some(class) = class {
@@ -91,14 +90,9 @@ impl Late {
             }
             (Method::Minhash { bands, .. }, _) => {
                 self.bands.resize_with(bands as usize, RowsByHash::default);
-                for band in 0..bands {
-                    for level in 0..NUM_LEVELS {
-                        let key = keys.of(sketch, band, level);
-                        let members = &mut self.bands[band as usize];
-                        if members.num_of(key) + num_members(band, level, key)? < BUCKET_SIZE {
-                            members.insert(key, row);
-                            break;
-                        }
+                for (band, members) in (0..).zip(&mut self.bands) {
+                    if let Some(level) = level_of(levels, band) {
+                        members.insert(keys.of(sketch, band, level), row);
                     }
                 }
             }

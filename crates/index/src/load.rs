@@ -9,7 +9,7 @@ use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
 use crate::late::{Late, building};
-use crate::look::{Asked, Looker};
+use crate::look::Looker;
 use crate::shared::Shared;
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
@@ -243,7 +243,7 @@ pub fn apply_events(
                     if let Some(tail) = state.tail_of_mut(row) {
                         tail.set_verdict(row, Some(evidence));
                     }
-                    state.moved.entry(evidence.kept_row).or_default().push(row);
+                    state.note_moved(*number, row, evidence.kept_row);
                 }
             }
         }
@@ -312,7 +312,7 @@ impl Looker<'_> {
         let rules = *self.rules();
         let known = self.row(row)?;
         let (sketch, shape) = (known.sketch().to_vec(), known.shape() & !COLLAPSED);
-        let is_blank = known.is_blank();
+        let (is_blank, levels) = (known.is_blank(), known.levels().to_vec());
         let digest = match rules.is_distance_only() {
             true => 0,
             false => self.digest_of(row)?,
@@ -324,21 +324,6 @@ impl Looker<'_> {
             late.insert_blank(row, class);
             return Ok(());
         }
-        let asked = Asked {
-            sketch: &sketch,
-            shape,
-            num_features: 0,
-            digest,
-            set: None,
-            near: &[],
-            place: None,
-        };
-        let mut members = Vec::new();
-        let num_members = |band, level, _| -> Result<usize, Error> {
-            members.clear();
-            self.bucket(&asked, band, level, &mut members)?;
-            Ok(members.len())
-        };
         late.insert(
             &rules,
             shared.plan().as_ref(),
@@ -346,8 +331,9 @@ impl Looker<'_> {
             row,
             class,
             &sketch,
-            num_members,
+            &levels,
             isa,
-        )
+        )?;
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use likewise_disk::store::{Content, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::ahead::Ahead;
+use crate::decide::Collapse;
 use crate::documents::{Documents, Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};
@@ -266,7 +267,7 @@ impl<'a> Looker<'a> {
     }
 
     /// Rows that stand for the class of a document and are not gone.
-    fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
+    pub fn rows_of_class(&mut self, asked: &Asked<'_>) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
         let shape = asked.shape & 3;
         match self.keys.class_hash(self.rules(), shape, asked.digest) {
@@ -306,29 +307,25 @@ impl<'a> Looker<'a> {
         Ok(of_class)
     }
 
-    /// The evidence of a document of whose class there is one already that stands for it; `None` where there is none.
-    pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Evidence>, Error> {
+    /// What a document collapses into; `None` where none stands for its class.
+    pub fn collapse(&mut self, asked: &Asked<'_>) -> Result<Option<Collapse>, Error> {
         let of_class = self.rows_of_class(asked)?;
         for &row in &of_class {
             if self.is_kept(row)? {
-                return Ok(Some(self.equal(row)));
+                return Ok(Some(Collapse {
+                    evidence: self.equal(row),
+                    into: row,
+                }));
             }
         }
         for &row in &of_class {
             if let Some(evidence) = self.row(row)?.verdict()
                 && !self.is_gone(evidence.kept_row)
             {
-                return Ok(Some(evidence));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The kept row that stands for the class of a document, other than `but`.
-    pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
-        for row in self.rows_of_class(asked)? {
-            if row != but && self.is_kept(row)? {
-                return Ok(Some(row));
+                return Ok(Some(Collapse {
+                    evidence,
+                    into: row,
+                }));
             }
         }
         Ok(None)

@@ -13,7 +13,7 @@ use crate::state::Layer;
 use crate::tail::COLLAPSED;
 use likewise_core::features::digest;
 use likewise_disk::store::Content;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a removal did, by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +74,12 @@ impl Looker<'_> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn removal(&mut self, row: u32, shared: &Shared) -> Result<Removal, Error> {
+    pub fn removal(
+        &mut self,
+        row: u32,
+        shared: &Shared,
+        cancel: &AtomicBool,
+    ) -> Result<Removal, Error> {
         let was_kept = self.is_kept(row)?;
         let members = match was_kept {
             true => self.members(row)?,
@@ -88,6 +93,9 @@ impl Looker<'_> {
         };
         self.pending.gone = Some(row);
         for member in members {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+            }
             match self.other_evidence(member)? {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {
@@ -113,19 +121,22 @@ impl Looker<'_> {
         }
     }
 
+    /// The kept row that stands for the class of a document, other than `but`.
+    pub fn kept_of_class(&mut self, asked: &Asked<'_>, but: u32) -> Result<Option<u32>, Error> {
+        for row in self.rows_of_class(asked)? {
+            if row != but && self.is_kept(row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
     /// The best evidence against a row among the kept documents, earlier and later ones.
     fn other_evidence(&mut self, row: u32) -> Result<Option<Evidence>, Error> {
         let rules = *self.rules();
         let known = self.row(row)?;
         let sketch = known.sketch().to_vec();
         let (shape, num_features) = (known.shape(), known.num_features());
-        let stands = shape & COLLAPSED == 0;
-        let place: Option<Vec<Option<u32>>> = match rules.method {
-            Method::Minhash { bands, .. } if stands => {
-                Some((0..bands).map(|band| known.level(band)).collect())
-            }
-            _ => None,
-        };
         let (features, weights) = match self.store.content(row)? {
             Content::Features(features, weights) => (features, weights),
             Content::Text(text) => {
@@ -154,9 +165,9 @@ impl Looker<'_> {
             near: &near,
             place: None,
         };
-        let (mut seen, _) = self.seen(&asked, place.as_deref())?;
+        let (mut seen, _) = self.seen(&asked)?;
         if let Some(of_class) = self.kept_of_class(&asked, row)? {
-            // Compared even where full buckets or empty texts would not be.
+            // Compared even where no bucket or an empty text would not be.
             seen.push(of_class);
         }
         seen.sort_unstable();

@@ -15,6 +15,7 @@ use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::{BandLevel, Evidence};
 
 use crate::buckets::BandEnd;
+use crate::decide::Collapse;
 use crate::documents::{Documents, measured_set};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of, words_of};
@@ -23,6 +24,14 @@ use crate::look::{Asked, Looker, Near};
 use crate::measure::{OwnSet, is_better};
 use crate::rows_by_hash::{Quick, RowsByHash};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
+
+/// Whether a document stands in the tables, with its buckets that are not of level 0: of one that collapsed those that would be its own.
+pub enum Standing {
+    /// It is a member of its buckets.
+    Member(Vec<(u16, u8)>),
+    /// It collapsed.
+    Collapsed(Vec<(u16, u8)>),
+}
 
 /// Verdicts of documents that come together, and tables to find them by. Rows are those they will have once the batch is committed.
 pub struct Staged<'d> {
@@ -94,6 +103,14 @@ impl<'d> Staged<'d> {
         self.verdicts[(row - self.first_row) as usize]
     }
 
+    /// Buckets that are not of level 0 of an added document, by its number among these.
+    pub fn levels_of(&self, added: u32) -> Vec<(u16, u8)> {
+        let begin = self.levels.partition_point(|level| level.position < added);
+        let levels = self.levels[begin..].iter();
+        let levels = levels.take_while(|level| level.position == added);
+        levels.map(|level| (level.band, level.level)).collect()
+    }
+
     fn place(&self, row: u32) -> u32 {
         self.places[(row - self.first_row) as usize]
     }
@@ -131,14 +148,14 @@ impl<'d> Staged<'d> {
         self.rows.push(row);
     }
 
-    /// Evidence of a document of whose class one of this batch stands.
+    /// What a document collapses into where one of this batch stands for its class.
     pub fn collapse(
         &self,
         rules: &Rules,
         keys: &Keys,
         asked: &Asked<'_>,
         near: &[Near],
-    ) -> Option<Evidence> {
+    ) -> Option<Collapse> {
         let mut found = Vec::new();
         match keys.class_hash(rules, asked.shape, asked.digest) {
             Some(hash) => self.by_class.append_to(hash, &mut found),
@@ -157,11 +174,15 @@ impl<'d> Staged<'d> {
                 && rules.is_short(other.num_features) == is_short
                 && (!is_short || asked.digest == other.digest)
         })?;
-        Some(self.verdict(row).unwrap_or(Evidence {
+        let evidence = self.verdict(row).unwrap_or(Evidence {
             kept_row: row,
             similarity: 1.0,
             distance: rules.zero_distance(),
-        }))
+        });
+        Some(Collapse {
+            evidence,
+            into: row,
+        })
     }
 
     /// Rows of this batch that stand near a document; the places of `matches` are those of the batch.
@@ -312,7 +333,7 @@ impl<'d> Staged<'d> {
         id: &'d str,
         asked: &Asked<'_>,
         verdict: Option<Evidence>,
-        levels: Option<Vec<(u16, u8)>>,
+        standing: Standing,
     ) -> u32 {
         let place = self.rows.len() as u32;
         let added = self.places.len() as u32;
@@ -321,10 +342,18 @@ impl<'d> Staged<'d> {
         self.places.push(place);
         self.verdicts.push(verdict);
         self.by_id.insert(id, place);
-        self.collapsed.push(levels.is_none());
-        let Some(levels) = levels else {
+        let stands = matches!(standing, Standing::Member(_));
+        let (Standing::Member(levels) | Standing::Collapsed(levels)) = standing;
+        self.collapsed.push(!stands);
+        let exceptions = levels.iter().map(|&(band, level)| BandLevel {
+            position: added,
+            band,
+            level,
+        });
+        self.levels.extend(exceptions);
+        if !stands {
             return row;
-        };
+        }
         if let Some(class) = keys.class_hash(rules, asked.shape, asked.digest) {
             self.by_class.insert(class, row);
         }
@@ -335,12 +364,6 @@ impl<'d> Staged<'d> {
                 }
             }
         }
-        let exceptions = levels.iter().map(|&(band, level)| BandLevel {
-            position: added,
-            band,
-            level,
-        });
-        self.levels.extend(exceptions);
         row
     }
 }

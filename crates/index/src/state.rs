@@ -80,6 +80,30 @@ impl State {
         self.num_rows() as usize - self.expired_below as usize - gone_above
     }
 
+    /// Notes that an event gave a row another leader, where the layer of the row does not know of it.
+    pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) {
+        let is_known = match self.layer_of(row) {
+            Layer::Segment(segment) => segment.last_event() >= event,
+            Layer::Tail(_) => false,
+        };
+        if !is_known {
+            self.moved.entry(leader).or_default().push(row);
+        }
+    }
+
+    /// Forgets what was noted of rows that stand in a new segment; what it does not know is to be noted again.
+    pub fn forget_moved(&mut self, rows: &Range<u32>) {
+        self.moved.retain(|_, moved| {
+            moved.retain(|row| !rows.contains(row));
+            !moved.is_empty()
+        });
+    }
+
+    /// Whether any row is gone.
+    pub fn has_gone(&self) -> bool {
+        self.expired_below > 0 || self.gone.len() > 0
+    }
+
     /// Whether a row is gone.
     pub fn is_gone(&self, row: u32) -> bool {
         row < self.expired_below || self.gone.contains(row)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
-use likewise_disk::store::{Description, Durability, Store};
+use likewise_disk::store::{Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -65,13 +65,7 @@ impl OnlineIndex {
             ttl_s: ttl_seconds,
             flush_rows,
         };
-        let description = Description {
-            recipe_json: recipe.recipe_json,
-            recipe_id: recipe.recipe_id,
-            sketch_id: recipe.sketch_id,
-            sketch_bytes: rules_of_recipe.sketch_bytes() as u32,
-            keeps: rules_of_recipe.keeps,
-        };
+        let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {
             let opened = match mode {
                 "create" => Index::create(&path, &description, opening),
@@ -296,7 +290,10 @@ impl OnlineIndex {
         doc_id: &Bound<'_, PyString>,
     ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
         let doc_id = text_of(doc_id)?;
-        let removed = run(py, 0, |_| self.asked(self.index.remove(&doc_id)))?;
+        // Of a kept document with many duplicates it takes long.
+        let removed = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.remove(&doc_id, cancel))
+        })?;
         Ok((
             removed.removal.was_kept,
             removed.promoted_ids,

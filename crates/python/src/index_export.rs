@@ -31,9 +31,9 @@ pub fn export_chunk(
         }
         let _ = write!(out, "\",\"num_features\":{}", chunk.num_features()[place]);
         match chunk.verdicts()[place] {
-            None => out.push_str(",\"kept_id\":null"),
+            None => out.push_str(",\"is_new\":true"),
             Some(evidence) => {
-                out.push_str(",\"kept_id\":");
+                out.push_str(",\"is_new\":false,\"kept_id\":");
                 push_json(&store.id(evidence.kept_row)?, out);
                 let _ = write!(
                     out,

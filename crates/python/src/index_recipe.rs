@@ -1,12 +1,17 @@
 //! What decides the verdicts of an index, as Python gives it.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use likewise_core::sketch::Scheme;
 use likewise_core::verify::Measure;
-use likewise_disk::store::Keeps;
+use likewise_disk::store::{Description, Keeps, Store};
 use likewise_index::{Documents, Matching, Method, Rules};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::array::Input;
+use crate::door::run;
 use crate::errors::Failure;
 
 /// What decides a verdict, as Python gives it.
@@ -25,10 +30,25 @@ pub struct RecipeParts {
     short_threshold: Option<f64>,
     seed: u64,
     pub takes_tokens: bool,
-    pub recipe_json: String,
-    pub recipe_id: String,
-    pub sketch_id: String,
+    recipe_json: String,
+    recipe_id: String,
+    sketch_id: String,
     store: String,
+    attached: BTreeMap<String, Vec<u8>>,
+}
+
+/// What was attached to the index of a directory under a name when it was made; None where there is nothing.
+#[pyfunction]
+pub fn index_attached<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    name: &str,
+) -> Result<Option<Bound<'py, PyBytes>>, Failure> {
+    let found = run(py, 0, |_| {
+        let attached = Store::open_reader(&path).and_then(|store| store.attached(name));
+        attached.map_err(|error| Failure::index(error.into(), &path))
+    })?;
+    Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
 /// What is kept of a document, as Python names it.
@@ -51,6 +71,18 @@ impl RecipeParts {
                 "store",
                 format!("{other:?} is not one of sketch, shingles, text"),
             )),
+        }
+    }
+
+    /// What the store of such an index is of.
+    pub fn description(self, rules: &Rules) -> Description {
+        Description {
+            recipe_json: self.recipe_json,
+            recipe_id: self.recipe_id,
+            sketch_id: self.sketch_id,
+            sketch_bytes: rules.sketch_bytes() as u32,
+            keeps: rules.keeps,
+            attached: self.attached,
         }
     }
 

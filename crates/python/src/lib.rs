@@ -84,6 +84,8 @@ mod _native {
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]
+    use super::index_recipe::index_attached;
+    #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
     };

@@ -12,7 +12,8 @@ _HELP = """Make an empty index in the new directory PATH, by a recipe that it ke
 
 Methods are simhash and minhash; the one that stays is always the first that came. --store says what is kept of a
 document: sketch (by distance alone: fingerprint, and the features of short texts), shingles (all features, for
-recipes that measure them), text (packed).
+recipes that measure them), text (packed). Weight tables and lists of words are kept with the recipe. On a server the
+same index may be created by every client that starts.
 
 \b
 Examples:
@@ -31,11 +32,24 @@ Examples:
     type=click.Choice(["sketch", "shingles", "text"]),
     help="What is kept of each document.  [default: sketch by distance alone, else shingles]",
 )
+@click.option(
+    "--ttl",
+    type=click.IntRange(1),
+    metavar="SECONDS",
+    help="Forget documents after so long; nothing is promoted then.  [default: never]",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["packed", "classic"]),
+    help="With --url: packed strings, or sorted sets as is customary on Redis, for radii up to 3.  [default: packed]",
+)
 @target_options
 @QUIET
 def command(
     places: tuple[str, ...],
     store: str | None,
+    ttl: int | None,
+    layout: str | None,
     url: str | None,
     prefix: str | None,
     quiet: bool,  # noqa: FBT001 - click's call
@@ -54,14 +68,11 @@ def command(
         raise InvalidParameter(
             "weights", "an index takes a table that is there already: make one by `likewise weights`"
         )
-    if recipe.table is not None or recipe.stop_words is not None or recipe.dictionary is not None:
-        raise InvalidParameter(
-            "weights" if recipe.table is not None else "stop_words",
-            "commands open an index by the recipe in it, without the tables and lists beside it; use likewise.Index",
-        )
     if path and Path(path).exists():
         raise InvalidInput("it exists already; name a new directory", path)
-    with open_index(path, url, prefix, recipe, store=store) as index:
+    with open_index(path, url, prefix, recipe, store=store, ttl=ttl, layout=layout) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
-            click.echo(f"recipe {index.recipe.recipe_id}; an empty index in {url or path}", err=True)
+            # Of a server never the URL: it may hold a password.
+            place = path or f"{index.place}, which holds {len(index):,} documents"
+            click.echo(f"recipe {index.recipe.recipe_id}; an index in {place}", err=True)

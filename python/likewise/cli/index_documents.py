@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from likewise.recipe import Recipe
 
 # Documents that are asked about in one transaction.
-_MOST_AT_ONCE = 10_000
+MOST_AT_ONCE = 10_000
 
 
 @dataclass
@@ -56,6 +56,13 @@ class GivenDocuments:
     name: str
     lines: list[int]
 
+    def part(self, rows: slice) -> "GivenDocuments":
+        """Return some of them."""
+        import numpy as np
+
+        texts = self.texts.take(np.arange(len(self.ids))[rows])
+        return GivenDocuments(texts, self.ids[rows], self.name, self.lines[rows])
+
 
 def given_documents(
     inputs: tuple[str, ...],
@@ -64,6 +71,7 @@ def given_documents(
     tally: Tally,
     *,
     needs_ids: bool,
+    most_at_once: int = MOST_AT_ONCE,
 ) -> Iterator[GivenDocuments]:
     """Yield the documents of all inputs in order; lines of standard input as soon as they are there.
 
@@ -79,6 +87,8 @@ def given_documents(
         Takes the number of bad rows.
     needs_ids : bool
         Whether a row without an id is an error.
+    most_at_once : int
+        Documents of each part.
 
     Raises
     ------
@@ -95,7 +105,7 @@ def given_documents(
         if inputs == ("-",) and run.format_for(recipe) in (None, "jsonl"):
             stream = JsonlStream(sys.stdin.buffer, "stdin", rules)
             for piece in stream.pieces(work):
-                yield from _checked(piece, stream.name, 0, run, tally, needs_ids=needs_ids)
+                yield from _checked(piece, stream.name, 0, run, tally, most_at_once, needs_ids=needs_ids)
             return
         found = find_inputs(
             list(inputs),
@@ -109,7 +119,7 @@ def given_documents(
             first_line = 0
             for job in file.jobs(_PIECE_BYTES, work):
                 for piece in job.read():
-                    yield from _checked(piece, file.name, first_line, run, tally, needs_ids=needs_ids)
+                    yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
                     first_line += piece.num_lines
 
 
@@ -117,7 +127,7 @@ _PIECE_BYTES = 1 << 20
 
 
 def _checked(
-    piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, *, needs_ids: bool
+    piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, most_at_once: int, *, needs_ids: bool
 ) -> Iterator[GivenDocuments]:
     """Yield the documents of a piece in parts of not too many; those before a bad row first."""
     import numpy as np
@@ -128,19 +138,25 @@ def _checked(
     bad_line = None
     if piece.bad_rows and run.on_error == "fail":
         bad_line = piece.bad_rows[0].line + first_line
-    if needs_ids and not piece.has_id.all():
+    chosen = np.arange(len(lines))
+    if needs_ids and run.on_error == "skip":
+        chosen = np.flatnonzero(piece.has_id)
+        tally.num_bad_rows += len(lines) - len(chosen)
+    elif needs_ids and not piece.has_id.all():
         without = int(lines[int(np.argmin(piece.has_id))])
         bad_line = without if bad_line is None else min(bad_line, without)
     end = len(lines) if bad_line is None else int(np.searchsorted(lines, bad_line))
     ids: list[str | None] = list(piece.ids.to_list())
-    for start in range(0, end, _MOST_AT_ONCE):
-        rows = np.arange(start, min(start + _MOST_AT_ONCE, end))
+    chosen = chosen[chosen < end]
+    for start in range(0, len(chosen), most_at_once):
+        rows = chosen[start : start + most_at_once]
         own = [ids[row] if piece.has_id[row] else None for row in rows.tolist()]
         yield GivenDocuments(piece.texts.take(rows), own, name, lines[rows].tolist())
     tally.num_bad_rows += len(piece.bad_rows)
     if bad_line is not None:
         bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
-        reason = "the row has no id, by which an index knows it again; name its field with --id-field"
+        reason = "the row has no id, by which an index knows it again; name its field with --id-field, or go on with "
+        reason += "--on-error skip"
         if bad is not None:
             reason = f"{bad.reason}; mend the row, or go on with --on-error skip"
         raise InvalidInput(reason, name, bad_line + 1)

@@ -79,15 +79,20 @@ def open_index(
     from likewise.errors import InvalidInput, InvalidParameter
 
     options = {name: value for name, value in options.items() if value is not None}
+    if url is None and "layout" in options:
+        raise InvalidParameter("layout", "acts with --url only")
     if url is not None:
+        if options.pop("store", None) not in (None, "sketch"):
+            raise InvalidParameter("store", "an index on a server keeps sketches")
         if prefix is not None:
             options["prefix"] = prefix
         # By name: rooms of back ends and of the command line do not import each other.
         return importlib.import_module("likewise.redis").RedisIndex(url, recipe, **options)
     if prefix is not None:
         raise InvalidParameter("prefix", "acts with --url only")
-    if recipe is None and not Path(path).is_dir():
-        raise InvalidInput("there is no index here; make one with `likewise index create`", path)
     from likewise.index import Index
+    from likewise.index.opening import is_there
 
+    if recipe is None and not is_there(Path(path)):
+        raise InvalidInput("there is no index here; make one with `likewise index create`", path)
     return Index(path, recipe, **options)

@@ -40,7 +40,7 @@ def explain(error: Exception) -> int:
     """Say on stderr what went wrong and how to go on; return the exit status."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
         _say(
-            f"{error.filename}: {(error.strerror or str(error)).lower()}",
+            str(error) if error.filename is None else f"{error.filename}: {(error.strerror or str(error)).lower()}",
             "check the name; quote globs so that likewise expands them.",
         )
         return 2
@@ -61,7 +61,8 @@ def explain(error: Exception) -> int:
 def _explain_ours(error: LikewiseError) -> int:
     text = str(error)
     if isinstance(error, InvalidParameter):
-        text = f"--{error.name.replace('_', '-')}: {error.message}"
+        # PATH is no option.
+        text = error.message if error.name == "path" else f"--{error.name.replace('_', '-')}: {error.message}"
     _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
     return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
 

@@ -1,10 +1,51 @@
-"""Ids of documents as native columns."""
+"""Ids of documents: text, or whole numbers in decimal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from likewise import _native
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
+
+_MAX_BYTES = 65_535
+
+
+def paired(ids: Any, batches: Iterable[_native.Texts]) -> Iterator[tuple[_native.Texts, _native.Texts]]:  # noqa: ANN401
+    """Yield the ids of each batch of texts with it.
+
+    Raises
+    ------
+    InvalidInput
+        If ids and texts are not as many. Of columns that is told before the first batch goes out where the texts are
+        one batch; of iterators when one of them ends.
+    """
+    is_column = hasattr(ids, "__len__") or hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__")
+    if not is_column and not isinstance(ids, Iterable):
+        raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
+    if not is_column or isinstance(ids, Iterator):
+        rest = iter(ids)
+        for batch in batches:
+            yield all_ids(list(islice(rest, len(batch)))), batch
+        if next(rest, None) is not None:
+            raise InvalidInput("there are more ids than texts; those that had a text were added")
+        return
+    whole = all_ids(ids)
+    row = 0
+    source = iter(batches)
+    following = next(source, None)
+    # One batch ahead: of texts that are a column the first is the last, and their number is known before it goes out.
+    while following is not None:
+        batch, following = following, next(source, None)
+        end = row + len(batch)
+        if end > len(whole) or (following is None and end != len(whole)):
+            raise InvalidInput(f"{len(whole)} ids for {end}{' or more' if following else ''} documents")
+        is_all = row == 0 and end == len(whole)
+        yield whole if is_all else whole.take(np.arange(row, end, dtype=np.int64)), batch
+        row = end
+    if len(whole) != row:
+        raise InvalidInput(f"{len(whole)} ids for {row} documents")
 
 
 def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
@@ -22,12 +63,27 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
     names = list(ids)
     for row, name in enumerate(names):
-        if isinstance(name, str):
-            continue
-        if isinstance(name, bool) or not hasattr(name, "__index__"):
-            raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
-        names[row] = str(name.__index__())
+        if not isinstance(name, str):
+            names[row] = one_id(name, row)
     return _native.Texts.from_list(names)
+
+
+def one_id(name: object, row: int | None = None) -> str:
+    """Return an id as text, or raise InvalidInput."""
+    if isinstance(name, str):
+        return name
+    if isinstance(name, bool) or not hasattr(name, "__index__"):
+        raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
+    return str(name.__index__())
+
+
+def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
+    """Return what to say of a batch that was refused: the row of an id that is too long, where there is one."""
+    for row, name in enumerate(names.to_list()):
+        num_bytes = len(name.encode("utf-8", "replace"))
+        if num_bytes > _MAX_BYTES:
+            return InvalidInput(f"the id has {num_bytes:,} bytes; at most {_MAX_BYTES:,}", row=row)
+    return error
 
 
 def is_kept_as_given(doc_id: object) -> bool:

@@ -1,26 +1,36 @@
 """The index in one directory: the face of the native one."""
 
+import contextlib
+import errno
 import os
 import time
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
 from likewise import _native
 from likewise.documents import document_batches
-from likewise.errors import InvalidInput, InvalidParameter
-from likewise.index.ids import all_ids, is_kept_as_given
-from likewise.index.opening import check_recipe, check_store, exists, recipe_of, recipe_parts, sync_seconds
+from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, too_long
+from likewise.index.opening import (
+    attached_parts,
+    check_recipe,
+    check_store,
+    check_ttl,
+    is_there,
+    recipe_of,
+    recipe_parts,
+    sync_seconds,
+    ttl_of,
+)
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
-# Ids of an iterator that are paired with one batch of texts.
 _MAX_LIMIT = 2**31 - 1
 
 
@@ -33,7 +43,7 @@ class Index:
         The directory; made where there is none. One writer at a time, any number of readers.
     recipe : Recipe, optional
         What a near-duplicate is: of method simhash or minhash, ``keep="first"``. ``Recipe.minhash()`` for a new index;
-        an index that is there knows its own, and refuses another.
+        an index that is there knows its own, with its weight table and lists of words, and refuses another.
     store : {"sketch", "shingles", "text"}, optional
         What is kept of each document beside its sketch. ``sketch`` (the default by distance alone) keeps the features
         of short texts only; recipes that measure pairs keep the feature sets, ``shingles``, or the texts.
@@ -41,7 +51,8 @@ class Index:
         ``commit``: an addition is safe from power loss when the call returns. ``interval:200ms``: so long after it; a
         kill of the process loses nothing, power loss the last batches, whole.
     ttl : float, optional
-        Seconds after which a document is forgotten. Nothing is promoted then.
+        Seconds, as a whole number, after which a document is forgotten; nothing is promoted then. Never where None. An
+        index that is there keeps its own, and refuses another.
     read_only : bool
         Whether to read beside the writer; what it commits is seen by the next call.
     threads : int, optional
@@ -54,7 +65,9 @@ class Index:
     RecipeMismatch
         If the index was made by another recipe.
     StoreError
-        If it is damaged, or the file system is a network's.
+        If it is damaged, its database is missing, or the file system is a network's.
+    InvalidParameter
+        If the recipe is none that an index goes by, or the directory holds other files and no index.
 
     Notes
     -----
@@ -82,18 +95,20 @@ class Index:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
+        if not os.fspath(path):
+            raise InvalidParameter("path", "it is empty; name a directory")
         directory = Path(path)
         seconds = sync_seconds(durability)
-        if ttl is not None and not ttl > 0:
-            raise InvalidParameter("ttl", f"{ttl!r} given; it must be above 0 seconds")
+        ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
-        if exists(directory):
+        if is_there(directory):
             mode = "read" if read_only else "write"
             resolved, kept = recipe_of(directory, recipe)
             if store is not None and check_store(store, resolved) != kept:
                 raise InvalidParameter("store", f"{path} keeps {kept}; {store} was given")
+            ttl_s = ttl_of(directory, ttl_s)
         elif read_only:
-            raise FileNotFoundError(f"{path}: there is no index to read")
+            raise FileNotFoundError(errno.ENOENT, "there is no index to read", str(path))
         else:
             mode = "create"
             resolved = check_recipe(recipe or Recipe.minhash())
@@ -102,20 +117,23 @@ class Index:
         self._takes_str = not resolved.takes_tokens
         self._path = directory
         self._store = kept
+        self._ttl_s = ttl_s
         self._native = _native.OnlineIndex(
             directory,
             mode,
-            recipe_parts(resolved, kept),
+            recipe_parts(resolved, kept, attached_parts(resolved, ttl_s) if mode == "create" else {}),
             resolved.feature_rules,
             sync_seconds=seconds,
-            ttl_seconds=None if ttl is None else max(1, round(ttl)),
+            ttl_seconds=ttl_s,
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        # What went wrong first says more than what closing finds after it.
+        with contextlib.suppress(*([] if error is None else [StoreError])):
+            self.close()
 
     def __len__(self) -> int:
         """Documents that are neither removed nor expired."""
@@ -235,28 +253,18 @@ class Index:
             names = all_ids(ids)
             columns = self._native.add_sketches(names, *self._sketch_columns(texts), now, threads=self._threads)
             return self._verdicts(columns, names)
-        rest = iter(ids) if isinstance(ids, Iterator) or not hasattr(ids, "__len__") else None
-        whole = None if rest is not None else all_ids(ids)
         parts = []
-        row = 0
-        for batch in document_batches(texts, self._recipe):
-            if rest is not None:
-                names = all_ids(list(islice(rest, len(batch))))
-            else:
-                assert whole is not None
-                end = row + len(batch)
-                is_all = row == 0 and end == len(whole)
-                names = whole if is_all else whole.take(np.arange(row, min(end, len(whole)), dtype=np.int64))
-                if end > len(whole):
-                    raise InvalidInput(f"{len(whole)} ids for {end} or more documents")
-            parts.append(self._verdicts(self._native.add(names, batch, now, threads=self._threads), names))
-            row += len(batch)
-        if whole is not None and len(whole) != row:
-            raise InvalidInput(f"{len(whole)} ids for {row} documents")
+        for names, batch in paired(ids, document_batches(texts, self._recipe)):
+            try:
+                columns = self._native.add(names, batch, now, threads=self._threads)
+            except InvalidParameter as error:
+                raise too_long(error, names) from error
+            parts.append(self._verdicts(columns, names))
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def get(self, doc_id: str) -> Document | None:
         """Return the document of an id with its present verdict; None where there is none, or it is gone."""
+        doc_id = one_id(doc_id)
         found = self._native.get(doc_id)
         if found is None:
             return None
@@ -293,7 +301,7 @@ class Index:
         InvalidInput
             If no document has the id.
         """
-        leader, is_gone, members = self._native.group(doc_id)
+        leader, is_gone, members = self._native.group(one_id(doc_id))
         return Group(leader, is_gone, tuple(members))
 
     def remove(self, doc_id: str) -> Removal:
@@ -314,15 +322,18 @@ class Index:
         InvalidInput
             If no document has the id.
         """
+        doc_id = one_id(doc_id)
         was_kept, promoted, moved = self._native.remove(doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Counts of documents and events, rows and bytes of segments and database, version of SQLite."""
+        """Counts of documents and events, rows and bytes of segments and database, recipe, version of SQLite."""
         facts: dict[str, Any] = dict(self._native.facts())
         facts["store"] = self._store
+        facts["ttl_s"] = self._ttl_s
         facts["recipe_id"] = self._recipe.recipe_id
+        facts["recipe"] = self._recipe.to_dict()
         return facts
 
     def verify(self, *, full: bool = False) -> list[str]:
@@ -338,8 +349,24 @@ class Index:
         self._native.rebuild(threads=self._threads)
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:
-        """Copy the index as it is now to a new directory, while it goes on being used."""
-        self._native.snapshot(Path(path))
+        """Copy the index as it is now to a new directory, while it goes on being used.
+
+        Parameters
+        ----------
+        path : str or Path
+            The directory: absent, or empty.
+
+        Raises
+        ------
+        InvalidParameter
+            If something is there.
+        """
+        target = Path(path)
+        if not os.fspath(path) or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
+            raise InvalidParameter("path", f"{target} is there; a snapshot goes to a new or an empty directory")
+        if self._path.resolve() in target.resolve().parents:
+            raise InvalidParameter("path", f"{target} lies inside the index; name a directory beside it")
+        self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all documents as JSON, a line each, in order of arrival: id, sketch, verdict, and text where kept."""
@@ -359,17 +386,7 @@ class Index:
         return Verdict(doc_id, is_new, kept_id, measure, None if is_new else similarity, distance, seq, added)
 
     def _verdicts(self, columns: dict[str, Any], names: _native.Texts | None) -> Verdicts:
-        distance = columns["distance"]
-        return Verdicts(
-            is_new=np.asarray(columns["is_new"]).view(bool),
-            kept_ids=columns["kept_ids"],
-            similarity=np.asarray(columns["similarity"]),
-            distance=None if distance is None else np.asarray(distance).astype(np.int32),
-            seq=None if columns["seq"] is None else np.asarray(columns["seq"]),
-            added=np.asarray(columns["added"]).view(bool),
-            measure=self._recipe.measure,
-            doc_ids=None if names is None else names.to_list(),
-        )
+        return Verdicts.of_columns(columns, self._recipe.measure, None if names is None else names.to_list())
 
     def _sketch_columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
         if not self._recipe.is_distance_only:

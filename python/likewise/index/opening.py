@@ -1,16 +1,24 @@
-"""What an index is opened with: recipe, what it keeps, durability."""
+"""What an index is opened with: recipe, what it keeps, durability, age limit."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from likewise import _native
-from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.recipe import Recipe
-from likewise.recipe_check import check_choice
+from likewise.recipe_check import check_choice, check_integer
 
 DATABASE = "documents.sqlite"
 STORES = ("sketch", "shingles", "text")
+# What is there of an index that was being made when the process ended.
+_UNFINISHED = {"writer.lock", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
+# What the root of a file system, or a desktop, puts into any directory.
+_OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
+_TTL = "ttl_s"
+_LONGEST_TTL_S = 2**31
 _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
 # Weights under which a feature may vanish, so that those counted once are not those that were sketched.
 _VANISHING = ("lexicon", "own")
@@ -28,15 +36,71 @@ def exists(path: Path) -> bool:
     return True
 
 
+def is_there(path: Path) -> bool:
+    """Return whether the directory holds an index; what holds none may become one.
+
+    Raises
+    ------
+    StoreError
+        If it holds the search tables of an index, but not its database.
+    InvalidParameter
+        If it holds other files.
+    """
+    if exists(path):
+        return True
+    if not path.is_dir():
+        return False
+    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - _OF_THE_SYSTEM)
+    if "segments" in others:
+        raise StoreError(
+            f"{path}: an index was here, and its database {DATABASE} is missing or empty; bring it back from a snapshot"
+        )
+    if others:
+        raise InvalidParameter("path", f"{path} holds other files ({others[0]}) and no index; name a new directory")
+    return False
+
+
+def check_ttl(ttl: object) -> int | None:
+    """Return the age at which documents are forgotten in whole seconds, or raise InvalidParameter."""
+    if ttl is None:
+        return None
+    if isinstance(ttl, float) and 0 < ttl < _LONGEST_TTL_S:
+        ttl = max(1, round(ttl))
+    return check_integer("ttl", ttl, 1, _LONGEST_TTL_S)
+
+
+def ttl_of(path: Path, given: int | None) -> int | None:
+    """Return the age limit that an index was made with.
+
+    Raises
+    ------
+    InvalidParameter
+        If another one was given.
+    """
+    kept = _native.index_attached(path, _TTL)
+    ttl_s = None if kept is None else int(kept)
+    if given is not None and given != ttl_s:
+        has = "none" if ttl_s is None else f"one of {ttl_s} seconds"
+        raise InvalidParameter("ttl", f"{given} given; {path} was made with {has}, and keeps to it")
+    return ttl_s
+
+
+def attached_parts(recipe: Recipe, ttl_s: int | None) -> dict[str, bytes]:
+    """Return what a new index keeps beside its recipe's fields, by name."""
+    return companions_of(recipe) | ({} if ttl_s is None else {_TTL: str(ttl_s).encode()})
+
+
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with its search chosen, or raise InvalidParameter if an index cannot go by it."""
+    if not isinstance(recipe, Recipe):
+        raise InvalidParameter("recipe", f"{recipe!r} given; expected one such as Recipe.simhash(within=3)")
     if recipe.method not in ("minhash", "simhash"):
         raise InvalidParameter("method", f"an index goes by minhash or simhash; {recipe.method} was given")
     if recipe.keep != "first":
         raise InvalidParameter("keep", f'{recipe.keep!r} was given; an index keeps who came first: keep="first"')
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group!r} was given; an index decides by leaders")
-    if recipe.needs_counting:
+    if recipe.needs_counting and recipe.weights_id is None:
         raise InvalidParameter("weights", "an index cannot count what is yet to come; give a table (likewise weights)")
     if recipe.is_distance_only and recipe.recall is not None:
         raise InvalidParameter("recall", "an index searches by distance exactly; leave recall out")
@@ -78,31 +142,25 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
     Raises
     ------
     RecipeMismatch
-        If another recipe was given, naming the fields, or the index needs tables that do not stand in its recipe.
+        If another recipe was given, naming the fields.
     """
     text, recipe_id, _, store = _native.OnlineIndex.describe(path)
     if given is not None:
         given = check_recipe(given)
         if given.recipe_id != recipe_id:
-            stored = Recipe.from_json(text) if not needs_companions(text) else None
-            differences = {} if stored is None else given.differences(stored)
+            differences = given.differences(Recipe.from_json(text))
             raise RecipeMismatch(
                 f"{path} was made by another recipe", differences or {"recipe_id": (given.recipe_id, recipe_id)}
             )
-        return given, store
-    if needs_companions(text):
-        raise InvalidParameter(
-            "recipe", f"the recipe of {path} reads tables or lists of words that do not stand in it; give the recipe"
-        )
-    return Recipe.from_json(text).resolve(), store
+        if not given.is_incomplete:
+            return given, store
+    recipe = Recipe.from_json(text)
+    names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
+    kept = {name: content for name in names if (content := _native.index_attached(path, name)) is not None}
+    return with_companions(recipe, kept).resolve(), store
 
 
-def needs_companions(text: str) -> bool:
-    """Return whether a recipe in JSON names tables or lists that travel beside it."""
-    return any(f'"{name}"' in text for name in ("weights_id", "stop_words_id", "dictionary_id"))
-
-
-def recipe_parts(recipe: Recipe, store: str) -> dict[str, Any]:
+def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> dict[str, Any]:
     """Return what the native core takes of a resolved recipe."""
     return {
         "bits": recipe.bits,
@@ -121,4 +179,5 @@ def recipe_parts(recipe: Recipe, store: str) -> dict[str, Any]:
         "recipe_id": recipe.recipe_id,
         "sketch_id": recipe.sketch_id,
         "store": store,
+        "attached": dict(attached),
     }

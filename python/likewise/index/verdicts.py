@@ -75,6 +75,21 @@ class Verdicts:
     doc_ids: list[str] | None = None
 
     @staticmethod
+    def of_columns(columns: dict[str, Any], measure: str, doc_ids: list[str] | None) -> "Verdicts":
+        """Return verdicts of the columns that the native core gives."""
+        distance = columns["distance"]
+        return Verdicts(
+            is_new=np.asarray(columns["is_new"]).view(bool),
+            kept_ids=columns["kept_ids"],
+            similarity=np.asarray(columns["similarity"]),
+            distance=None if distance is None else np.asarray(distance).astype(np.int32),
+            seq=None if columns["seq"] is None else np.asarray(columns["seq"]),
+            added=np.asarray(columns["added"]).view(bool),
+            measure=measure,
+            doc_ids=doc_ids,
+        )
+
+    @staticmethod
     def concatenate(parts: "list[Verdicts]") -> "Verdicts":
         """Return verdicts of one index end to end; there is at least one part."""
         first = parts[0]

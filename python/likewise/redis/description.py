@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
-from likewise.index.opening import check_recipe, needs_companions
+from likewise.index.companions import NAMES, companions_of, with_companions
+from likewise.index.opening import check_recipe
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.redis.layout import FORMAT, Layout, layout_of
 from likewise.redis.server import Server
 
 _DEFAULT_LAYOUT = "packed"
+# Key of the weight table and the lists of words.
+_COMPANIONS = b"companions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,9 @@ def open_description(
         recipe = check_served(recipe)
         chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
         server.set_layout(chosen)
+        # Before there is an index, so that there is none without them; by identity, since another client may be first.
+        for name, content in companions_of(recipe).items():
+            server.call("HSET", server.prefix + _COMPANIONS, _companion(name, recipe), content)
         stored = server.run("create", *_fields(recipe, chosen, ttl))
         # Another client may have been first: what is there counts.
         stored = dict(zip(stored[::2], stored[1::2], strict=True))
@@ -82,6 +88,24 @@ def check_served(recipe: Recipe) -> Recipe:
             "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
         )
     return check_recipe(recipe)
+
+
+def _companion(name: str, recipe: Recipe) -> str:
+    """Return under which name something stands that a recipe reads beside its fields."""
+    return f"{name}:{getattr(recipe, f'{name}_id')}"
+
+
+def _with_companions(server: Server, recipe: Recipe) -> Recipe:
+    """Return a recipe with its weight table and lists of words, as the one who made the index gave them."""
+    names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
+    if not names:
+        return recipe
+    fields = [_companion(name, recipe) for name in names]
+    found = server.call("HMGET", server.prefix + _COMPANIONS, *fields)
+    lost = [name for name, content in zip(names, found, strict=True) if content is None]
+    if lost:
+        raise StoreError(f"the index on {server.name} has lost its {lost[0]}; open it with the recipe it was made by")
+    return with_companions(recipe, dict(zip(names, found, strict=True)))
 
 
 def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
@@ -109,16 +133,10 @@ def _checked(
             f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
         )
     text, recipe_id = stored["recipe"].decode(), stored["recipe_id"].decode()
-    if recipe is None:
-        if needs_companions(text):
-            raise InvalidParameter(
-                "recipe",
-                f"that of the index on {server.name} reads tables or lists of words that do not stand in it; give it",
-            )
-        recipe = Recipe.from_json(text)
+    if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):
+        recipe = _with_companions(server, Recipe.from_json(text))
     if recipe.recipe_id != recipe_id:
-        differing = recipe.differences(Recipe.from_json(text)) if not needs_companions(text) else {}
-        differing = differing or {"recipe_id": (recipe.recipe_id, recipe_id)}
+        differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}
         raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
     kind = stored["layout"].decode()
     if layout is not None and layout != kind:

@@ -104,6 +104,11 @@ class RedisIndex:
         """What decides."""
         return self._description.recipe
 
+    @property
+    def place(self) -> str:
+        """The server and its database, without what the URL holds of passwords."""
+        return self._server.name
+
     def __enter__(self) -> Self:
         return self
 

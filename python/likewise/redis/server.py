@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,6 +46,10 @@ class Server:
         if not isinstance(url, str) or "://" not in url:
             raise InvalidParameter("url", f"{url!r} given; expected redis://HOST:PORT/DATABASE")
         scheme, _, rest = url.partition("://")
+        # The client takes any other path for database 0.
+        database = urllib.parse.urlsplit(url).path.strip("/")
+        if scheme != "unix" and database and not (database.isascii() and database.isdecimal()):
+            raise InvalidParameter("url", f"the database is {database!r}; expected redis://HOST:PORT/NUMBER")
         try:
             self._client = _client.Redis.from_url(
                 scheme.replace("valkey", "redis") + "://" + rest,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise import _native
+from likewise.redis.answers import MEASURE
 from likewise.redis.description import Description
 from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
 from likewise.redis.search import Hits, Reader, Record, State
@@ -72,15 +73,17 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
                 leader = None if is_kept else (records.get(record.leader) or leaders.get(record.leader))
                 line = {
                     "doc_id": record.doc_id,
-                    "is_new": is_kept,
-                    "kept_id": None if leader is None else leader.doc_id,
-                    "measure": "hamming",
-                    "similarity": None if is_kept else 1.0 - record.distance / layout.bits,
-                    "distance": None if is_kept else record.distance,
                     "seq": record.row + 1,
-                    "fingerprint": record.fingerprint[::-1].hex(),
+                    "arrival_s": record.arrival_s,
+                    "sketch": record.fingerprint.hex(),
+                    "is_new": is_kept,
                 }
-                file.write(json.dumps(line) + "\n")
+                if not is_kept:
+                    similarity = 1.0 - record.distance / layout.bits
+                    # None where the kept one was forgotten, and its record given back.
+                    line |= {"kept_id": None if leader is None else leader.doc_id, "measure": MEASURE}
+                    line |= {"similarity": similarity, "distance": record.distance}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 num += 1
     return num
 

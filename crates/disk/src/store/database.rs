@@ -2,6 +2,7 @@
 //!
 //! The library bundled here is the only code of the process that opens the file: a plain open and close by any other would drop its locks.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
+use super::place;
 use super::types::{Description, Durability, Keeps};
 use crate::error::Error;
 
@@ -86,7 +88,7 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connec
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = open(dir, flags)?;
+    let connection = open(&dir.join(DATABASE_NAME), flags)?;
     // A database of something else is not touched.
     kind_of(&connection)?;
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
@@ -136,20 +138,30 @@ pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(),
 
 /// Opens the database for reading.
 pub(super) fn open_to_read(dir: &Path) -> Result<Connection, Error> {
-    open(
-        dir,
-        OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_EXRESCODE,
-    )
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let opened = open(&dir.join(DATABASE_NAME), flags).and_then(|connection| {
+        // The first look asks for the shared memory beside the database.
+        connection
+            .pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))
+            .map_err(wrong)?;
+        Ok(connection)
+    });
+    match opened {
+        Err(error @ Error::Io { .. }) => match place::unchanging(dir, DATABASE_NAME)? {
+            Some(uri) => open(&uri, flags | OpenFlags::SQLITE_OPEN_URI),
+            None => Err(error),
+        },
+        opened => opened,
+    }
 }
 
-fn open(dir: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     if let Some(reason) = refused_version(rusqlite::version_number()) {
         return Err(Error::Unsupported { reason });
     }
-    // The path is absolute, so it is no URI.
-    let connection = Connection::open_with_flags(dir.join(DATABASE_NAME), flags).map_err(wrong)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;
     connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
     connection
         .set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
@@ -254,6 +266,9 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
         .query_row("SELECT randomblob(16)", [], |row| row.get(0))
         .map_err(wrong)?;
     set_meta(connection, "identity", &identity)?;
+    for (name, value) in &description.attached {
+        set_meta(connection, &attached_name(name), value)?;
+    }
     // The number 0 as `put_varint` has it.
     set_meta(connection, "expired_below", &[0])?;
     set_meta(connection, "num_changes", &[0])?;
@@ -281,8 +296,14 @@ pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16]
         sketch_id: described.sketch_id,
         sketch_bytes: described.sketch_bytes,
         keeps,
+        attached: BTreeMap::new(),
     };
     Ok((description, identity))
+}
+
+/// Under what name something of the caller's stands.
+pub(super) fn attached_name(name: &str) -> String {
+    format!("attached:{name}")
 }
 
 /// The value of a name.

@@ -175,6 +175,14 @@ impl Store {
         &self.description
     }
 
+    /// What was attached to the description under a name when the store was made.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn attached(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        database::meta(&self.connection, &database::attached_name(name))
+    }
+
     /// The random identity that the database was given when it was made.
     pub fn identity(&self) -> [u8; 16] {
         self.identity

@@ -1,6 +1,7 @@
 //! May a store stand in this directory?
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -100,6 +101,49 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
         Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { path }),
         Err(fs::TryLockError::Error(error)) => Err(Error::io("lock the directory", error)),
     }
+}
+
+/// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.
+/// Nothing where files can be made beside it.
+///
+/// # Errors
+/// [`Error::Unsupported`] where the user lacks the right to, and where the log was not brought into the database.
+pub(super) fn unchanging(dir: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
+    let refused = |reason: &str| {
+        Err(Error::Unsupported {
+            reason: format!("{} cannot be read: {reason}", dir.display()),
+        })
+    };
+    let probe = dir.join(".writable");
+    match OpenOptions::new().write(true).create_new(true).open(&probe) {
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
+        Ok(_) => {
+            let _ = fs::remove_file(&probe);
+            return Ok(None);
+        }
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(_) => {
+            return refused(
+                "while an index is read, small files stand beside its database, and here they cannot be made or opened; give this \
+                 user the right to, or read a snapshot",
+            );
+        }
+    }
+    let log = dir.join(format!("{name}-wal"));
+    if fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+        return refused(
+            "its writer did not close it, and its log cannot be brought into the database on a read-only file system",
+        );
+    }
+    let path = dir.join(name);
+    let Some(path) = path.to_str() else {
+        return refused("on a read-only file system its path must be UTF-8");
+    };
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    Ok(Some(format!("file:{path}?immutable=1").into()))
 }
 
 /// Makes the names in a directory safe from power loss.

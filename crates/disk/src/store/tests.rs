@@ -16,6 +16,7 @@ fn create(name: &str, durability: Durability) -> Store {
         sketch_id: "s".to_owned(),
         sketch_bytes: 8,
         keeps: Keeps::Text,
+        attached: Default::default(),
     };
     Store::create(&dir, &description, durability).unwrap()
 }

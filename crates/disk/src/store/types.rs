@@ -1,5 +1,6 @@
 //! What goes into the store and comes out of it?
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ pub struct Description {
     pub sketch_bytes: u32,
     /// What is kept of a document beside its sketch.
     pub keeps: Keeps,
+    /// What else the caller has written beside these, by name. Of a store that is there it is empty: [`Store::attached`](super::Store::attached)
+    /// reads it.
+    pub attached: BTreeMap<String, Vec<u8>>,
 }
 
 /// What is kept of a document beside its sketch.

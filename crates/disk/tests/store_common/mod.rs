@@ -25,6 +25,7 @@ pub fn description(sketch_bytes: u32, keeps: Keeps) -> Description {
         sketch_id: "s1".to_owned(),
         sketch_bytes,
         keeps,
+        attached: Default::default(),
     }
 }
 

@@ -1,0 +1,45 @@
+"""Tables and lists of words that a recipe names and that do not stand in its JSON, as bytes."""
+
+import json
+from collections.abc import Mapping
+
+from likewise.errors import InvalidInput
+from likewise.recipe import Recipe
+from likewise.recipe_identity import canonical_json
+from likewise.weight_table import Weights
+from likewise.word_lists import WordList
+
+_LISTS = ("stop_words", "dictionary")
+NAMES = ("weights", *_LISTS)
+
+
+def companions_of(recipe: Recipe) -> dict[str, bytes]:
+    """Return what a recipe reads beside its fields: a weight table as in its file, lists of words as JSON."""
+    found = {} if recipe.table is None else {"weights": recipe.table.to_bytes()}
+    for name in _LISTS:
+        words: WordList | None = getattr(recipe, name)
+        if words is not None:
+            found[name] = canonical_json({"words": [list(entry) for entry in words.entries]}).encode()
+    return found
+
+
+def with_companions(recipe: Recipe, kept: Mapping[str, bytes]) -> Recipe:
+    """Return a recipe with what :func:`companions_of` gave of it; each is checked by its identity in the recipe.
+
+    Raises
+    ------
+    InvalidInput
+        If one is damaged.
+    RecipeMismatch
+        If one is of another recipe.
+    """
+    changes: dict[str, object] = {}
+    if "weights" in kept:
+        changes["table"] = Weights.from_bytes(kept["weights"])
+    for name in _LISTS:
+        if name in kept:
+            try:
+                changes[name] = WordList(tuple(entry) for entry in json.loads(kept[name])["words"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidInput(f"the {name} kept with the recipe are damaged") from error
+    return recipe.replace(**changes)
