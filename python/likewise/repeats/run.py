@@ -132,7 +132,7 @@ def dedup_parts(
                 table = evidence_of(
                     collection, repeats, unit=parts.unit, method=method, measure=measure, recipe_id=recipe.recipe_id
                 )
-                write_evidence(table, work / EVIDENCE)
+                write_evidence([table], work / EVIDENCE)
                 (work / KEPT).mkdir()
                 num_kept = write_documents(
                     collection,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
@@ -222,37 +221,41 @@ def _write(collection: Collection, rewriter: Rewriter, number: int, out: BinaryI
     at = np.full(high - low, -1, np.int64)
     at[rows[rows >= 0] - low] = np.flatnonzero(rows >= 0)
     num_gone, done = 0, 0
+    # Plain numbers: stretches between lines that are new are many and short.
+    after = offsets + lengths + 1
+    starts, ends = offsets.tolist(), after.tolist()
+    breaks = np.concatenate([[0], np.cumsum(offsets[1:] != after[:-1])]).tolist()
     with collection.files[number].plain_path.open("rb") as source:
+
+        def stretch(first: int, behind: int) -> None:
+            if first < behind and breaks[first] == breaks[behind - 1]:
+                _copy_range(source, out, starts[first], ends[behind - 1])
+            else:
+                for i in range(first, behind):
+                    _copy_range(source, out, starts[i], ends[i])
+
         for row, line in rewriter.lines(number):
             place = int(at[row - low])
-            _copy(source, out, offsets[done:place], lengths[done:place])
+            stretch(done, place)
             done = place + 1
             if line is None:
                 num_gone += 1
             else:
                 out.write(line + b"\n")
-        _copy(source, out, offsets[done:], lengths[done:])
+        stretch(done, len(starts))
     return int(high - low) - num_gone
 
 
-def _copy(source: BinaryIO, out: BinaryIO, offsets: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-    """Write lines, each with a newline; lines that touch at once."""
-    if not len(offsets):
-        return
-    ends = offsets + lengths + 1
-    breaks = np.flatnonzero(offsets[1:] != ends[:-1]) + 1
-    starts = offsets[np.concatenate([[0], breaks])].tolist()
-    stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()
-    for start, stop in zip(starts, stops, strict=True):
-        source.seek(start)
-        data = b""
-        left = stop - start
-        while left and (more := source.read(min(left, _COPY_BYTES))):
-            data = more
-            out.write(data)
-            left -= len(data)
-        if not data.endswith(b"\n"):
-            out.write(b"\n")
+def _copy_range(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:
+    """Write whole lines; the last one gets a newline if it ends with its file."""
+    source.seek(start)
+    data, left = b"", stop - start
+    while left and (more := source.read(min(left, _COPY_BYTES))):
+        data = more
+        out.write(data)
+        left -= len(data)
+    if not data.endswith(b"\n"):
+        out.write(b"\n")
 
 
 def write_emptied(collection: Collection, rows: Sequence[int], path: Path) -> None:
