@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import random
@@ -283,6 +284,28 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
         with pytest.raises(likewise.InvalidInput):
             likewise.dedup_files(inputs, out)
     assert not (out / UNFINISHED).exists()
+
+
+def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
+    from likewise.dedup import FileRun, files, ingest, resume
+
+    monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
+    monkeypatch.setattr(resume, "PART_BYTES", 24_000)
+    (path, _) = write_inputs(tmp_path / "in", texts * 4, "jsonl")
+    data, out = path.read_bytes(), tmp_path / "out"
+
+    def run(piped):
+        return likewise.dedup_files("-", out, run=FileRun(stdin=io.BytesIO(piped)))
+
+    with monkeypatch.context() as during:
+        during.setattr(files, "write_evidence", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(data)
+    middle = len(data) // 2
+    assert middle > 65536
+    with pytest.raises(RecipeMismatch, match=r"inputs\.stdin\.jsonl\.ends"):
+        run(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    assert run(data)["continued"]["num_parts"] > 3
 
 
 def interrupt(*_):

@@ -23,6 +23,10 @@ def spark():
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
+        # Compiling, by Spark and by Java, costs small tests more than it saves.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         # Small batches, so that buckets and cells span several.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
     }

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 OWN_TOKENS = Recipe.minhash(tokens="user", tokenizer="spaces 1")
 FEW_BANDS = Recipe.minhash(0.7, bands=4, rows=1)
+STRINGS = pa.schema({"id": pa.string(), "text": pa.string()})
+LABELLED_SETS = ["en-cpp-errors", "zh-docs-tidb", "edits-controlled"]
 RECIPES = {
     "longest": Recipe.minhash(keep="longest"),
     "containment": Recipe.minhash(measure="containment"),
@@ -197,6 +199,28 @@ def test_the_command_gives_the_same_run(spark, inputs, tmp_path, recipe):
     assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
     with pytest.raises(InvalidInput, match=r"one\.jsonl:202"):
         likewise.dedup_files(inputs, tmp_path / "other", recipe, engine=SparkEngine("local[2]"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [Recipe.minhash(), Recipe.simhash()], ids=["minhash", "simhash"])
+@pytest.mark.parametrize("name", LABELLED_SETS)
+def test_labelled_sets(spark, labelled, name, recipe):
+    from likewise.spark import dedup
+
+    ids, texts, _ = labelled(name)
+    rows = sorted(range(len(ids)), key=lambda row: ids[row].encode())
+    in_order = pa.table({"id": [ids[row] for row in rows], "text": [texts[row] for row in rows]})
+    check_same(dedup(spark.createDataFrame(in_order), recipe), likewise.dedup(in_order, recipe))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [FEW_BANDS, Recipe.simhash(), Recipe.exact()], ids=lambda recipe: recipe.method)
+def test_nothing_and_one(spark, recipe):
+    from likewise.spark import dedup
+
+    for rows in ([], [("a", "one text")], [("a", ""), ("b", " ")]):
+        table = pa.table({"id": [row[0] for row in rows], "text": [row[1] for row in rows]}, STRINGS)
+        check_same(dedup(spark.createDataFrame(table), recipe), likewise.dedup(table, recipe))
 
 
 CONNECT = """

@@ -5,6 +5,7 @@ input alone, so a number says the same in the run that continues. Nothing about 
 does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -29,6 +30,8 @@ COLUMN_BYTES = 8 << 20
 SPOOL_NAME = "texts.spool"
 # Of how parts are written, and of how sources are cut into jobs.
 PARTS_VERSION = 1
+
+_KNOWN = re.compile(r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww")
 
 # Number of a source, number of a job in it.
 Position = tuple[int, int]
@@ -67,6 +70,7 @@ class RunParts:
 
     def __init__(self, directory: Path, recipe: Recipe) -> None:
         directory.mkdir(exist_ok=True)
+        _delete_strange(directory)
         self.directory = directory
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
@@ -261,6 +265,13 @@ def _part(
         for (number, piece), place in zip(held, places, strict=True)
     ]
     return Part(columns, texts, {**facts, "pieces": about})
+
+
+def _delete_strange(directory: Path) -> None:
+    """Delete what no run that continues asks for: files that were being written, or put aside under random names."""
+    for path in list(directory.iterdir()):
+        if path.is_file() and not _KNOWN.fullmatch(path.name):
+            path.unlink()
 
 
 def _is_of_jobs(label: str) -> bool:

@@ -43,6 +43,7 @@ def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             builder = builder.config("spark.sql.shuffle.partitions", _LOCAL_PARTITIONS)
             builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+            builder = builder.config("spark.log.level", "ERROR")
         builder = builder.master(master)
     try:
         session = builder.getOrCreate()
