@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import likewise
 from likewise import InvalidParameter, Recipe, dedup_files
 from likewise.groups import choose_leaders
 from likewise.io.near_pairs import read_facts
@@ -116,3 +117,22 @@ def test_a_run_that_replaces_one_takes_its_pairs_away_and_leaves_the_labels(tmp_
     (out / "report.html").write_text("old")
     assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", out, "--overwrite").status == 0
     assert sorted(path.name for path in out.iterdir()) == ["kept", "removed.parquet", "review.csv", "summary.json"]
+
+
+def test_what_the_run_did_not_compare_is_left_out_from_its_threshold_on(tmp_path, monkeypatch):
+    """A pair above the threshold whose estimate is far below it was never measured, and decides nothing."""
+    from likewise.dedup import near_pairs
+
+    texts = corpus(9)
+    (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
+    recipe = Recipe.minhash(0.5)
+    dedup_files(tmp_path / "in.jsonl", tmp_path / "all", recipe, store_pairs=0.3)
+    monkeypatch.setattr(near_pairs, "min_equal_slots", lambda _: 90)
+    dedup_files(tmp_path / "in.jsonl", tmp_path / "some", recipe, store_pairs=0.3)
+    slots = likewise.sketch(texts, recipe).array
+    every, some = (pq.read_table(tmp_path / name / "pairs.parquet").to_pylist() for name in ("all", "some"))
+    expected = [
+        row for row in every if row["similarity"] < 0.5 or (slots[row["row_a"]] == slots[row["row_b"]]).sum() >= 90
+    ]
+    assert some == expected
+    assert len(some) < len(every)

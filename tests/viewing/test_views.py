@@ -218,7 +218,7 @@ def test_groups_of_an_index_are_those_it_answers(tmp_path):
                 assert texts == [TEXTS[group.doc_id], *(TEXTS[one.doc_id] for one in members)]
             assert view.catalogue.list_groups(words="baker").num_found == 1
             assert view.is_current
-            index.add("mill-9", TEXTS["mill"])
+            index.add_batch(["mill-9"], [TEXTS["mill"]])
             assert not view.is_current
             for _ in range(4):
                 view.sort_again()

@@ -16,7 +16,7 @@ __all__ = ["Settings", "create_app", "serve"]
 
 _HOMES = {"create_app": "likewise.server.app", "serve": "likewise.server.run"}
 # Packages of the extra; another one that is missing is an error of its own.
-_PACKAGES = ("fastapi", "httptools", "pydantic", "prometheus_client", "starlette", "uvicorn", "uvloop")
+_PACKAGES = ("fastapi", "httptools", "jinja2", "pydantic", "prometheus_client", "starlette", "uvicorn", "uvloop")
 
 
 def __getattr__(name: str) -> object:
