@@ -522,6 +522,53 @@ def features(
 def normalize(text: str) -> str:
     """Return the normalised text."""
 
+def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
+    """Return lines, paragraphs or sentences of texts where they stand.
+
+    Parameters
+    ----------
+    unit : {"line", "paragraph", "sentence"}
+        A line or a sentence with what ends it, a paragraph with the blank lines behind it; blank ones are no parts.
+
+    Returns
+    -------
+    parts : Texts
+        Text after text.
+    counts, starts, ends : uint32
+        Parts of each text; where each begins and ends in the UTF-8 of its text.
+    """
+
+def hash_windows(texts: Texts, num_words: int, *, with_whole: bool) -> tuple[Array, Array, Array]:
+    """Hash the windows of consecutive words of texts.
+
+    Parameters
+    ----------
+    num_words : int
+        Words of a window, at least 2.
+    with_whole : bool
+        Whether windows are hashed themselves too.
+
+    Returns
+    -------
+    counts : uint32
+        Words of each text, as :func:`cut_words` cuts them; one of n has ``n - num_words + 1`` windows, or none.
+    least : uint64
+        The least hash of the windows of half as many words inside each, text after text. Equal windows have equal ones.
+    whole : uint64
+        The hash of each; empty if not asked for.
+    """
+
+def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
+    """Return the words of texts, as tokens ``auto`` cuts them, where they stand.
+
+    Returns
+    -------
+    counts, starts, ends : uint32
+        Words of each text; where each begins and ends in the UTF-8 of its text.
+    hashes : uint64
+        XXH3-64 of each word, normalised by itself.
+    """
+
 def tokens(text: str, tokens: str) -> list[str]:
     """Return the tokens of a text, in order."""
 
@@ -660,6 +707,51 @@ class BandBuckets:
 
         At least one position is; held are at most about twice as many pairs.
         """
+
+class SpilledBuckets:
+    """As :class:`BandBuckets`, in files of `folder` that have no name, made in about `scratch_bytes`.
+
+    Parameters
+    ----------
+    signatures : uint8
+        Rows of `num_slots` * `slot_bytes` bytes. Kept: shared if read-only.
+    order : uint32
+        Row of each position.
+    """
+
+    def __new__(
+        cls,
+        signatures: Buffer,
+        num_slots: int,
+        slot_bytes: int,
+        order: Buffer,
+        *,
+        bands: int,
+        rows: int,
+        folder: str | PathLike[str],
+        scratch_bytes: int,
+        threads: int = 1,
+    ) -> SpilledBuckets: ...
+    @property
+    def num_capped(self) -> int:
+        """How often a document found its last bucket full."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes on disk, the signatures not counted."""
+
+    def candidates_up_to(
+        self,
+        lo: int,
+        hi: int,
+        states: Buffer | None,
+        max_pairs: int,
+        *,
+        min_equal: int = 0,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, Array, int, int]:
+        """Return what :meth:`BandBuckets.candidates_up_to` does."""
 
 def plan_bands(num_slots: int, threshold: float, recall: float) -> tuple[int, int, float]:
     """Return bands, rows a band, and the recall at the threshold."""
@@ -1144,6 +1236,30 @@ class Leaders:
     @property
     def best_distance(self) -> Array:
         """Distance to it, 2**32 - 1 where there is none: uint32, a copy."""
+
+def decide_range(
+    states: Buffer,
+    hi: int,
+    later: Buffer,
+    earlier: Buffer,
+    similarity: Buffer,
+    distance: Buffer | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    """Decide the positions behind those of `states`, up to `hi`.
+
+    Parameters are those of :meth:`Leaders.decide`; returned are, for these positions alone, state, kept position,
+    similarity and distance.
+    """
+
+class Components:
+    """Connected components of n positions that grow as pairs come."""
+
+    def __new__(cls, n: int) -> Components: ...
+    def join(self, later: Buffer, earlier: Buffer) -> None:
+        """Join the positions of pairs, uint32."""
+
+    def smallest(self) -> Array:
+        """Return the smallest position of each one's component, uint32; call it once, at the end."""
 
 def components(n: int, later: Buffer, earlier: Buffer) -> Array:
     """Return the smallest position of each position's connected component: uint32."""

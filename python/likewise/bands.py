@@ -1,5 +1,6 @@
 """Bands: the signatures that share a bucket, and how likely a pair is to be found."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +139,33 @@ def open_buckets(
         order,
         bands=recipe.bands,
         rows=recipe.rows,
+        threads=threads,
+    )
+
+
+def open_spilled_buckets(
+    signatures: NDArray[Any],
+    recipe: Recipe,
+    order: NDArray[np.uint32],
+    *,
+    folder: Path,
+    scratch_bytes: int,
+    threads: int,
+) -> _native.SpilledBuckets:
+    """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    assert recipe.bands
+    assert recipe.rows
+    return _native.SpilledBuckets(
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
+        recipe.num_slots,
+        recipe.slot_bits // 8,
+        order,
+        bands=recipe.bands,
+        rows=recipe.rows,
+        folder=folder,
+        scratch_bytes=scratch_bytes,
         threads=threads,
     )
 

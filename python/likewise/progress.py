@@ -68,7 +68,20 @@ class Warned:
     message: str
 
 
-Event = StageStarted | StageAdvanced | StageFinished | Warned
+@dataclass(frozen=True)
+class Planned:
+    """What a run in bounded memory will take; comes before anything else.
+
+    Parameters
+    ----------
+    lines : tuple of str
+        Memory, disk, passes and time in words.
+    """
+
+    lines: tuple[str, ...]
+
+
+Event = StageStarted | StageAdvanced | StageFinished | Warned | Planned
 Progress = Callable[[Event], None]
 
 

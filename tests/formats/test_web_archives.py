@@ -6,6 +6,7 @@ import json
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -334,3 +335,26 @@ def bodies(file):
         http = opened.http_headers
         status = "" if http is None else str(http.status_code or "")
         yield kind, opened.headers.get("WARC-Target-URI"), status, body
+
+
+@pytest.mark.parametrize("name", PACKINGS)
+def test_records_that_an_earlier_run_had_read(tmp_path, name):
+    """A run that is continued reads no job again that its parts hold; what passes through is found then."""
+    data = PACKINGS[name](RECORDS)
+    (tmp_path / name).write_bytes(data)
+    codec = "gzip" if data[:2] == b"\x1f\x8b" else None
+    offsets, lengths = [], []
+    for is_continued in (False, True):
+        file = WarcFile(tmp_path / name, name, len(data), ReadRules(), codec)
+        for number, job in enumerate(file.jobs(1, tmp_path)):
+            if is_continued and number % 2:
+                continue
+            for piece in job.read():
+                if not is_continued:
+                    offsets += piece.offsets.tolist()
+                    lengths += piece.lengths.tolist()
+        assert file.record_counts()["num_records"]["response"] == 5
+        places = np.array(offsets, np.uint64), np.array(lengths, np.uint32)
+        file.write_kept(tmp_path / f"kept-{is_continued}", *places, threads=2)
+        kept = (tmp_path / f"kept-{is_continued}").read_bytes()
+        assert kept == (by_member(RECORDS) if codec else data) or members(kept) == RECORDS

@@ -14,7 +14,8 @@ from likewise.cli import group
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "python" / "likewise"
 PUBLIC = {
-    "Deduplication", "HammingIndex", "Index", "InvalidInput", "InvalidParameter", "LikewiseError", "Recipe",
+    "AsyncClient", "Client", "Deduplication", "HammingIndex", "Index", "InvalidInput", "InvalidParameter",
+    "LikewiseError", "Recipe",
     "RecipeMismatch", "Sketches", "Weights", "__version__", "band_pairs", "compare", "dedup", "dedup_files",
     "hamming_distance", "hamming_join", "hamming_pairs", "pairs", "sketch",
 }  # fmt: skip

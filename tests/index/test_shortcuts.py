@@ -21,7 +21,7 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("name", ["simhash", "minhash", "minhash-containment"])
+@pytest.mark.parametrize("name", ["simhash", "simhash-cosine", "minhash", "minhash-containment"])
 @pytest.mark.parametrize("store", [None, "text"])
 def test_a_single_text_gets_the_verdict_of_a_batch_of_one(tmp_path, name, store):
     recipe = RECIPES[name].replace(keep="first")
@@ -41,13 +41,17 @@ def test_a_single_text_gets_the_verdict_of_a_batch_of_one(tmp_path, name, store)
         assert again == batches.check_and_add_batch(["3"], [texts[3]])[0]
         with pytest.raises(likewise.InvalidInput, match="another text"):
             singles.check_and_add("3", "some other text")
-        # Ids that are numbers, and what is no text, go the general way.
+        # Ids that are numbers or no Unicode, and what is no text, go the general way.
         assert singles.check_and_add(3, texts[3]) == again
+        for doc_id in ("é", "a\ud800"):
+            added = singles.check_and_add(doc_id, texts[4])
+            assert added == batches.check_and_add_batch([doc_id], [texts[4]])[0]
+            assert singles.get(added.doc_id).kept_id == added.kept_id
         with pytest.raises(likewise.InvalidInput):
             singles.check(b"bytes")
         with pytest.raises(likewise.InvalidInput):
             singles.check_and_add("x", None)
-        assert len(singles) == len(batches) == len(texts)
+        assert len(singles) == len(batches) == len(texts) + 2
         export = [tmp_path / "singles.jsonl", tmp_path / "batches.jsonl"]
         singles.export(export[0])
         batches.export(export[1])

@@ -14,7 +14,7 @@ import pyarrow.ipc
 import pyarrow.parquet  # noqa: F401
 
 import likewise
-from likewise.dedup import FileRun, files, ingest, resume
+from likewise.dedup import FileRun, candidates, files, ingest, resume, verdict_log
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}
@@ -43,6 +43,7 @@ def die_after(calls, owner, name):
 
 MOMENTS = {
     "part": (resume, "write_part"),
+    "verdicts": (verdict_log, "write_part"),
     "decided": (files, "write_evidence"),
     "written": (files, "write_kept"),
     "summed": (files, "summarize"),
@@ -52,6 +53,8 @@ MOMENTS = {
 def run(job):
     ingest.PIECE_BYTES, resume.PART_BYTES = PIECE_BYTES, job.get("part_bytes", PART_BYTES)
     resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
+    verdict_log.SECONDS_BETWEEN = job.get("seconds_between", verdict_log.SECONDS_BETWEEN)
+    candidates._RANGE, candidates._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
     if "moment" in job:
         die_after(job["calls"], *MOMENTS[job["moment"]])
     likewise.dedup_files(

@@ -145,6 +145,7 @@ def test_references_are_never_compared_with_each_other(tmp_path):
         ("2", "1", "input"),
     ]
     assert rows[1]["kept_row"] == 1
+    assert (summary["num_documents"], summary["num_kept"], summary["num_removed"]) == (3, 1, 2)
     assert summary["against"] == {"paths": [str(tmp_path / "old.jsonl")], "num_documents": 3, "num_removed": 1}
     assert [path.name for path in (tmp_path / "out" / "kept").iterdir()] == ["new.jsonl"]
 
@@ -172,6 +173,8 @@ def test_what_does_not_fit_is_refused(tmp_path, texts):
 
     with pytest.raises(RecipeMismatch, match="shingle"):
         against(old, RECIPES["minhash"].replace(shingle=3))
+    with pytest.raises(InvalidInput, match="would replace"):
+        likewise.dedup_files(new, old, RECIPES["minhash"], against=[old], overwrite=True)
     # Another threshold decides otherwise on the same sketches.
     against(old, RECIPES["minhash"].replace(threshold=0.8))
     moved = tmp_path / "moved"

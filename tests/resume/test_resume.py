@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import random
@@ -143,6 +144,36 @@ def test_what_keep_asks_for_is_in_the_parts(tmp_path, forker, texts):
     assert (tmp_path / "plain" / "errors.jsonl").read_bytes() == (tmp_path / "out" / "errors.jsonl").read_bytes()
 
 
+@pytest.mark.parametrize("recipe", ["minhash", "simhash", "bloom-bands", "simhash-recall"])
+def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
+    inputs = write_inputs(tmp_path / "in", texts, "jsonl")
+    assert forker.run(tmp_path / "plain", inputs, recipe=recipe) == 0
+    often = {"seconds_between": 0, "range": 16, "recipe": recipe}
+    out = tmp_path / "out"
+    if recipe == "simhash-recall":
+        # Whose search goes through all bands at once, from the first position on.
+        assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == 0
+        return
+    assert forker.run(out, inputs, moment="verdicts", calls=3, **often) == -signal.SIGKILL
+    decided = [path for path in parts_of(out) if "decided" in path.name]
+    assert len(decided) == 3
+    shutil.copytree(out, tmp_path / "gap")
+    assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == -signal.SIGKILL
+    assert len([path for path in parts_of(out) if "decided" in path.name]) == 4
+    assert forker.run(out, inputs, recipe=recipe) == 0
+    summaries = [json.loads((folder / "summary.json").read_text()) for folder in (tmp_path / "plain", out)]
+    assert summaries[1]["continued"]["num_decided"] == 64
+    for name in ("num_candidates", "num_capped", "num_kept"):
+        assert summaries[0][name] == summaries[1][name]
+    assert same(tmp_path / "plain", out)
+    # What stands behind a damaged part is found again.
+    gap = [path for path in parts_of(tmp_path / "gap") if "decided" in path.name]
+    gap[1].write_bytes(gap[1].read_bytes()[:-1])
+    assert forker.run(tmp_path / "gap", inputs, recipe=recipe) == 0
+    assert json.loads((tmp_path / "gap" / "summary.json").read_text())["continued"]["num_decided"] == 16
+    assert same(tmp_path / "plain", tmp_path / "gap")
+
+
 def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
     from likewise.dedup import file_weights, files
 
@@ -253,6 +284,28 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
         with pytest.raises(likewise.InvalidInput):
             likewise.dedup_files(inputs, out)
     assert not (out / UNFINISHED).exists()
+
+
+def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
+    from likewise.dedup import FileRun, files, ingest, resume
+
+    monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
+    monkeypatch.setattr(resume, "PART_BYTES", 24_000)
+    (path, _) = write_inputs(tmp_path / "in", texts * 4, "jsonl")
+    data, out = path.read_bytes(), tmp_path / "out"
+
+    def run(piped):
+        return likewise.dedup_files("-", out, run=FileRun(stdin=io.BytesIO(piped)))
+
+    with monkeypatch.context() as during:
+        during.setattr(files, "write_evidence", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(data)
+    middle = len(data) // 2
+    assert middle > 65536
+    with pytest.raises(RecipeMismatch, match=r"inputs\.stdin\.jsonl\.ends"):
+        run(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    assert run(data)["continued"]["num_parts"] > 3
 
 
 def interrupt(*_):

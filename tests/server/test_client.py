@@ -38,9 +38,8 @@ def opener(running, monkeypatch):
     return open_index
 
 
-@pytest.mark.parametrize("name", SERVED)
-def test_it_conforms(opener, name):
-    check_conformance(opener, name, max_examples=2)
+def test_it_conforms(opener):
+    check_conformance(opener, "served-within", max_examples=2)
 
 
 @pytest.mark.slow
@@ -88,6 +87,21 @@ def test_large_batches_are_cut_into_requests(pages):
     assert len(pages) == 2500
     assert len(pages.check_batch([])) == 0
     assert len(pages.add_batch([], [])) == 0
+
+
+def test_arrow_data_is_taken(pages):
+    import polars
+    import pyarrow
+
+    texts = ["one fine day", "One fine day!", "another"]
+    found = pages.check_and_add_batch(pyarrow.array([7, 8, 9]), pyarrow.array(texts))
+    assert found.kept_ids == [None, "7", None]
+    assert pages.check_batch(polars.Series(texts)).kept_ids == ["7", "7", "9"]
+    assert pages.check_batch(pyarrow.chunked_array([texts])).kept_ids == ["7", "7", "9"]
+    with pytest.raises(InvalidInput, match="one str was given"):
+        pages.check_batch("one fine day")
+    with pytest.raises(InvalidInput, match="row 1: a service takes texts; NoneType"):
+        pages.check_batch(["x", None])
 
 
 def test_a_large_group_comes_in_pages(pages):

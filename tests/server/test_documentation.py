@@ -46,3 +46,15 @@ def test_the_reference_names_everything(begin):
             if isinstance(field.default, int) and not field.name.endswith("bytes"):
                 row = next(line for line in REFERENCE.splitlines() if f"`{field.name}`" in line)
                 assert f"{field.default:,}" in row, row
+
+
+def test_deployments_use_options_that_there_are():
+    from likewise.cli.serve import command
+
+    options = {name for option in command.params for name in option.opts}
+    for path in (ROOT / "deploy" / "likewise.service", ROOT / "deploy" / "Dockerfile"):
+        lines = [line for line in path.read_text().splitlines() if re.search(r"likewise\W+serve\b", line)]
+        used = {word.strip('",') for line in lines if not line.startswith("#") for word in line.split()}
+        used = {word for word in used if word.startswith("--")}
+        assert used, path
+        assert used <= options, path

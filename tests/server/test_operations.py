@@ -170,6 +170,26 @@ def test_a_collection_that_cannot_be_opened_is_named(begin, tmp_path):
     held.close()
 
 
+def test_requests_to_a_collection_that_is_deleted_meanwhile(begin):
+    import asyncio
+
+    client = begin()
+    service = client.app.state.service
+    pages = service.collection("pages")
+
+    async def converse():
+        pages._reading._num_threads = 0
+        waiting = asyncio.create_task(pages.check(["x"]))
+        await asyncio.sleep(0.01)
+        service.delete("pages")
+        pages._reading._num_threads = 2
+        pages._reading._begin(asyncio.get_running_loop())
+        late = [pages.check(["x"]), pages.check_and_add(["a"], ["x"]), pages.ask(pages.index.get, "a")]
+        return await asyncio.gather(waiting, *late, return_exceptions=True)
+
+    assert [one.kind for one in asyncio.run(converse())] == ["unknown-collection"] * 4
+
+
 def test_snapshots(begin, tmp_path):
     client = begin()
     client.post(f"{PAGES}/add", json={"doc_id": "a", "text": "x y z"})

@@ -1,11 +1,14 @@
 """Candidates come a range of positions at a time, and the ranges follow how dense the pairs stand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import likewise
 from likewise import _native
-from likewise.dedup import candidates
+from likewise.dedup import candidates, ingest
+from likewise.dedup.room import Room
 from likewise.dedup.timing import Timing
 from tests.recipes import RECIPES
 
@@ -22,9 +25,8 @@ class Dense:
 
 
 @pytest.mark.parametrize("max_pairs", [1, 50_000])
-def test_no_list_is_longer_than_the_bound_and_one_position(monkeypatch, max_pairs):
-    monkeypatch.setattr(candidates, "_MAX_PAIRS", max_pairs)
-    ranges = list(candidates.ranges_of_candidates(Dense(), 3000, lambda: None, Timing()))
+def test_no_list_is_longer_than_the_bound_and_one_position(max_pairs):
+    ranges = list(candidates.ranges_of_candidates(Dense(), 3000, lambda: None, Timing(), max_pairs))
     assert [low for low, _, _ in ranges] == [0, *(high for _, high, _ in ranges[:-1])]
     assert ranges[-1][1] == 3000
     assert max(len(found) for _, _, found in ranges) <= max_pairs + 3000
@@ -40,7 +42,8 @@ def test_sparse_pairs_are_listed_in_large_ranges():
             found = super().candidates(0, min(2, high - low), None, max_pairs)
             return candidates.Candidates(found.later, found.earlier, None, 1, high)
 
-    sizes = [high - low for low, high, _ in candidates.ranges_of_candidates(Sparse(), 20_000, lambda: None, Timing())]
+    ranges = candidates.ranges_of_candidates(Sparse(), 20_000, lambda: None, Timing(), 1 << 22)
+    sizes = [high - low for low, high, _ in ranges]
     assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
 
 
@@ -52,7 +55,7 @@ def test_ranges_of_any_size_give_the_same_answer(monkeypatch, most):
         whole = likewise.dedup(planted(), RECIPES[name])
         pairs = likewise.pairs(planted(), RECIPES[name])
         with monkeypatch.context() as patched:
-            patched.setattr(candidates, "_MAX_PAIRS", most)
+            patched.setattr(ingest, "Room", partial(Room, max_pairs=most))
             parts = likewise.dedup(planted(), RECIPES[name])
             assert likewise.pairs(planted(), RECIPES[name]).equals(pairs)
         assert parts.removed.equals(whole.removed)

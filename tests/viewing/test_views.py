@@ -118,6 +118,18 @@ def test_texts_that_are_gone_are_said_to_be_gone(tmp_path):
         assert view.texts([(group.row, group.place)]) == [TEXTS[group.doc_id]]
 
 
+def test_reference_documents_are_shown_too(tmp_path):
+    make_run(tmp_path)
+    (tmp_path / "new.jsonl").write_text(json.dumps({"id": "again", "text": TEXTS["mill"] + " again"}) + "\n")
+    for number, against in enumerate((tmp_path / "out", tmp_path / "in.jsonl")):
+        out = tmp_path / f"new-{number}"
+        likewise.dedup_files(tmp_path / "new.jsonl", out, Recipe.minhash(0.5), against=[against])
+        with RunView(out) as view:
+            (group,) = view.catalogue.list_groups(words="baker").groups
+            assert group.source == "against"
+            assert view.texts([(group.row, group.place)]) == [TEXTS[group.doc_id]]
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
 def test_a_directory_that_cannot_be_written_to_is_looked_at(tmp_path):
     out = make_run(tmp_path)

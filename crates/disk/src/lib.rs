@@ -4,6 +4,7 @@
 //! and not a crash. Only the files that this package writes itself, and never changes once they have their name, are mapped.
 //! Nothing here knows Python.
 
+pub mod bands;
 pub mod checksum;
 pub mod column;
 pub mod copy;

@@ -15,7 +15,7 @@ use crate::tail::COLLAPSED;
 /// Bytes of tables for a fingerprint of a large segment: more would be faster, but most rows stand in such segments.
 const TABLE_BYTES: u32 = 22;
 /// Rows of a large segment. In small ones few bytes would cost much time, as each entry has more bits left.
-const LARGE: usize = 1 << 22;
+const LARGE: usize = 1 << 21;
 
 /// Bytes of tables for a fingerprint of a segment of so many rows; as many as make it fast where `None`.
 pub fn table_bytes(num_rows: usize) -> Option<u32> {

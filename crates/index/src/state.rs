@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use likewise_disk::segments::Segment;
+use likewise_disk::store::Position;
 
 use crate::bits::Bits;
 use crate::error::Error;
@@ -53,6 +54,15 @@ impl State {
     /// Rows of all layers.
     pub fn num_rows(&self) -> u32 {
         self.layers.last().map_or(0, |layer| layer.rows().end)
+    }
+
+    /// What of the truth all this knows.
+    pub fn position(&self) -> Position {
+        Position {
+            num_rows: self.num_rows(),
+            last_event: self.last_event,
+            expired_below: self.expired_below,
+        }
     }
 
     /// Rows of the segments, ascending.

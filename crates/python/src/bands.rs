@@ -19,14 +19,14 @@ pub struct BandBuckets {
 }
 
 /// Signatures that Python gave.
-struct Rows {
-    bytes: Input<u8>,
+pub(crate) struct Rows {
+    pub(crate) bytes: Input<u8>,
     num_slots: usize,
     slot_bytes: usize,
 }
 
 impl Rows {
-    fn take(
+    pub(crate) fn take(
         bytes: &Bound<'_, PyAny>,
         num_slots: usize,
         slot_bytes: usize,
@@ -60,7 +60,7 @@ impl Rows {
         })
     }
 
-    fn view(&self) -> Signatures<'_> {
+    pub(crate) fn view(&self) -> Signatures<'_> {
         Signatures {
             bytes: self.bytes.values(),
             num_slots: self.num_slots,

@@ -104,6 +104,95 @@ impl Leaders {
     }
 }
 
+/// Decides the positions behind those of `states`, up to `hi`: `(states, best_earlier, best_similarity, best_distance)` of these alone.
+#[pyfunction]
+#[pyo3(signature = (states, hi, later, earlier, similarity, distance=None))]
+pub fn decide_range(
+    py: Python<'_>,
+    states: &Bound<'_, PyAny>,
+    hi: u32,
+    later: &Bound<'_, PyAny>,
+    earlier: &Bound<'_, PyAny>,
+    similarity: &Bound<'_, PyAny>,
+    distance: Option<&Bound<'_, PyAny>>,
+) -> Result<(Array, Array, Array, Array), Failure> {
+    let states = Input::<u8>::take("states", states)?;
+    let later = Input::<u32>::take("later", later)?;
+    let earlier = Input::<u32>::take("earlier", earlier)?;
+    let similarity = Input::<f64>::take("similarity", similarity)?;
+    let distance = Input::<u32>::take_option("distance", distance)?;
+    let (states, later, earlier) = (states.values(), later.values(), earlier.values());
+    let similarity = similarity.values();
+    let distance = distance.as_ref().map_or(&[][..], Input::values);
+    let Some(num) = (hi as usize).checked_sub(states.len()) else {
+        return Err(Failure::parameter(
+            "hi",
+            format!("{hi} is below the {} positions decided", states.len()),
+        ));
+    };
+    let found = run(py, 16 * later.len() + 17 * num, |_| {
+        Ok(groups::decide_range(
+            states, num as u32, later, earlier, similarity, distance,
+        )?)
+    })?;
+    Ok((
+        found.states.into(),
+        found.best_earlier.into(),
+        found.best_similarity.into(),
+        found.best_distance.into(),
+    ))
+}
+
+/// Connected components that grow as pairs come.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct Components {
+    joined: Mutex<groups::Components>,
+    num_positions: usize,
+}
+
+#[pymethods]
+impl Components {
+    #[new]
+    fn new(py: Python<'_>, n: u32) -> Result<Self, Failure> {
+        let num_positions = n as usize;
+        Ok(Components {
+            joined: Mutex::new(run_short(py, |_| {
+                Ok(groups::Components::new(num_positions))
+            })?),
+            num_positions,
+        })
+    }
+
+    /// Joins the positions of pairs.
+    fn join(
+        &self,
+        py: Python<'_>,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+    ) -> Result<(), Failure> {
+        let later = Input::<u32>::take("later", later)?;
+        let earlier = Input::<u32>::take("earlier", earlier)?;
+        let (later, earlier) = (later.values(), earlier.values());
+        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        check_below("later", later, self.num_positions)?;
+        check_below("earlier", earlier, self.num_positions)?;
+        run(py, 16 * later.len(), |_| {
+            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            joined.join(later, earlier);
+            Ok(())
+        })
+    }
+
+    /// The smallest position of each one's component. There are no pairs any more afterwards.
+    fn smallest(&self, py: Python<'_>) -> Result<Array, Failure> {
+        let smallest = run(py, 8 * self.num_positions, |_| {
+            let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(std::mem::replace(&mut *joined, groups::Components::new(0)).smallest())
+        })?;
+        Ok(smallest.into())
+    }
+}
+
 /// The smallest position of each position's connected component.
 #[pyfunction]
 pub fn components(

@@ -100,13 +100,9 @@ impl OnlineIndex {
         run(py, 0, |_| {
             let store =
                 Store::open_reader(&path).map_err(|error| Failure::index(error.into(), &path))?;
-            let description = store.description().clone();
-            Ok((
-                description.recipe_json,
-                description.recipe_id,
-                description.sketch_id,
-                name_of(description.keeps),
-            ))
+            let found = store.description().clone();
+            let keeps = name_of(found.keeps);
+            Ok((found.recipe_json, found.recipe_id, found.sketch_id, keeps))
         })
     }
 

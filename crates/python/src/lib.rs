@@ -3,6 +3,7 @@
 mod array;
 mod arrow;
 mod bands;
+mod bands_spilled;
 mod bit_bands;
 mod bloom;
 mod checksum;
@@ -26,6 +27,7 @@ mod index_shown;
 mod jsonl;
 mod packed;
 mod parquet;
+mod parts;
 mod set_batches;
 mod sets;
 mod sketch;
@@ -49,6 +51,8 @@ mod _native {
     #[pymodule_export]
     use super::bands::{BandBuckets, min_equal_slots, num_equal, plan_bands, s_curve};
     #[pymodule_export]
+    use super::bands_spilled::SpilledBuckets;
+    #[pymodule_export]
     use super::bit_bands::{BitBandBuckets, bit_band_pairs, bit_band_recall, plan_bit_bands};
     #[pymodule_export]
     use super::bloom::{
@@ -61,7 +65,7 @@ mod _native {
     #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
-    use super::groups::{Leaders, components};
+    use super::groups::{Components, Leaders, components, decide_range};
     #[pymodule_export]
     use super::hamming::{HammingTables, distances, radius_for};
     #[pymodule_export]
@@ -87,6 +91,8 @@ mod _native {
     use super::packed::{PackedFile, pack_lines};
     #[pymodule_export]
     use super::parquet::ParquetJoin;
+    #[pymodule_export]
+    use super::parts::{cut_parts, cut_words, hash_windows};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]

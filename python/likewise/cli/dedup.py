@@ -2,12 +2,23 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, decision_options, document_options, recipe_line, take_recipe, take_run
+from likewise.cli.memory_option import MEMORY
+from likewise.cli.options import (
+    INPUTS,
+    QUIET,
+    decision_options,
+    document_options,
+    recipe_line,
+    take_recipe,
+    take_run,
+)
+from likewise.cli.parts import part_lines, run_parts
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -33,8 +44,11 @@ Examples:
   likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
   zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
+  likewise dedup crawl/ -o out --memory 2GB
   likewise dedup articles.jsonl -o out --index seen.lw
   likewise dedup new.jsonl -o out2 --against seen.lw --add
+  likewise dedup pages.jsonl -o out --unit paragraph
+  likewise dedup pages.jsonl -o out --unit span --min-tokens 50 --dry-run
   likewise dedup monday.jsonl -o monday --keep-sketches
   likewise dedup tuesday.jsonl -o tuesday --against monday
   likewise dedup 'crawl/*.jsonl.gz' -o out --engine spark --master spark://host:7077
@@ -48,6 +62,7 @@ Examples:
 )
 @decision_options
 @document_options
+@MEMORY
 @click.option(
     "--output",
     type=click.Choice(["kept", "evidence"]),
@@ -72,6 +87,21 @@ Examples:
     "that make a recipe only --keep acts beside it, unless all are named as they were.",
 )
 @click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
+@click.option(
+    "--unit",
+    type=click.Choice(["document", "line", "paragraph", "sentence", "span"]),
+    default="document",
+    show_default=True,
+    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or near ones by --method; "
+    "span: any stretch of words. JSON Lines.",
+)
+@click.option(
+    "--min-tokens",
+    type=int,
+    metavar="N",
+    help="With --unit: words of the shortest part that goes.  [default: 1; span: 50]",
+)
+@click.option("--dry-run", is_flag=True, help="With --unit: write nothing, say what would go.")
 @click.option(
     "--keep-sketches",
     is_flag=True,
@@ -114,6 +144,9 @@ def command(
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
+    unit: str,
+    min_tokens: int | None,
+    dry_run: bool,  # noqa: FBT001
     keep_sketches: bool,  # noqa: FBT001
     store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
@@ -130,6 +163,29 @@ def command(
     from likewise.dedup import IndexUse, dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
+    if unit != "document":
+        others = {"index": index, "against": against, "add": add, "output": output != "kept"}
+        others |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        others |= {"memory": options["memory"] is not None}
+        for name in (name for name, value in others.items() if value):
+            raise InvalidParameter(name, "does not act with --unit")
+        # Equal parts, unless a recipe was asked for.
+        has_recipe = options["method"] is not None or options["recipe_file"] is not None
+        summary = run_parts(
+            inputs,
+            out,
+            unit,
+            min_tokens,
+            options if has_recipe else options | {"method": "exact"},
+            dry_run=dry_run,
+            overwrite=overwrite,
+            fresh=fresh,
+            quiet=quiet,
+        )
+        _told(summary, None if dry_run else out, as_json=as_json, quiet=quiet, lines=part_lines)
+        return
+    for name in (name for name, is_given in (("min_tokens", min_tokens is not None), ("dry_run", dry_run)) if is_given):
+        raise InvalidParameter(name, "acts with --unit only")
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
@@ -165,10 +221,21 @@ def command(
                 engine=elsewhere,
                 progress=progress.report,
             )
+    _told(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
+
+
+def _told(
+    summary: dict[str, Any],
+    out: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    lines: Callable[[dict[str, Any], str | None], list[str]],
+) -> None:
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
-        for line in summary_lines(summary, None if out == "-" else out):
+        for line in lines(summary, out):
             click.echo(printable(line), err=True)
 
 
@@ -253,7 +320,10 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "continued" in summary:
         continued = summary["continued"]
-        lines.append(f"continued: {continued['num_bytes']:,} bytes of the input had been sketched before")
+        lines.append(
+            f"continued: {continued['num_bytes']:,} bytes of the input had been sketched, "
+            f"{continued['num_decided']:,} documents decided"
+        )
     if "against" in summary:
         seen = summary["against"]
         added = "; those that stay were added to it" if seen.get("adds") else ""

@@ -361,6 +361,7 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         delimiter=options.pop("delimiter"),
         max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
         max_unpack_ratio=options.pop("max_unpack_ratio"),
+        memory_bytes=options.pop("memory", None),
     )
 
 

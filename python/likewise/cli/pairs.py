@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 
@@ -29,6 +30,7 @@ Examples:
 )
 @search_options
 @input_options
+@MEMORY
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print counts and seconds as JSON on stdout.")
 def command(

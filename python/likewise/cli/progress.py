@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import click
 
-from likewise.progress import Event, Progress, StageAdvanced, StageStarted, Warned, no_progress
+from likewise.progress import Event, Planned, Progress, StageAdvanced, StageStarted, Warned, no_progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -22,6 +22,9 @@ class _Lines:
     def __call__(self, event: Event) -> None:
         if isinstance(event, Warned):
             click.echo(f"note: {event.message}", err=True)
+        elif isinstance(event, Planned):
+            for line in event.lines:
+                click.echo(f"plan: {line}", err=True)
         elif isinstance(event, StageStarted):
             self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
         elif isinstance(event, StageAdvanced):
@@ -46,7 +49,10 @@ class _Drawn:
         self._unit = ""
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Warned):
+        if isinstance(event, Planned):
+            for line in event.lines:
+                click.echo(f"plan: {line}", err=True)
+        elif isinstance(event, Warned):
             if self._bars is None:
                 self._bars = self._open()
             self._bars.console.print(f"note: {event.message}", highlight=False, markup=False)

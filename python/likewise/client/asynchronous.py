@@ -200,7 +200,9 @@ class AsyncClient:
             is_last = attempt == self._retries
             retry_after = None
             try:
-                response = await self._connection.request(call.method, call.path, content=call.body, headers=_TYPE)
+                response = await self._connection.request(
+                    call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
+                )
             except Exception as error:
                 if not is_transport_error(error):
                     raise

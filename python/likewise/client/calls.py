@@ -35,6 +35,8 @@ class Call:
         Takes the JSON of the answer.
     is_repeatable : bool
         Whether it may be sent again after a connection broke, when it may have been done.
+    is_long : bool
+        Whether it may take as long as it takes.
     """
 
     method: str
@@ -42,6 +44,12 @@ class Call:
     body: bytes | None
     understand: Callable[[Any], Any]
     is_repeatable: bool = True
+    is_long: bool = False
+
+
+def patience(call: Call) -> dict[str, Any]:
+    """Return what a request says of its time, beside what the client says of all."""
+    return {"timeout": None} if call.is_long else {}
 
 
 def check_url(url: str) -> str:
@@ -158,19 +166,22 @@ class CollectionCalls:
 
     def delete(self) -> Call:
         """Delete the collection."""
-        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False)
+        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
 
     def verify(self, *, full: bool) -> Call:
         """Look for damage."""
-        return self._post("verify", {"full": full}, lambda answer: answer["problems"])
+        path = f"{self.base}/verify"
+        return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
 
     def compact(self) -> Call:
         """Make one segment of all documents."""
-        return Call("POST", f"{self.base}/compact", None, lambda _: None)
+        return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
 
     def snapshot(self) -> Call:
         """Copy the collection."""
-        return Call("POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False)
+        return Call(
+            "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
+        )
 
     def _post(
         self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any], *, is_repeatable: bool = True
@@ -187,13 +198,13 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
-    """Give ids and texts in requests of their own, none of them too large."""
+    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first."""
     some_ids: list[object] = []
     some: list[str] = []
     num_bytes = 0
-    rest = None if ids is None else iter(ids)
+    rest = None if ids is None else iter(_listed(ids))
     num_texts = 0
-    for text in texts:
+    for text in _listed(texts):
         if not isinstance(text, str):
             raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
         if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
@@ -212,6 +223,19 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         raise InvalidInput(f"more ids than the {num_texts} documents")
     if some:
         yield some_ids, some
+
+
+def _listed(values: Iterable[Any]) -> Iterable[Any]:
+    """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(f"give a list; one {type(values).__name__} was given")
+    if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+        return values
+    import pyarrow as pa
+
+    is_stream = hasattr(values, "__arrow_c_stream__")
+    listed: list[Any] = (pa.chunked_array(values) if is_stream else pa.array(values)).to_pylist()
+    return listed
 
 
 def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | None) -> Verdicts:

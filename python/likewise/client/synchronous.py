@@ -197,7 +197,9 @@ class Client:
             is_last = attempt == self._retries
             retry_after = None
             try:
-                response = self._connection.request(call.method, call.path, content=call.body, headers=_TYPE)
+                response = self._connection.request(
+                    call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
+                )
             except Exception as error:
                 if not is_transport_error(error):
                     raise

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.bands import min_equal_slots, open_buckets
+from likewise.bands import min_equal_slots, open_buckets, open_spilled_buckets
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
@@ -18,14 +18,15 @@ from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
 _RANGE = 4096
+# Each range costs a few bits a position, so that of very many documents ranges are longer.
+_MOST_RANGES = 2048
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
 _PAIRS_AT_ONCE = 32768
-# Pairs at which a search stops: 48 MB with their distances, twice that at the most.
-_MAX_PAIRS = 1 << 22
-# Bands of bits: later positions of the first pass, how far the next ones reach, pairs that a pass may hold (400 MB).
+# Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
+# search a pass may hold (12 bytes each).
 _FIRST_PASS = 65536
 _PASS_GROWTH = 8
-_PAIRS_A_PASS = 1 << 25
+_SEARCHES_A_PASS = 8
 # A search that takes longer is announced.
 _LONG_SECONDS = 60.0
 
@@ -83,7 +84,19 @@ class BandSearch:
     """Candidates by MinHash bands."""
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
-        self._buckets = open_buckets(documents.sketches, recipe, collapsed.order, threads=threads)
+        room = documents.room
+        self._buckets: _native.BandBuckets | _native.SpilledBuckets
+        if room.buckets_bytes is None or room.space.folder is None:
+            self._buckets = open_buckets(documents.sketches, recipe, collapsed.order, threads=threads)
+        else:
+            self._buckets = open_spilled_buckets(
+                documents.sketches,
+                recipe,
+                collapsed.order,
+                folder=room.space.folder,
+                scratch_bytes=room.buckets_bytes,
+                threads=threads,
+            )
         self._min_equal = min_equal_slots(recipe)
         self._threads = threads
 
@@ -154,6 +167,7 @@ class BitBandSearch:
             seed=recipe.seed,
         )
         self._num_positions = len(collapsed.order)
+        self._max_pairs = _SEARCHES_A_PASS * documents.room.max_pairs
         self._threads = threads
         self._end = 0
         none = np.zeros(0, np.uint32)
@@ -165,8 +179,9 @@ class BitBandSearch:
 
         Ranges are asked for one after the other.
         """
-        if high > self._end:
+        if low >= self._end:
             self._load(low, high)
+        high = min(high, self._end)
         start, stop = (int(place) for place in np.searchsorted(self._held.later, [low, high]))
         if stop - start > max_pairs:
             # All pairs of one later position stay together, and at least one position is looked at.
@@ -179,14 +194,15 @@ class BitBandSearch:
         return Candidates(found.later, found.earlier, found.distance, len(found), high)
 
     def _load(self, low: int, high: int) -> None:
-        """Hold the pairs from `low` to at least `high`: so far that going through the bands again stays rare."""
+        """Hold the pairs from `low` on: so far that going through the bands again stays rare, and memory holds them."""
         end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
         while True:
-            max_pairs = _PAIRS_A_PASS if end > high else 2**62
+            # One position is always looked at.
+            max_pairs = self._max_pairs if end > low + 1 else 2**62
             found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
             if found is not None:
                 break
-            end = max(high, low + (end - low) // 4)
+            end = max(low + 1, low + (end - low) // 4)
         later, earlier, distance, num_capped = found
         self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
         self._end = end
@@ -225,19 +241,21 @@ def ranges_of_candidates(
     num_positions: int,
     states: Callable[[], NDArray[np.uint8] | None],
     timing: Timing,
+    max_pairs: int,
+    first: int = 0,
 ) -> Iterator[tuple[int, int, Candidates]]:
-    """Yield consecutive ranges of later positions with their candidates: (low, high, pairs).
+    """Yield consecutive ranges of later positions from `first` on with their candidates: (low, high, pairs).
 
     Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
     documents of one template that are near each other and do not match would be thousands of pairs each. The next
     range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
     """
-    low, size = 0, _FIRST_RANGE
+    low, size = first, _FIRST_RANGE
     while low < num_positions:
         with timing.wall("candidates"):
-            found = search.candidates(low, min(low + size, num_positions), states(), _MAX_PAIRS)
+            found = search.candidates(low, min(low + size, num_positions), states(), max_pairs)
         yield low, found.end, found
-        size = min(size * 2, _RANGE)
+        size = min(size * 2, max(_RANGE, num_positions // _MOST_RANGES))
         if len(found):
-            size = min(size, max(1, (found.end - low) * _MAX_PAIRS // len(found)))
+            size = min(size, max(1, (found.end - low) * max_pairs // len(found)))
         low = found.end

@@ -8,10 +8,14 @@ from numpy.typing import NDArray
 
 from likewise.dedup.documents import Documents
 from likewise.recipe import Recipe
+from likewise.sketch import EMPTY
+from likewise.sorting import slices, stable_order
 
 # In a distance-only run a document with fewer features is also measured by them.
 SHORT_FEATURES = 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +30,11 @@ class Collapsed:
         Such first rows in order of priority, empty documents left out: position -> row.
     position : ndarray of shape (n,), int64
         The position of each row's `first`; -1 for empty documents.
-    rank : ndarray of shape (n,), int64
-        Place of each row in the order of priority.
     """
 
     first: NDArray[np.int64]
     order: NDArray[np.uint32]
     position: NDArray[np.int64]
-    rank: NDArray[np.int64]
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
@@ -53,32 +54,34 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     Collapsed
         Positions for the search.
     """
-    num_rows = len(documents)
-    is_empty = documents.is_empty
-    # The keys, as large as all that comes of them, live no longer than this call.
-    groups = _sorted_groups([column[ranked] for column in class_keys(documents, recipe)])
-    # Within a group the sort is stable, so that its first entry is the best.
-    starts = np.flatnonzero(groups.is_start)
-    first_of_entry = np.repeat(groups.entries[starts], np.diff(np.append(starts, num_rows)))
-    first_rank = np.empty(num_rows, np.int64)
-    first_rank[groups.entries] = first_of_entry
-    del first_of_entry, groups, starts
-    first = np.empty(num_rows, np.int64)
-    first[ranked] = ranked[first_rank]
-    del first_rank
-    is_first = first[ranked] == ranked
-    order = ranked[is_first & ~is_empty[ranked]]
-    position = np.full(num_rows, -1, np.int64)
-    position[order] = np.arange(len(order))
-    rank = np.empty(num_rows, np.int64)
-    rank[ranked] = np.arange(num_rows)
-    return Collapsed(first, order.astype(np.uint32), position[first], rank)
-
-
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    entries: NDArray[np.int64]
-    is_start: NDArray[np.bool_]
+    num_rows, space = len(documents), documents.room.space
+    hashes = space.growing(np.uint64)
+    for part in slices(num_rows, _AT_ONCE):
+        hashes.append(_hashed(class_keys(documents, recipe, ranked[part])))
+    keys = hashes.take()
+    entries = stable_order(keys, space)
+    first_rank = space.zeros(num_rows, np.int64)
+    grouping = _Grouping()
+    for part in slices(num_rows, _AT_ONCE):
+        some = entries[part]
+        first_rank[some] = grouping.firsts(some, keys[some], class_keys(documents, recipe, ranked[some]))
+    del entries, keys
+    first = space.zeros(num_rows, np.int64)
+    position = space.zeros(num_rows, np.int64)
+    order = space.growing(np.uint32)
+    for part in slices(num_rows, _AT_ONCE):
+        rows = ranked[part]
+        first[rows] = ranked[first_rank[part]]
+        # The best of its group gets a place, unless it is empty.
+        is_placed = (first_rank[part] == np.arange(part.start, part.stop)) & (documents.shapes[rows] != EMPTY)
+        placed = rows[is_placed]
+        position[rows] = -1
+        position[placed] = np.arange(len(order), len(order) + len(placed))
+        order.append(placed.astype(np.uint32))
+    for part in slices(num_rows, _AT_ONCE):
+        # A first row has its place already, and is its own first.
+        position[part] = position[first[part]]
+    return Collapsed(first, order.take(), position)
 
 
 class Sketched(Protocol):
@@ -97,44 +100,71 @@ class Sketched(Protocol):
         """Of the feature sets, two words a document."""
 
     @property
-    def is_empty(self) -> NDArray[np.bool_]:
-        """Whether each normalised text is empty."""
+    def shapes(self) -> NDArray[np.uint8]:
+        """Full, short or empty."""
 
 
-def class_keys(documents: Sketched, recipe: Recipe) -> list[NDArray[np.uint64]]:
-    """Return columns of shape (n,) that are all equal for documents which collapse into one."""
-    digests = documents.digests.reshape(-1, 2)
+def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
+    """Return columns of shape (rows,) that are all equal for documents which collapse into one."""
+    digests = documents.digests.reshape(-1, 2)[rows]
+    is_empty = documents.shapes[rows] == EMPTY
     if not recipe.is_distance_only:
-        return [digests[:, 0], digests[:, 1], documents.is_empty.astype(np.uint64)]
-    words = documents.sketches.reshape(-1, recipe.num_words)
+        return [digests[:, 0], digests[:, 1], is_empty.astype(np.uint64)]
+    words = documents.sketches.reshape(-1, recipe.num_words)[rows]
     assert recipe.short_threshold is not None
     # Documents with more features cannot pass the short check with any short one (definitions, Decision).
-    is_short = documents.num_features * recipe.short_threshold < SHORT_FEATURES
-    kind = documents.is_empty.astype(np.uint64) * np.uint64(2) + is_short
+    is_short = documents.num_features[rows] * recipe.short_threshold < SHORT_FEATURES
+    kind = is_empty.astype(np.uint64) * np.uint64(2) + is_short
     masked = np.where(is_short[:, None], digests, np.uint64(0))
     return [*(words[:, i] for i in range(recipe.num_words)), masked[:, 0], masked[:, 1], kind]
 
 
-def _sorted_groups(columns: list[NDArray[np.uint64]]) -> _Groups:
-    """Sort entries by their keys, equal ones in their order; one hash is sorted unless two keys share it."""
+def _hashed(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     hashed = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         hashed = (hashed ^ column) * _MIX
         hashed ^= hashed >> np.uint64(29)
-    entries = np.argsort(hashed, kind="stable")
-    is_start = np.ones(len(entries), bool)
-    is_start[1:] = hashed[entries[1:]] != hashed[entries[:-1]]
-    same = _equals_previous(columns, entries)
-    if np.array_equal(same, ~is_start):
-        return _Groups(entries, is_start)
-    entries = np.lexsort(tuple(columns))
-    return _Groups(entries, ~_equals_previous(columns, entries))
+    return hashed
 
 
-def _equals_previous(columns: list[NDArray[np.uint64]], entries: NDArray[np.int64]) -> NDArray[np.bool_]:
-    same = np.ones(len(entries), bool)
-    same[:1] = False
-    for column in columns:
-        ordered = column[entries]
-        same[1:] &= ordered[1:] == ordered[:-1]
-    return same
+class _Grouping:
+    """Finds the first entry of each group of equal keys, among entries that come by their hash, equal ones rising."""
+
+    def __init__(self) -> None:
+        # Of the last hash so far: the first entry of each key. More than one key is a collision.
+        self._hash: int | None = None
+        self._firsts: dict[tuple[int, ...], int] = {}
+
+    def firsts(
+        self, entries: NDArray[np.int64], hashes: NDArray[np.uint64], columns: list[NDArray[np.uint64]]
+    ) -> NDArray[np.int64]:
+        """Return the first entry of each one's group."""
+        goes_on = self._hash is not None and int(hashes[0]) == self._hash
+        is_new_hash = np.ones(len(entries), bool)
+        is_new_hash[1:] = hashes[1:] != hashes[:-1]
+        is_new_key = np.ones(len(entries), bool)
+        is_new_key[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        is_start = is_new_hash | is_new_key
+        starts = np.flatnonzero(is_start)
+        firsts = np.repeat(entries[starts], np.diff(np.append(starts, len(entries))))
+        runs = np.flatnonzero(is_new_hash)
+        # Runs of one hash and several keys, and the one that began before.
+        odd = set(np.searchsorted(runs, np.flatnonzero(is_new_key & ~is_new_hash), "right").tolist())
+        bounds = [*runs.tolist(), len(entries)]
+
+        def key(place: int) -> tuple[int, ...]:
+            return tuple(int(column[place]) for column in columns)
+
+        for run in sorted(odd | ({1} if goes_on else set())):
+            known = self._firsts if goes_on and run == 1 else {}
+            start, end = bounds[run - 1], bounds[run]
+            if run in odd:
+                for place in range(start, end):
+                    firsts[place] = known.setdefault(key(place), int(entries[place]))
+            else:
+                firsts[start:end] = known.setdefault(key(start), int(entries[start]))
+            if run == len(runs):
+                self._hash, self._firsts = int(hashes[-1]), known
+        if len(runs) not in odd and not (goes_on and len(runs) == 1):
+            self._hash, self._firsts = int(hashes[-1]), {key(len(entries) - 1): int(firsts[-1])}
+        return firsts

@@ -7,9 +7,10 @@ import numpy as np
 
 from likewise._native import Rarity, Texts
 from likewise.dedup.documents import Documents, SpooledPiece
+from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.errors import InvalidInput
-from likewise.growing import GrowingArray
+from likewise.growing_texts import GrowingTexts
 from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
@@ -57,6 +58,8 @@ class Columns:
         What is needed.
     rarity : Rarity, optional
         Counts of features, for method shingles.
+    room : Room
+        Where the columns lie.
     num_reference_sources : int
         Sources that come first and hold reference documents.
     """
@@ -68,23 +71,25 @@ class Columns:
         spool: Spool | None,
         rules: IngestRules,
         rarity: Rarity | None,
+        room: Room,
         num_reference_sources: int = 0,
     ) -> None:
+        self._room, space = room, room.space
         self._rarity = rarity
         self._num_reference_sources = num_reference_sources
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._sketches = GrowingArray(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
-        self._shapes = GrowingArray(np.uint8)
-        self._num_features = GrowingArray(np.uint32)
-        self._digests = GrowingArray(np.uint64)
-        self._offsets = GrowingArray(np.uint64)
-        self._lengths = GrowingArray(np.uint32)
-        self._lines = GrowingArray(np.uint32)
-        self._has_id = GrowingArray(np.bool_)
-        self._text_lengths = GrowingArray(np.uint32)
-        self._ids: list[Texts] = []
+        self._sketches = space.growing(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
+        self._shapes = space.growing(np.uint8)
+        self._num_features = space.growing(np.uint32)
+        self._digests = space.growing(np.uint64)
+        self._offsets = space.growing(np.uint64)
+        self._lengths = space.growing(np.uint32)
+        self._lines = space.growing(np.uint32)
+        self._has_id = space.growing(np.bool_)
+        self._text_lengths = space.growing(np.uint32)
+        self._ids = GrowingTexts(space)
         self._fields: list[list[Texts]] = [[] for _ in rules.fields]
         self._spooled: list[SpooledPiece] = []
         self._bad: list[list[BadRow]] = [[] for _ in sources]
@@ -134,7 +139,6 @@ class Columns:
 
     def documents(self) -> Documents:
         """Return all documents; the columns are given away."""
-        ids, self._ids = Texts.concat(self._ids), []
         return Documents(
             sources=self._sources,
             starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
@@ -145,7 +149,7 @@ class Columns:
             offsets=self._offsets.take(),
             lengths=self._lengths.take(),
             lines=self._lines.take(),
-            ids=ids,
+            ids=self._ids.take(),
             has_id=self._has_id.take(),
             text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
             fields=dict(zip(self._rules.fields, self._fields, strict=True)),
@@ -156,6 +160,7 @@ class Columns:
             rarity=self._rarity,
             num_reference_sources=self._num_reference_sources,
             keeps_bad_rows=self._rules.on_error == "keep",
+            room=self._room,
         )
 
 

@@ -11,12 +11,16 @@ from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.reference_search import beyond_references
 from likewise.dedup.timing import Timing
+from likewise.dedup.verdict_log import VerdictLog, Verdicts
 from likewise.dedup.verification import Verifier
 from likewise.groups import KEPT, REMOVED
+from likewise.growing import frozen
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
+from likewise.sorting import slices
 
 _PAIRS_AT_ONCE = 65536
+_ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +77,6 @@ class Decision:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Verdicts:
-    """Verdicts of positions: the best earlier position, and what was measured."""
-
-    kept: NDArray[np.bool_]
-    best: NDArray[np.int64]
-    similarity: NDArray[np.float64]
-    distance: NDArray[np.int32]
-    below: NDArray[np.bool_] | None
-    num_considered: int
-
-
 def decide(
     documents: Documents,
     collapsed: Collapsed,
@@ -93,6 +85,7 @@ def decide(
     threads: int,
     timing: Timing,
     progress: Progress,
+    log: VerdictLog | None = None,
 ) -> Decision:
     """Find candidates, measure them, and decide.
 
@@ -110,6 +103,8 @@ def decide(
         Takes the seconds.
     progress : Progress
         Told of documents decided.
+    log : VerdictLog, optional
+        Verdicts of a run that this one continues, and where its own are put aside.
 
     Returns
     -------
@@ -119,8 +114,11 @@ def decide(
     with timing.wall("candidates"):
         search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
-        rule = _by_components if recipe.group == "components" else _by_leaders
-        verdicts = rule(search, verifier, len(collapsed.order), documents, collapsed, recipe, timing, progress)
+        num_positions = len(collapsed.order)
+        if recipe.group == "components":
+            verdicts = _by_components(search, verifier, num_positions, documents, collapsed, recipe, timing, progress)
+        else:
+            verdicts = _by_leaders(search, verifier, num_positions, documents, timing, progress, log)
         num_measured = verifier.num_measured
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
     return decision.with_references_kept(documents.num_references)
@@ -131,20 +129,29 @@ def _by_leaders(
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
     timing: Timing,
     progress: Progress,
-) -> _Verdicts:
-    leaders = _native.Leaders(num_positions)
-    states = np.asarray(leaders.states)
-    num_considered = 0
+    log: VerdictLog | None,
+) -> Verdicts:
+    space = documents.room.space
+    verdicts = Verdicts(
+        states=space.zeros(num_positions, np.uint8),
+        best=space.zeros(num_positions, np.uint32),
+        similarity=space.zeros(num_positions, np.float64),
+        distance=space.zeros(num_positions, np.uint32),
+        below=None,
+        num_considered=0,
+    )
+    states = frozen(verdicts.states)
+    first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
 
     def known_states() -> NDArray[np.uint8]:
         return states
 
-    for low, high, candidates in ranges_of_candidates(search, num_positions, known_states, timing):
+    for low, high, candidates in ranges_of_candidates(
+        search, num_positions, known_states, timing, documents.room.max_pairs, first
+    ):
         num_considered += candidates.num_considered
         for block_low, block_high, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
@@ -153,20 +160,22 @@ def _by_leaders(
             with timing.wall("verification"):
                 similarity = verifier.matches(pairs)
             with timing.wall("deciding"):
-                leaders.decide(block_low, block_high, pairs.later, pairs.earlier, similarity, pairs.distance)
-                states = np.asarray(leaders.states)
-                gone = np.flatnonzero(states[block_low:block_high] == REMOVED) + block_low
+                block = slice(block_low, block_high)
+                (
+                    verdicts.states[block],
+                    verdicts.best[block],
+                    verdicts.similarity[block],
+                    verdicts.distance[block],
+                ) = _native.decide_range(
+                    states[:block_low], block_high, pairs.later, pairs.earlier, similarity, pairs.distance
+                )
+                gone = np.flatnonzero(states[block] == REMOVED) + block_low
                 verifier.discard(gone.astype(np.uint32))
+        if log is not None:
+            log.note(verdicts, high, num_considered, search)
         progress(StageAdvanced("deciding", high))
     progress(StageFinished("deciding", Timing.now() - began))
-    return _Verdicts(
-        kept=states == KEPT,
-        best=np.asarray(leaders.best_earlier).astype(np.int64),
-        similarity=np.asarray(leaders.best_similarity),
-        distance=np.asarray(leaders.best_distance).astype(np.int32),
-        below=None,
-        num_considered=num_considered,
-    )
+    return replace(verdicts, num_considered=num_considered)
 
 
 def _by_components(
@@ -178,45 +187,50 @@ def _by_components(
     recipe: Recipe,
     timing: Timing,
     progress: Progress,
-) -> _Verdicts:
-    laters, earliers = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
+) -> Verdicts:
+    joined, space = _native.Components(num_positions), documents.room.space
     num_considered = 0
     began = _start(progress, num_positions)
-    for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
+    for low, high, candidates in ranges_of_candidates(
+        search, num_positions, lambda: None, timing, documents.room.max_pairs
+    ):
         num_considered += candidates.num_considered
         for _, _, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
             with timing.wall("verification"):
                 matching = ~np.isnan(verifier.matches(pairs))
-            laters.append(pairs.later[matching])
-            earliers.append(pairs.earlier[matching])
+            with timing.wall("deciding"):
+                joined.join(pairs.later[matching], pairs.earlier[matching])
         progress(StageAdvanced("deciding", high))
     with timing.wall("deciding"):
-        joined = _native.components(num_positions, np.concatenate(laters), np.concatenate(earliers))
-        best = np.asarray(joined).astype(np.int64)
-    kept = best == np.arange(num_positions)
-    removed = np.flatnonzero(~kept)
-    similarity = np.full(num_positions, np.nan)
-    distance = np.zeros(num_positions, np.int32)
-    below = np.zeros(num_positions, bool)
-    with timing.wall("verification"):
-        for start in range(0, len(removed), _PAIRS_AT_ONCE):
-            part = removed[start : start + _PAIRS_AT_ONCE]
-            later, earlier = part.astype(np.uint32), best[part].astype(np.uint32)
+        best = np.asarray(joined.smallest())
+    states = space.zeros(num_positions, np.uint8)
+    similarity = space.zeros(num_positions, np.float64)
+    distance = space.zeros(num_positions, np.uint32)
+    below = space.zeros(num_positions, np.bool_)
+    for some in slices(num_positions, _PAIRS_AT_ONCE):
+        part = np.arange(some.start, some.stop, dtype=np.uint32)
+        is_removed = best[some] != part
+        states[some] = np.where(is_removed, REMOVED, KEPT)
+        later, earlier = part[is_removed], best[some][is_removed]
+        if not len(later):
+            continue
+        with timing.wall("verification"):
             if recipe.bits is not None:
-                distance[part] = _distances(documents, collapsed, recipe.bits, later, earlier)
+                distance[later] = _distances(documents, collapsed, recipe.bits, later, earlier)
             if recipe.is_distance_only:
                 assert recipe.bits is not None
                 assert recipe.within is not None
-                similarity[part] = 1.0 - distance[part] / recipe.bits
-                reached = np.where(distance[part] <= recipe.within, similarity[part], np.nan)
-                below[part] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
+                values = 1.0 - distance[later] / recipe.bits
+                similarity[later] = values
+                reached = np.where(distance[later] <= recipe.within, values, np.nan)
+                below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
                 assert recipe.threshold is not None
-                similarity[part] = verifier.similarities(later, earlier, recipe.measure, 0.0)
-                below[part] = similarity[part] < recipe.threshold
+                similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
+                below[later] = similarity[later] < recipe.threshold
     progress(StageFinished("deciding", Timing.now() - began))
-    return _Verdicts(kept, best, similarity, distance, below, num_considered)
+    return Verdicts(states, best, similarity, distance, below, num_considered)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
@@ -226,46 +240,58 @@ def _start(progress: Progress, num_positions: int) -> float:
 
 def _distances(
     documents: Documents, collapsed: Collapsed, bits: int, a: NDArray[np.uint32], b: NDArray[np.uint32]
-) -> NDArray[np.int32]:
+) -> NDArray[np.uint32]:
     order = collapsed.order
-    return np.asarray(_native.distances(documents.sketches, bits, order[a], order[b])).astype(np.int32)
+    return np.asarray(_native.distances(documents.sketches, bits, order[a], order[b])).astype(np.uint32)
 
 
 def _spread(
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
-    verdicts: _Verdicts,
+    verdicts: Verdicts,
     num_measured: int,
     num_capped: int,
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
-    rows = np.arange(len(documents))
-    first, position = collapsed.first, collapsed.position
-    is_first = first == rows
-    first_kept = np.ones(len(documents), bool)
-    searched = position >= 0
-    first_kept[searched] = verdicts.kept[position[searched]]
-    kept = is_first & first_kept
-    removed = np.flatnonzero(~kept)
-    kept_rows = first[removed].copy()
-    similarity = np.ones(len(removed))
-    distance = np.zeros(len(removed), np.int32)
-    below = np.zeros(len(removed), bool)
-    inherited = np.flatnonzero(~first_kept[removed])
-    places = position[removed[inherited]]
-    kept_rows[inherited] = collapsed.order[verdicts.best[places]]
-    similarity[inherited] = verdicts.similarity[places]
-    distance[inherited] = verdicts.distance[places]
-    if verdicts.below is not None:
-        below[inherited] = verdicts.below[places]
+    space = documents.room.space
+    kept = space.growing(np.bool_)
+    removed_rows, kept_rows = space.growing(np.int64), space.growing(np.int64)
+    similarity, distance, below = space.growing(np.float64), space.growing(np.int32), space.growing(np.bool_)
+    for some in slices(len(documents), _ROWS_AT_ONCE):
+        first, position = collapsed.first[some], collapsed.position[some]
+        first_kept = np.ones(len(first), bool)
+        searched = position >= 0
+        first_kept[searched] = verdicts.states[position[searched]] == KEPT
+        stays = (first == np.arange(some.start, some.stop)) & first_kept
+        kept.append(stays)
+        removed = np.flatnonzero(~stays)
+        # A copy of a kept document is removed by it; else what removed that one removes its copies.
+        against = first[removed]
+        values, errors = np.ones(len(removed)), np.zeros(len(removed), np.int32)
+        unlike = np.zeros(len(removed), bool)
+        inherited = np.flatnonzero(~first_kept[removed])
+        places = position[removed[inherited]]
+        against[inherited] = collapsed.order[verdicts.best[places]]
+        values[inherited] = verdicts.similarity[places]
+        errors[inherited] = verdicts.distance[places].astype(np.int32)
+        if verdicts.below is not None:
+            unlike[inherited] = verdicts.below[places]
+        for column, found in (
+            (removed_rows, removed + some.start),
+            (kept_rows, against),
+            (similarity, values),
+            (distance, errors),
+            (below, unlike),
+        ):
+            column.append(found)
     return Decision(
-        kept=kept,
-        removed_rows=removed,
-        kept_rows=kept_rows,
-        similarity=similarity,
-        distance=distance if recipe.method == "simhash" else None,
-        below_threshold=None if verdicts.below is None else below,
+        kept=kept.take(),
+        removed_rows=removed_rows.take(),
+        kept_rows=kept_rows.take(),
+        similarity=similarity.take(),
+        distance=distance.take() if recipe.method == "simhash" else None,
+        below_threshold=None if verdicts.below is None else below.take(),
         num_candidates=verdicts.num_considered if recipe.method == "minhash" else None,
         num_measured=num_measured,
         num_capped=num_capped,

@@ -1,19 +1,25 @@
 """The documents of a run: everything about them but their texts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Rarity, Texts
+from likewise.dedup.room import Room
 from likewise.errors import InvalidInput
+from likewise.growing_texts import GrowingTexts
 from likewise.io.columns import text_column
 from likewise.io.evidence import Places
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
 from likewise.sketch import EMPTY, SHORT
+from likewise.sorting import slices, stable_order
+
+# Rows looked at in one go.
+_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class Documents:
         Sources that come first and hold reference documents, which stay whatever comes.
     keeps_bad_rows : bool
         Whether bad rows go to the kept files.
+    room : Room
+        What the run may hold at once.
     """
 
     sources: Sequence[Source]
@@ -94,6 +102,7 @@ class Documents:
     rarity: Rarity | None = None
     num_reference_sources: int = 0
     keeps_bad_rows: bool = False
+    room: Room = field(default_factory=Room)
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -123,9 +132,19 @@ class Documents:
         return np.equal(self.shapes, EMPTY)
 
     @property
+    def num_empty(self) -> int:
+        """Documents whose normalised text is empty."""
+        return self._num_of_shape(EMPTY)
+
+    @property
     def num_short(self) -> int:
-        """Documents with fewer tokens than one shingle, empty ones apart, and references too."""
-        return int(np.count_nonzero(self.shapes[self.num_references :] == SHORT))
+        """Documents with fewer tokens than one shingle, empty ones apart."""
+        return self._num_of_shape(SHORT)
+
+    def _num_of_shape(self, shape: int) -> int:
+        """Count documents of a shape, but for references."""
+        own = self.shapes[self.num_references :]
+        return sum(int(np.count_nonzero(own[part] == shape)) for part in slices(len(own), _AT_ONCE))
 
     def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of each row's source."""
@@ -218,29 +237,28 @@ class Documents:
 
     def check_ids(self) -> None:
         """Raise InvalidInput, naming both rows, if two documents have the same id."""
-        ids = self.ids
         if not self.has_id.any():
             return
-        if not self.has_id.all():
-            without = np.flatnonzero(~self.has_id)
-            texts = ids.to_list()
-            for row, made in zip(without.tolist(), self._made_ids(without), strict=True):
-                texts[row] = made
-            ids = Texts.from_list(texts)
-        hashes = np.asarray(ids.hashes())
-        order = np.argsort(hashes, kind="stable")
-        same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
-        if not len(same):
+        space = self.room.space
+        ids = self.ids if self.has_id.all() else self._all_ids()
+        hashes = space.growing(np.uint64)
+        for part in slices(len(self), _AT_ONCE):
+            hashes.append(np.asarray(ids.take(np.arange(part.start, part.stop)).hashes()))
+        keys = hashes.take()
+        order = stable_order(keys, space)
+        double: tuple[int, int] | None = None
+        for part in slices(len(order), _AT_ONCE):
+            # Together with the last of the part before.
+            places = order[max(0, part.start - 1) : part.stop]
+            ordered = keys[places]
+            # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
+            for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
+                first, second = int(places[start]), int(places[start + 1])
+                if (double is None or (second, first) < double) and ids[first] == ids[second]:
+                    double = second, first
+        if double is None:
             return
-        doubles = []
-        # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
-        for start in same.tolist():
-            first, second = int(order[start]), int(order[start + 1])
-            if ids[first] == ids[second]:
-                doubles.append((second, first))
-        if not doubles:
-            return
-        second, first = min(doubles)
+        second, first = double
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
         note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""
@@ -250,6 +268,21 @@ class Documents:
             file,
             line,
         )
+
+    def _all_ids(self) -> Texts:
+        """Return the id of every row, those that are made included."""
+        ids = GrowingTexts(self.room.space)
+        for part in slices(len(self), _AT_ONCE):
+            rows = np.arange(part.start, part.stop)
+            some = self.ids.take(rows)
+            if not self.has_id[part].all():
+                texts = some.to_list()
+                without = np.flatnonzero(~self.has_id[part])
+                for row, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
+                    texts[row] = made
+                some = Texts.from_list(texts)
+            ids.append(some)
+        return ids.take()
 
 
 def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:  # noqa: ANN401

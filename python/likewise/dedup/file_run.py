@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from likewise.dedup.plan_memory import MIN_MEMORY_BYTES
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.errors import InvalidParameter
@@ -10,6 +11,7 @@ from likewise.io.source import ReadRules
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer
 from likewise.recipe_tokens import BYTE_TOKENS
+from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
 
@@ -40,6 +42,9 @@ class FileRun:
         What stands between the fields of CSV.
     max_unpacked_bytes, max_unpack_ratio : int
         A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
+    memory_bytes : float or str, optional
+        Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none where None. What does
+        not fit lies on disk, and the answer is the same. Acts on runs that decide documents and on pairs.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -53,6 +58,7 @@ class FileRun:
     delimiter: str | None = None
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
+    memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
         """Return what is read of each file."""
@@ -82,6 +88,16 @@ class FileRun:
         if self.file_format == "binary":
             raise InvalidParameter("format", "binary files are cut by --tokens bytes or chunks only")
         return self.file_format
+
+    def memory_bound(self) -> int | None:
+        """Return the bound of memory in bytes, or None.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is no size, or below 256 MB.
+        """
+        return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""

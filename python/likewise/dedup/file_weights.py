@@ -87,6 +87,7 @@ def weighed_files(
     timing: Timing,
     progress: Progress,
     parts: Path | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Recipe:
     """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
@@ -97,12 +98,11 @@ def weighed_files(
     RecipeMismatch
         If the recipe names a table and the count comes to another.
     """
-    if parts is None or not (recipe.needs_counting or recipe.needs_filter_bits):
-        return counted(files, recipe, threads=rules.threads, timing=timing, progress=progress)
-    if (known := _known(parts, recipe)) is not None:
+    needs_reading = recipe.needs_counting or recipe.needs_filter_bits
+    if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
         return known
-    found = counted(files, recipe, threads=rules.threads, timing=timing, progress=progress)
-    if sum(file.num_bytes for file in files) >= PART_BYTES:
+    found = counted(files, recipe, threads=rules.threads, timing=timing, progress=progress, memory_bytes=memory_bytes)
+    if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
         _keep(parts, found)
     return found
 

@@ -15,6 +15,7 @@ from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
 from likewise.dedup.run import RunRules, ordered
 from likewise.dedup.timing import Timing
+from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.progress import Progress
 from likewise.recipe import Recipe
@@ -229,7 +230,12 @@ class BesideIndex:
         return {} if self._use.against is None else {"against": str(self._use.against)}
 
     def decided(
-        self, documents: Documents, recipe: Recipe, timing: Timing, progress: Progress
+        self,
+        documents: Documents,
+        recipe: Recipe,
+        timing: Timing,
+        progress: Progress,
+        log: VerdictLog | None = None,
     ) -> tuple[Decision, list[str]]:
         """Return the verdicts on documents, and the ids of the index that its -1 among the kept rows stand for."""
         collapsed = ordered(documents, recipe, timing)
@@ -238,7 +244,10 @@ class BesideIndex:
             with timing.wall("asking_the_index"):
                 seen = ask_index(self._index, documents)
             collapsed = seen.without(collapsed)
-        decision = decide(documents, collapsed, recipe, threads=self._rules.threads, timing=timing, progress=progress)
+            # An index may have grown since verdicts were put aside.
+            log = None
+        threads = self._rules.threads
+        decision = decide(documents, collapsed, recipe, threads=threads, timing=timing, progress=progress, log=log)
         if seen is None:
             return decision, []
         self._num_seen = len(seen.rows)

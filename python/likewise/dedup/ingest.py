@@ -18,6 +18,7 @@ from likewise.dedup.documents import Documents
 from likewise.dedup.kept_sketches import KeptSketches
 from likewise.dedup.reference_files import References
 from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
+from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.dedup.timing import Timing
 from likewise.errors import LikewiseError
@@ -129,6 +130,7 @@ def ingest(
     work: Path,
     parts: RunParts | None = None,
     references: References | None = None,
+    room: Room | None = None,
 ) -> Documents:
     """Read and sketch all documents.
 
@@ -152,6 +154,8 @@ def ingest(
         What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did.
     references : References, optional
         The first of the sources, whose documents are held against the others.
+    room : Room, optional
+        Where the columns lie; in memory where None.
 
     Returns
     -------
@@ -171,7 +175,7 @@ def ingest(
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
     references = references or References()
-    columns = Columns(sources, recipe, spool, rules, rarity, len(references.files))
+    columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         found = [] if parts is None else parts.take_up(threads)

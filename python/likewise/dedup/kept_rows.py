@@ -9,22 +9,39 @@ from numpy.typing import NDArray
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.io.parquet_kept import KeptTexts
+from likewise.sorting import slices
+
+_AT_ONCE = 1 << 18
 
 
 def kept_places(
     documents: Documents, decision: Decision, number: int, on_error: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
-    rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-    kept = decision.kept[rows]
-    offsets, lengths = documents.offsets[rows][kept], documents.lengths[rows][kept]
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
     bad = documents.bad_rows[number] if on_error == "keep" else []
-    if bad:
-        offsets = np.concatenate([offsets, np.array([row.offset for row in bad], np.uint64)])
-        lengths = np.concatenate([lengths.astype(np.uint64), np.array([row.length for row in bad], np.uint64)])
-        by_offset = np.argsort(offsets, kind="stable")
-        offsets, lengths = offsets[by_offset], lengths[by_offset]
-    return offsets, lengths
+    # Bad rows come in the order of the file, as documents do.
+    bad_offsets = np.array([row.offset for row in bad], np.uint64)
+    bad_lengths = np.array([row.length for row in bad], np.uint32)
+    offsets, lengths = documents.room.space.growing(np.uint64), documents.room.space.growing(np.uint32)
+    num_merged = 0
+    for part in slices(end - first, _AT_ONCE):
+        rows = slice(first + part.start, first + part.stop)
+        kept = decision.kept[rows]
+        places, sizes = documents.offsets[rows][kept], documents.lengths[rows][kept]
+        if bad:
+            is_last = rows.stop == end
+            until = len(bad) if is_last else int(np.searchsorted(bad_offsets, documents.offsets[rows.stop]))
+            places = np.concatenate([places, bad_offsets[num_merged:until]])
+            sizes = np.concatenate([sizes, bad_lengths[num_merged:until]])
+            by_offset = np.argsort(places, kind="stable")
+            places, sizes, num_merged = places[by_offset], sizes[by_offset], until
+        offsets.append(places)
+        lengths.append(sizes)
+    if first == end:
+        offsets.append(bad_offsets)
+        lengths.append(bad_lengths)
+    return offsets.take(), lengths.take()
 
 
 def kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:

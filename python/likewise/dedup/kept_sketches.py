@@ -1,7 +1,7 @@
 """Sketches of kept documents beside a finished run: a later one compares with them without reading them again."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from likewise.io.output import KEPT, SKETCHES
 from likewise.io.parts import find_parts, is_whole, read_part
 from likewise.io.source import Piece
 from likewise.recipe import Recipe
+from likewise.sorting import slices
 from likewise.weight_table import Weights
 
 _LISTING = "sketches.json"
@@ -89,13 +90,9 @@ def write_kept_sketches(
         target = work / KEPT / file.name
         if not target.is_file():
             continue
-        rows = np.arange(documents.starts[number], documents.starts[number + 1])
-        rows = rows[decision.kept[rows]]
-        offsets, lines = _new_places(documents, decision, number, file)
-        for start in range(0, len(rows), _PART_ROWS):
-            part = slice(start, start + _PART_ROWS)
-            piece = _piece(documents, rows[part], offsets[part], lines[part])
-            write_pieces(directory, f"{number_of_file:08}-{start:010}", [(number_of_file, piece)])
+        for part, (rows, offsets, lines) in enumerate(_placed(documents, decision, number, file)):
+            piece = _piece(documents, rows, offsets, lines)
+            write_pieces(directory, f"{number_of_file:08}-{part:08}", [(number_of_file, piece)])
         listed.append({"path": file.name, **_stamp(target)})
         number_of_file += 1
     if recipe.table is not None:
@@ -187,26 +184,35 @@ def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
         raise InvalidInput("the file is not the one that the run wrote; repeat the run", str(path))
 
 
-def _new_places(
+def _placed(
     documents: Documents, decision: Decision, number: int, file: InputFile
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return where the kept documents of a source stand in its kept file: offsets, and lines from 0."""
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]]:
+    """Yield the kept rows of a source, some at a time, and where they stand in its kept file: offsets, lines from 0."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    rows = first + np.flatnonzero(decision.kept[first:end])
-    # Bad rows are kept between them where that is asked; they have offsets too.
-    bad = np.array([row.offset for row in documents.bad_rows[number]] if documents.keeps_bad_rows else [], np.uint64)
-    bad_lengths = [row.length for row in documents.bad_rows[number]] if documents.keeps_bad_rows else []
-    offsets = np.concatenate([documents.offsets[rows], bad])
-    lengths = np.concatenate([documents.lengths[rows].astype(np.uint64), np.array(bad_lengths, np.uint64)])
-    by_offset = np.argsort(offsets, kind="stable")
-    place = np.empty(len(offsets), np.int64)
-    place[by_offset] = np.arange(len(offsets))
-    lines = place[: len(rows)].astype(np.uint32)
-    if not isinstance(file, LineFile):
-        return lines.astype(np.uint64), lines
-    ends = np.cumsum(lengths[by_offset] + np.uint64(1)) + np.uint64(file.head_bytes())
-    starts = np.concatenate([np.array([file.head_bytes()], np.uint64), ends[:-1]])
-    return starts[place[: len(rows)]], lines + np.uint32(isinstance(file, CsvFile))
+    # Bad rows stand between them where those are kept.
+    bad = documents.bad_rows[number] if documents.keeps_bad_rows else []
+    bad_offsets = np.array([row.offset for row in bad], np.uint64)
+    bad_lengths = np.array([row.length for row in bad], np.uint64)
+    is_lines = isinstance(file, LineFile)
+    position = file.head_bytes() if isinstance(file, LineFile) else 0
+    line, num_passed = int(isinstance(file, CsvFile)), 0
+    for part in slices(end - first, _PART_ROWS):
+        rows = first + part.start + np.flatnonzero(decision.kept[first + part.start : first + part.stop])
+        behind = first + part.stop
+        num_before = len(bad) if behind == end else int(np.searchsorted(bad_offsets, documents.offsets[behind]))
+        between = slice(num_passed, num_before)
+        num_passed = num_before
+        offsets = np.concatenate([documents.offsets[rows], bad_offsets[between]])
+        lengths = np.concatenate([documents.lengths[rows].astype(np.uint64), bad_lengths[between]])
+        by_offset = np.argsort(offsets, kind="stable")
+        place = np.empty(len(offsets), np.int64)
+        place[by_offset] = np.arange(len(offsets))
+        # A line ends with one more byte; rows of tables are counted.
+        sizes = lengths[by_offset] + np.uint64(1) if is_lines else np.ones(len(offsets), np.uint64)
+        ends = position + np.cumsum(sizes, dtype=np.uint64)
+        starts = ends - sizes
+        yield rows, starts[place[: len(rows)]], (line + place[: len(rows)]).astype(np.uint32)
+        position, line = int(ends[-1]) if len(ends) else position, line + len(offsets)
 
 
 def _piece(

@@ -98,7 +98,7 @@ def store_pairs(
     import pyarrow.parquet as pq
 
     collapsed = ordered(documents, recipe, timing)
-    num_distinct = len(collapsed.order) + int(documents.is_empty.any())
+    num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
     schema = pair_schema(
         NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
     )
@@ -108,9 +108,8 @@ def store_pairs(
     began = Timing.now()
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for pairs, similarity in _found(documents, collapsed, recipe, lowered, threads, timing, progress):
-            order = collapsed.order.astype(np.int64)
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
-            places = [documents.places(order[side]) for side in sides]
+            places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
             writer.write_table(pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance))
             num_pairs += len(similarity)
@@ -139,7 +138,7 @@ def _found(
     """Yield matching pairs of positions in order of the later one, with their similarities."""
     with timing.wall("storing_pairs"):
         search = open_search(documents, collapsed, lowered, threads, progress)
-    ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing)
+    ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
     with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
         for low, high, candidates in ranges:
             for _, _, which in candidates.blocks(low, high):

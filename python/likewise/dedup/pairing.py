@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from likewise.dedup.candidates import Candidates, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
+from likewise.dedup.room import Room
 from likewise.dedup.timing import Timing
 from likewise.dedup.verification import Verifier
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
+from likewise.sorting import slices, stable_order
 
-# Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
-_PAIRS_AT_ONCE = 1 << 20
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,7 @@ def verified_pairs(
     PairBatch
         In the order of the later document's priority: independent of threads and of how the work is cut.
     """
-    members = _Members(collapsed)
+    members = _Members(collapsed, documents.room)
     num_positions = len(collapsed.order)
     progress(StageStarted("pairing", num_positions, "documents"))
     began = Timing.now()
@@ -75,7 +77,9 @@ def verified_pairs(
     with timing.wall("candidates"):
         search = open_search(documents, collapsed, recipe, threads, progress)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
-        for low, high, candidates in ranges_of_candidates(search, num_positions, lambda: None, timing):
+        for low, high, candidates in ranges_of_candidates(
+            search, num_positions, lambda: None, timing, documents.room.max_pairs
+        ):
             for block_low, block_high, which in candidates.blocks(low, high):
                 pairs = candidates.select(which)
                 with timing.wall("verification"):
@@ -103,24 +107,38 @@ def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe) -> list[Pai
 class _Members:
     """Which rows collapsed into each position."""
 
-    def __init__(self, collapsed: Collapsed) -> None:
-        position = collapsed.position
-        self._rows = np.lexsort((np.arange(len(position)), position))
-        self._starts = np.searchsorted(position[self._rows], np.arange(len(collapsed.order) + 1))
-        self._empty = self._rows[: self._starts[0]] if len(self._starts) else self._rows
-        self._counts = np.diff(self._starts)
+    def __init__(self, collapsed: Collapsed, room: Room) -> None:
+        # Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
+        self._at_once = room.rows_at_once
+        position, space = collapsed.position, room.space
+        self._rows = stable_order(position, space)
+        num_positions = len(collapsed.order)
+        counts = space.zeros(num_positions + 1, np.int64)
+        for part in slices(len(position), _AT_ONCE):
+            # Empty documents, whose position is -1, come first.
+            places, found = np.unique(position[part] + 1, return_counts=True)
+            counts[places] += found
+        starts, total = space.growing(np.int64), 0
+        for part in slices(num_positions + 1, _AT_ONCE):
+            ends = np.cumsum(counts[part]) + total
+            starts.append(ends)
+            total = int(ends[-1])
+        # Members of position p are rows[starts[p]:starts[p + 1]].
+        self._starts = starts.take()
+        self._counts = counts[1:]
+        self._empty = self._rows[: self._starts[0]]
 
     def _of(self, position: int) -> NDArray[np.int64]:
         return self._rows[self._starts[position] : self._starts[position + 1]]
 
     def empty_pairs(self, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield all pairs of empty documents: their similarity is 1."""
-        yield from _all_pairs(self._empty, recipe)
+        yield from _all_pairs(self._empty, recipe, self._at_once)
 
     def class_pairs(self, low: int, high: int, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield all pairs inside the classes of these positions: their similarity is 1."""
         for position in (np.flatnonzero(self._counts[low:high] > 1) + low).tolist():
-            yield from _all_pairs(self._of(position), recipe)
+            yield from _all_pairs(self._of(position), recipe, self._at_once)
 
     def spread(self, pairs: PairBatch, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield pairs of rows for pairs of positions."""
@@ -128,8 +146,8 @@ class _Members:
             return
         counts = self._counts[pairs.row_a] * self._counts[pairs.row_b]
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        for start in range(0, int(bounds[-1]), _PAIRS_AT_ONCE):
-            products = np.arange(start, min(start + _PAIRS_AT_ONCE, int(bounds[-1])))
+        for start in range(0, int(bounds[-1]), self._at_once):
+            products = np.arange(start, min(start + self._at_once, int(bounds[-1])))
             pair = np.searchsorted(bounds, products, side="right") - 1
             offset = products - bounds[pair]
             a, b = pairs.row_a[pair], pairs.row_b[pair]
@@ -141,8 +159,8 @@ class _Members:
             yield PairBatch(row_a, row_b, pairs.similarity[pair], distance)
 
 
-def _all_pairs(rows: NDArray[np.int64], recipe: Recipe) -> Iterator[PairBatch]:
-    step = max(1, _PAIRS_AT_ONCE // max(1, len(rows)))
+def _all_pairs(rows: NDArray[np.int64], recipe: Recipe, at_once: int) -> Iterator[PairBatch]:
+    step = max(1, at_once // max(1, len(rows)))
     for start in range(0, len(rows) - 1, step):
         left = np.arange(start, min(start + step, len(rows) - 1))
         counts = len(rows) - 1 - left

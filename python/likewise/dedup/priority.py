@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from likewise.dedup.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.recipe_check import keep_criteria
+from likewise.sorting import slices, stable_order
 
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
 # Digits of a second behind the sixth, which Python's dates drop.
 _FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
 
@@ -45,24 +48,50 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     InvalidInput
         If a field holds neither numbers nor dates, or both.
     """
+    space = documents.room.space
     keys: list[NDArray[np.int64]] = []
     for rule, field in keep_criteria(keep):
         if rule == "first":
             break
         if rule in ("longest", "shortest"):
             assert documents.text_lengths is not None
-            lengths = documents.text_lengths.astype(np.int64)
-            keys.append(-lengths if rule == "longest" else lengths)
+            sign = -1 if rule == "longest" else 1
+            lengths = space.growing(np.int64)
+            for part in slices(len(documents), _AT_ONCE):
+                lengths.append(sign * documents.text_lengths[part].astype(np.int64))
+            keys.append(lengths.take())
         else:
             keys.append(_field_ranks(documents, field, largest_first=rule == "max"))
-    rows = np.arange(len(documents), dtype=np.int64)
-    return np.lexsort((rows, *reversed(keys))) if keys else rows
+    if not keys:
+        rows = space.growing(np.int64)
+        for part in slices(len(documents), _AT_ONCE):
+            rows.append(np.arange(part.start, part.stop))
+        return rows.take()
+    # By the last criterion first; each further order keeps ties as they are.
+    order = stable_order(keys.pop(), space)
+    for ranks in reversed(keys):
+        ordered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            ordered.append(ranks[order[part]])
+        places, before = stable_order(ordered.take(), space), order
+        gathered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            gathered.append(before[places[part]])
+        order = gathered.take()
+    return order
 
 
 def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     """Return all rows, reference documents in their order before all others, which come best first."""
     ranked, first = priority_order(documents, keep), documents.num_references
-    return ranked if not first else np.concatenate([np.arange(first), ranked[ranked >= first]])
+    if not first:
+        return ranked
+    rows = documents.room.space.growing(np.int64)
+    rows.append(np.arange(first))
+    for part in slices(len(ranked), _AT_ONCE):
+        some = ranked[part]
+        rows.append(some[some >= first])
+    return rows.take()
 
 
 @dataclass(frozen=True, order=True)

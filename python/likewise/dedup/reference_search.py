@@ -23,7 +23,7 @@ class BeyondReferences:
     """
 
     def __init__(self, search: Any, num_positions: int) -> None:  # noqa: ANN401 - of one of six kinds
-        self._search = search
+        self.inner = search
         self._num_positions = num_positions
         # It enters documents into its lists as they are asked for.
         self._asks_all = isinstance(search, PrefixSearch)
@@ -31,16 +31,16 @@ class BeyondReferences:
     @property
     def num_capped(self) -> int:
         """Documents that met a full last level, once for each band."""
-        return int(self._search.num_capped)
+        return int(self.inner.num_capped)
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; none for reference documents."""
         if low >= self._num_positions:
-            found: Candidates = self._search.candidates(low, high, states, max_pairs)
+            found: Candidates = self.inner.candidates(low, high, states, max_pairs)
             return found
         end = min(high, self._num_positions)
         if self._asks_all:
-            end = self._search.candidates(low, end, states, max_pairs).end
+            end = self.inner.candidates(low, end, states, max_pairs).end
         nothing = np.zeros(0, np.uint32)
         return Candidates(nothing, nothing, None, 0, end)
 

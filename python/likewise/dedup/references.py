@@ -87,6 +87,8 @@ def about_references(
 
 
 def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
+    if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
+        raise InvalidInput("the run would replace what it is held against; name another directory with -o", str(path))
     if not is_finished_run(path):
         rules, form = run.read_rules(recipe), run.format_for(recipe)
         found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)

@@ -5,6 +5,7 @@ input alone, so a number says the same in the run that continues. Nothing about 
 does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -29,6 +30,8 @@ COLUMN_BYTES = 8 << 20
 SPOOL_NAME = "texts.spool"
 # Of how parts are written, and of how sources are cut into jobs.
 PARTS_VERSION = 1
+
+_KNOWN = re.compile(r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww")
 
 # Number of a source, number of a job in it.
 Position = tuple[int, int]
@@ -67,6 +70,7 @@ class RunParts:
 
     def __init__(self, directory: Path, recipe: Recipe) -> None:
         directory.mkdir(exist_ok=True)
+        _delete_strange(directory)
         self.directory = directory
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
@@ -94,7 +98,7 @@ class RunParts:
         threads : int
             Threads that check them.
         """
-        paths = [path for _, path in find_parts(self.directory)]
+        paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
         found: list[FoundPart] = []
@@ -135,11 +139,12 @@ class RunParts:
         """Forget what is held: too little to be worth a part."""
         self._held = []
 
-    def summary(self) -> dict[str, object]:
-        """Return what the summary says of parts that were read instead of made."""
-        if not self.num_found:
+    def summary(self, num_decided: int) -> dict[str, object]:
+        """Return what the summary says of parts that were read, and verdicts that were taken over."""
+        if not self.num_found and not num_decided:
             return {}
-        return {"continued": {"num_parts": self.num_found, "num_bytes": self.num_found_bytes}}
+        counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
+        return {"continued": counts}
 
     def close(self) -> None:
         """Wait for what is being written."""
@@ -207,7 +212,7 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
         if isinstance(file, LineFile):
             file.keeps_unpacked = file.codec is not None
     if directory.is_dir():
-        num_parts = sum(1 for _ in find_parts(directory))
+        num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:
             progress(Warned(f"an unfinished run is continued: {num_parts} parts of its input are sketched already"))
     return RunParts(directory, recipe)
@@ -260,6 +265,18 @@ def _part(
         for (number, piece), place in zip(held, places, strict=True)
     ]
     return Part(columns, texts, {**facts, "pieces": about})
+
+
+def _delete_strange(directory: Path) -> None:
+    """Delete what no run that continues asks for: files that were being written, or put aside under random names."""
+    for path in list(directory.iterdir()):
+        if path.is_file() and not _KNOWN.fullmatch(path.name):
+            path.unlink()
+
+
+def _is_of_jobs(label: str) -> bool:
+    """Return whether a part is of sketched jobs: verdicts stand beside them."""
+    return label[0].isdigit()
 
 
 def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPiece]]) -> Path:

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.dedup.collapse import Collapsed, collapse
 from likewise.dedup.columns import IngestRules, check_fields
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
 from likewise.dedup.ingest import ON_ERROR, ingest
+from likewise.dedup.plan_memory import BoundedRun
 from likewise.dedup.priority import keep_needs, with_references_first
 from likewise.dedup.reference_files import References
 from likewise.dedup.resume import RunParts
@@ -23,6 +25,7 @@ from likewise.io.source import Source
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
+from likewise.sorting import slices
 
 DUPLICATE_IDS = ("fail", "allow")
 
@@ -62,6 +65,7 @@ def open_documents(
     needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
+    bounded: BoundedRun | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; what was put aside in `work` goes when the context ends.
 
@@ -83,6 +87,8 @@ def open_documents(
         What an earlier run left, and what is left to a later one.
     references : References, optional
         What is held against the documents: the first of the sources.
+    bounded : BoundedRun, optional
+        What memory the run keeps to.
 
     Yields
     ------
@@ -101,8 +107,11 @@ def open_documents(
         work=work if parts is None else parts.directory,
         parts=parts,
         references=references,
+        room=None if bounded is None else bounded.room,
     )
     try:
+        if bounded is not None:
+            documents = replace(documents, room=bounded.settle(len(documents), recipe))
         check_fields(documents)
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
@@ -128,21 +137,38 @@ def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timin
     return decide(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=progress)
 
 
-def _places_beside(documents: Documents, decision: Decision, kept_ids: Sequence[str]) -> Places:
-    is_reference = decision.kept_rows < 0
-    places = documents.places(decision.kept_rows[~is_reference])
-    return places.spread(is_reference, kept_ids)
-
-
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return the evidence table of verdicts; where a kept row is -1, its id is the next of `kept_ids`, of an index."""
+    return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
+
+
+def evidence_tables(
+    documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()
+) -> Iterator[Any]:
+    """Yield the table of :func:`evidence` in parts that fit the run's room; one without rows where there are none."""
+    num_given = 0
+    for part in slices(len(decision.removed_rows), documents.room.rows_at_once):
+        given = int(np.count_nonzero(decision.kept_rows[part] < 0)) if kept_ids else 0
+        yield _evidence_of(documents, recipe, decision, part, kept_ids[num_given : num_given + given])
+        num_given += given
+    if not len(decision.removed_rows):
+        yield _evidence_of(documents, recipe, decision, slice(0, 0), ())
+
+
+def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]) -> Any:  # noqa: ANN401
+    kept_rows, below = decision.kept_rows[part], decision.below_threshold
     return evidence_table(
-        documents.places(decision.removed_rows),
-        documents.places(decision.kept_rows) if not kept_ids else _places_beside(documents, decision, kept_ids),
+        documents.places(decision.removed_rows[part]),
+        documents.places(kept_rows) if not kept_ids else _places_beside(documents, kept_rows, kept_ids),
         measure=recipe.measure,
-        similarity=decision.similarity,
-        distance=None if decision.distance is None else decision.distance.astype(np.int32),
+        similarity=decision.similarity[part],
+        distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
         method=recipe.method,
         recipe_id=recipe.recipe_id,
-        below_threshold=decision.below_threshold,
+        below_threshold=None if below is None else below[part],
     )
+
+
+def _places_beside(documents: Documents, kept_rows: NDArray[np.int64], kept_ids: Sequence[str]) -> Places:
+    is_reference = kept_rows < 0
+    return documents.places(kept_rows[~is_reference]).spread(is_reference, kept_ids)

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise._native import range_checksum
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 
@@ -15,18 +16,20 @@ _DIGEST_BYTES = 16
 def stamps(found: Inputs) -> list[dict[str, object]]:
     """Return path, size, time and a digest of the first and last bytes of each input.
 
-    A copy of standard input has no time of its own; its digest is of all of it.
+    A copy of standard input or of a file in a store has no time of its own; its digest is of all of it.
     """
-    found_stamps = []
+    found_stamps, copies = [], set(found.copies)
     for file in found.files:
         stat = file.path.stat()
-        is_copy = file.path == found.copy
+        is_copy = file.path in copies
         found_stamps.append(
             {
                 "path": file.name,
                 "num_bytes": stat.st_size,
                 "mtime_ns": None if is_copy else stat.st_mtime_ns,
-                "ends": _whole_digest(file.path) if is_copy else digest_of_ends(file.path, stat.st_size),
+                "ends": f"{range_checksum(file.path, 0, stat.st_size):016x}"
+                if is_copy
+                else digest_of_ends(file.path, stat.st_size),
             }
         )
     return found_stamps
@@ -47,8 +50,3 @@ def check_unchanged(found: Inputs, then: Sequence[dict[str, object]]) -> None:
     for file, now, before in zip(found.files, stamps(found), then, strict=True):
         if now != before:
             raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
-
-
-def _whole_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()

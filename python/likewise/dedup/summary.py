@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
@@ -48,21 +50,21 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
     from likewise import __version__
 
     num_references = documents.num_references
-    num_kept = int(decision.kept.sum()) - num_references
+    num_kept = int(np.count_nonzero(decision.kept)) - num_references
     below = decision.below_threshold
     return {
         "verification": statement(recipe),
         "num_documents": len(documents) - num_references,
         "num_kept": num_kept,
         "num_removed": len(decision.removed_rows),
-        "num_empty": int(documents.is_empty[num_references:].sum()),
+        "num_empty": documents.num_empty,
         "num_short": documents.num_short,
         "num_blank_lines": documents.num_blank,
         "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
         "num_candidates": decision.num_candidates,
         "num_measured": decision.num_measured,
         "num_capped": decision.num_capped,
-        "num_below_threshold": None if below is None else int(below.sum()),
+        "num_below_threshold": None if below is None else int(np.count_nonzero(below)),
         "recall": recipe.stated_recall,
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),

@@ -14,9 +14,11 @@ from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
 from likewise.recipe import Recipe
 
-BUDGET_BYTES = 128 << 20
-# A feature and its weight, as the budget counts them.
+# A feature and its weight, and what a set takes beside them, as the budget counts them.
 _BYTES_A_FEATURE = 12
+_BYTES_A_SET = 200
+# Feature sets of the texts that one call reads again.
+_MOST_READ_BYTES = 16 << 20
 
 
 class Verifier:
@@ -34,8 +36,9 @@ class Verifier:
         Threads of a call.
     timing : Timing
         Takes the seconds.
-    budget_bytes : int
-        Feature sets beyond it are dropped, the least recently used first, and made again when needed.
+
+    Feature sets beyond the budget of the run's room are dropped, the least recently used first, and made again when
+    needed.
     """
 
     def __init__(
@@ -45,21 +48,24 @@ class Verifier:
         recipe: Recipe,
         threads: int,
         timing: Timing,
-        budget_bytes: int = BUDGET_BYTES,
     ) -> None:
         num_positions = len(collapsed.order)
         self._documents = documents
-        self._order = collapsed.order.astype(np.int64)
+        self._order = collapsed.order
         self._recipe = recipe
         self._threads = threads
         self._timing = timing
-        self._budget = budget_bytes
+        self._budget = documents.room.sets_bytes
         # The short check counts each feature once.
         rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
-        self._sets = _native.FeatureSets(num_positions, rules)
-        self._features = documents.num_features[self._order]
-        self._resident = np.zeros(num_positions, bool)
-        self._last_used = np.zeros(num_positions, np.int64)
+        # Sets lie in slots; 0 is none. What is as long as the documents is one number of 32 bits each.
+        self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
+        num_slots = min(num_positions, self._budget // _BYTES_A_SET + 2) + 1
+        self._sets = _native.FeatureSets(num_slots, rules)
+        self._position_of = np.zeros(num_slots, np.uint32)
+        self._last_used = np.zeros(num_slots, np.int64)
+        self._free = np.arange(num_slots - 1, 0, -1, dtype=np.uint32)
+        self._num_free = num_slots - 1
         self._tick = 0
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-verify")
         self.num_measured = 0
@@ -101,7 +107,7 @@ class Verifier:
     ) -> NDArray[np.float64]:
         """Return the values, NaN where a document is short and the Jaccard similarity of the pair is too low."""
         assert self._recipe.short_threshold is not None
-        few = (self._features[later] < SHORT_FEATURES) | (self._features[earlier] < SHORT_FEATURES)
+        few = (self._num_features(later) < SHORT_FEATURES) | (self._num_features(earlier) < SHORT_FEATURES)
         few &= ~np.isnan(values)
         if few.any():
             measured = self.similarities(later[few], earlier[few], "jaccard", self._recipe.short_threshold)
@@ -115,15 +121,21 @@ class Verifier:
         if not len(later):
             return np.zeros(0)
         positions = self._distinct(later, earlier)
-        needed = int(self._features[positions].sum(dtype=np.int64)) * _BYTES_A_FEATURE
+        needed = self._bytes_of(positions)
         if needed > self._budget and len(later) > 1:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
             return np.concatenate([self.similarities(later[h], earlier[h], measure, threshold) for h in halves])
         self._load(positions, needed)
         self.num_measured += len(later)
-        later, earlier = np.ascontiguousarray(later), np.ascontiguousarray(earlier)
-        return np.array(self._sets.verify(later, earlier, measure=measure, threshold=threshold, threads=self._threads))
+        slots = self._slot_of[later], self._slot_of[earlier]
+        return np.array(self._sets.verify(*slots, measure=measure, threshold=threshold, threads=self._threads))
+
+    def _num_features(self, positions: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        return self._documents.num_features[self._order[positions]]
+
+    def _bytes_of(self, positions: NDArray[np.uint32]) -> int:
+        return int(self._num_features(positions).sum(dtype=np.int64)) * _BYTES_A_FEATURE + _BYTES_A_SET * len(positions)
 
     def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
@@ -136,26 +148,41 @@ class Verifier:
 
     def discard(self, positions: NDArray[np.uint32]) -> None:
         """Forget feature sets that no later pair can ask for."""
-        gone = positions[self._resident[positions]].astype(np.uint32)
-        if len(gone):
-            self._sets.discard(gone)
-            self._resident[gone] = False
+        slots = self._slot_of[positions]
+        self._drop(slots[slots > 0])
+
+    def _drop(self, slots: NDArray[np.uint32]) -> None:
+        if not len(slots):
+            return
+        self._sets.discard(slots)
+        self._slot_of[self._position_of[slots]] = 0
+        self._last_used[slots] = 0
+        self._free[self._num_free : self._num_free + len(slots)] = slots
+        self._num_free += len(slots)
 
     def _load(self, positions: NDArray[np.uint32], needed: int) -> None:
         self._tick += 1
-        self._last_used[positions] = self._tick
-        missing = np.asarray(self._sets.missing(positions.astype(np.uint32)))
+        slots = self._slot_of[positions]
+        self._last_used[slots[slots > 0]] = self._tick
+        missing = positions[slots == 0]
         if not len(missing):
             return
-        if self._sets.num_bytes + needed > self._budget:
-            self._evict(needed)
-        rows = self._order[missing]
+        if self._sets.num_bytes + needed > self._budget or len(missing) > self._num_free:
+            self._evict(needed, len(missing))
+        self._num_free -= len(missing)
+        slots = self._free[self._num_free : self._num_free + len(missing)].copy()
+        rows = self._order[missing].astype(np.int64)
         by_row = np.argsort(rows)
         rows, missing = rows[by_row], missing[by_row]
-        reads = self._documents.texts(rows, self._threads)
-        for job in [self._pool.submit(self._add, missing[part], read) for part, read in reads]:
+        # A read is of a part that fits beside the sets.
+        parts = max(self._threads, -(-needed // _MOST_READ_BYTES))
+        for job in [
+            self._pool.submit(self._add, slots[part], read) for part, read in self._documents.texts(rows, parts)
+        ]:
             job.result()
-        self._resident[missing] = True
+        self._slot_of[missing] = slots
+        self._position_of[slots] = missing
+        self._last_used[slots] = self._tick
 
     def _add(self, positions: NDArray[np.uint32], read: Callable[[], _native.Texts]) -> None:
         began = time.perf_counter()
@@ -165,10 +192,12 @@ class Verifier:
         self._timing.add_thread("reading_again", read_at - began)
         self._timing.add_thread("making_sets", time.perf_counter() - read_at)
 
-    def _evict(self, needed: int) -> None:
+    def _evict(self, needed: int, num_needed: int) -> None:
         """Drop what was used longest ago, never what was just asked for, down to half of what is free."""
-        idle = np.flatnonzero(self._resident & (self._last_used < self._tick))
+        idle = np.flatnonzero((self._last_used > 0) & (self._last_used < self._tick)).astype(np.uint32)
         idle = idle[np.argsort(self._last_used[idle], kind="stable")]
-        freed = np.cumsum(self._features[idle].astype(np.int64) * _BYTES_A_FEATURE)
+        features = self._num_features(self._position_of[idle]).astype(np.int64)
+        freed = np.cumsum(features * _BYTES_A_FEATURE + _BYTES_A_SET)
         excess = self._sets.num_bytes + needed - self._budget // 2
-        self.discard(idle[: int(np.searchsorted(freed, excess)) + 1].astype(np.uint32))
+        num = max(int(np.searchsorted(freed, excess)) + 1, num_needed - self._num_free)
+        self._drop(idle[:num])

@@ -60,14 +60,24 @@ def weighed(
     return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
 
 
-def counted(sources: Sequence[Source], recipe: Recipe, *, threads: int, timing: Timing, progress: Progress) -> Recipe:
+def counted(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Recipe:
     """Return the recipe with what it needs to know of all documents: its weights, then the size of its filters.
 
     Parameters, Raises
-        As for :func:`weighed`; every source can be read again.
+        As for :func:`weighed`; every source can be read again. `memory_bytes` is for the counts.
     """
     if recipe.needs_counting:
-        table = count_sources(sources, recipe, threads=threads, timing=timing, progress=progress)
+        table = count_sources(
+            sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes
+        )
         recipe = recipe.with_table(table)
     if recipe.needs_filter_bits:
         size = FilterSize(recipe)

@@ -28,3 +28,16 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
             raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
         names[row] = str(name.__index__())
     return _native.Texts.from_list(names)
+
+
+def is_kept_as_given(doc_id: object) -> bool:
+    """Return whether an id is a str without lone surrogates, which would become U+FFFD."""
+    if type(doc_id) is not str:
+        return False
+    if doc_id.isascii():
+        return True
+    try:
+        doc_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -12,7 +12,7 @@ import numpy as np
 from likewise import _native
 from likewise.documents import document_batches
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.index.ids import all_ids
+from likewise.index.ids import all_ids, is_kept_as_given
 from likewise.index.opening import check_recipe, check_store, exists, recipe_of, recipe_parts, sync_seconds
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
@@ -199,7 +199,7 @@ class Index:
         IndexPoisoned
             If a write failed.
         """
-        if type(doc_id) is not str or type(text) is not str or not self._takes_str:
+        if type(text) is not str or not self._takes_str or not is_kept_as_given(doc_id):
             return self.check_and_add_batch([doc_id], [text])[0]
         found, row, added = self._native.add_text(doc_id, text, int(time.time()))
         return self._verdict(doc_id, found, row + 1, added=added)

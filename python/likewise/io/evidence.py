@@ -1,6 +1,6 @@
 """The evidence: one row for every removed document, in the order of the input."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,8 +136,17 @@ def evidence_table(
     return pa.table(columns)
 
 
-def write_evidence(table: Any, path: Path) -> None:  # noqa: ANN401
-    """Write the evidence as Parquet."""
+def write_evidence(tables: Iterable[Any], path: Path) -> None:
+    """Write the evidence as Parquet, table after table."""
     import pyarrow.parquet as pq
 
-    pq.write_table(table, path, compression="zstd")
+    writer: Any = None
+    try:
+        for table in tables:
+            if writer is None:
+                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+            # Ids of 2 GB and more come as long strings.
+            writer.write_table(table if table.schema == writer.schema else table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()

@@ -52,8 +52,8 @@ class Inputs:
         Directories of Hugging Face datasets among them, with their names relative to the common parent.
     companions : tuple of (str, Path)
         Files that are copied as they are beside what is kept.
-    copy : Path, optional
-        The one of the files that is a copy of standard input, whose times mean nothing.
+    copies : tuple of Path
+        Those of the files that are copies of standard input or of files in a store: their times mean nothing.
     parent : Path, optional
         The directory that names are relative to; None where standard input is all there is.
     """
@@ -62,7 +62,7 @@ class Inputs:
     skipped: tuple[str, ...]
     datasets: tuple[tuple[str, Dataset], ...] = ()
     companions: tuple[tuple[str, Path], ...] = ()
-    copy: Path | None = None
+    copies: tuple[Path, ...] = ()
     parent: Path | None = None
 
 
@@ -174,7 +174,7 @@ def find_inputs(
         tuple(found.skipped),
         tuple((relative(root), dataset) for root, dataset in found.datasets),
         tuple((relative(path), path) for path, _ in found.companions),
-        streams[0] if streams else None,
+        tuple(path for path, root, _ in found.files if path in streams or (fetched and root.is_relative_to(fetched))),
         parents[0] if not all(is_fetched) else None,
     )
 

@@ -15,6 +15,7 @@ from likewise.io.source import BadRow, Piece, ReadRules, as_array
 from likewise.io.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
+_LINES_AT_ONCE = 1 << 18
 
 
 @dataclass(eq=False)
@@ -111,8 +112,7 @@ class LineFile:
             Threads of this call.
         """
         source = str(self.plain_path)
-        # One more byte for the newline; a last line without one ends with its file.
-        sizes = lengths.astype(np.uint64) + np.uint64(1)
+        offsets, sizes = touching(offsets, lengths)
         if head := self.head_bytes():
             offsets = np.concatenate([np.zeros(1, np.uint64), offsets])
             sizes = np.concatenate([np.array([head], np.uint64), sizes])
@@ -140,6 +140,23 @@ class LineFile:
                 _copy_range(source, out, 0, head)
             for start, stop in _ranges(offsets, lengths):
                 _copy_range(source, out, start, stop)
+
+
+def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return lines as ranges of bytes with their newlines, those that follow one another as one.
+
+    A last line without a newline ends with its file, one byte before its range.
+    """
+    starts, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    for low in range(0, len(offsets), _LINES_AT_ONCE):
+        begins = offsets[low : low + _LINES_AT_ONCE]
+        ends = begins + lengths[low : low + _LINES_AT_ONCE].astype(np.uint64) + np.uint64(1)
+        is_first = np.ones(len(begins), bool)
+        is_first[1:] = begins[1:] != ends[:-1]
+        firsts = np.flatnonzero(is_first)
+        starts.append(begins[firsts])
+        sizes.append(ends[np.append(firsts[1:], len(begins)) - 1] - begins[firsts])
+    return np.concatenate(starts), np.concatenate(sizes)
 
 
 def piece_of(native: _native.JsonlPiece) -> Piece:

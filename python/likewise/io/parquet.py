@@ -17,6 +17,9 @@ from likewise.io.tables import TableRows
 
 # Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
 _BATCH_BYTES = 2 << 20
+# Of a few large row groups each is decoded ahead of those who sketch it; small ones, or many, by all threads.
+_MANY_GROUPS = 8
+_LARGE_GROUP_BYTES = 32 << 20
 _MOST_MICROSECONDS = (2**63 - 1) // 1000
 
 
@@ -47,12 +50,20 @@ class ParquetFile(ReadOnce):
             metadata = file.metadata
             TableRows(self.name, self.rules).columns(file.schema_arrow)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            group_bytes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
         first_row = 0
         for group, num_rows in enumerate(rows):
-            if num_rows:
+            if num_rows and len(rows) < _MANY_GROUPS and group_bytes[group] > _LARGE_GROUP_BYTES:
+                yield from self._jobs_inside(group, first_row, num_rows, self.num_bytes * num_rows // sum(rows))
+            elif num_rows:
                 num_bytes = self.num_bytes * num_rows // sum(rows)
                 yield Job(num_bytes, partial(self._read, group, first_row, num_rows))
             first_row += num_rows
+
+    def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[Job]:
+        """Decode a row group while its jobs are handed out: as one job it would let the other threads wait."""
+        for piece in self._read(group, first_row, num_rows):
+            yield Job(num_bytes * piece.num_lines // num_rows, partial(iter, [piece]))
 
     def _read(self, group: int, first_row: int, num_rows: int) -> Iterator[Piece]:
         """Read a row group, some megabytes at a time."""
@@ -74,6 +85,12 @@ class ParquetFile(ReadOnce):
         """Return the rows of the file."""
         with self._open() as file:
             return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+
+    def largest_chunk_bytes(self) -> int:
+        """Return the stored bytes of the largest column of a row group, which is read as a whole."""
+        with self._open() as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            return max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
 
     def write_kept(
         self,

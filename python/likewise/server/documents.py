@@ -1,6 +1,7 @@
 """Operations on the documents of a collection, one or many at a time."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from likewise.errors import InvalidInput
@@ -23,6 +24,8 @@ class Documents:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._most = service.settings.max_results
+        # Entries of all lists of one answer.
+        self._room = 10 * service.settings.max_results
         # To add is to check and add, by a name that seeding code likes to read.
         self.add = self.check_and_add
         self.add_batch = self.check_and_add_batch
@@ -117,13 +120,19 @@ class Documents:
 
     async def _got(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
         found = self._service.collection(collection)
-        documents: list[Json | None] = await found.ask(_each, found.index.get, doc_ids)
+        documents: list[Json | None] = await found.ask(_got, found.index, self._in_time(doc_ids))
         return documents
 
     async def _grouped(self, collection: str, doc_ids: Sequence[object], offset: int, limit: int) -> list[Json | None]:
         found = self._service.collection(collection)
-        groups = await found.ask(_grouped, found.index, doc_ids)
-        return [None if group is None else self._page(group, offset, limit) for group in groups]
+        groups = await found.ask(_grouped, found.index, self._in_time(doc_ids))
+        room = self._room
+        pages: list[Json | None] = []
+        for group in groups:
+            page = None if group is None else self._page(group, offset, min(limit, room))
+            room -= 0 if page is None else len(page["member_ids"])
+            pages.append(page)
+        return pages
 
     def _page(self, group: Group, offset: int, limit: int) -> Json:
         is_cut = len(group.member_ids) > offset + limit
@@ -138,15 +147,23 @@ class Documents:
 
     async def _neighbours(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
         found = self._service.collection(collection)
-        results: list[Json] = await found.ask(_neighbours, found.index, texts, limits)
+        results: list[Json] = await found.ask(_neighbours, found.index, self._in_time(texts), limits, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
         return results
 
     async def _removed(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
         found = self._service.collection(collection)
         self._check_may_write()
-        removals: list[Json | None] = await found.change(_removed, found.index, doc_ids)
+        removals: list[Json | None] = await found.change(_removed, found.index, self._in_time(doc_ids))
         return removals
+
+    def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
+        """Give one after the other, until the deadline of the request that began just now."""
+        end = time.monotonic() + self._service.settings.deadline_s
+        for one in given:
+            if time.monotonic() > end:
+                raise Problem("deadline", "it takes longer than a request may")
+            yield one
 
     def _check_may_write(self) -> None:
         if self._service.settings.is_read_only:
@@ -159,32 +176,42 @@ def _found(answer: Json | None, body: Any) -> Json:  # noqa: ANN401
     return answer
 
 
-def _each(call: Callable[[str], Any], doc_ids: Sequence[object]) -> list[Json | None]:
-    found = [call(str(doc_id)) for doc_id in doc_ids]
+def _got(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
+    found = [index.get(str(doc_id)) for doc_id in doc_ids]
     return [None if one is None else one._asdict() for one in found]
 
 
-def _grouped(index: Index, doc_ids: Sequence[object]) -> list[Group | None]:
+def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
     groups: list[Group | None] = []
+    # A large group is listed once, however many of its members are asked for.
+    known: dict[str, Group] = {}
     for doc_id in doc_ids:
-        try:
-            groups.append(index.group(str(doc_id)))
-        except InvalidInput:
-            groups.append(None)
+        name = str(doc_id)
+        group = known.get(name)
+        if group is None:
+            try:
+                group = index.group(name)
+            except InvalidInput:
+                groups.append(None)
+                continue
+            known |= dict.fromkeys(group.member_ids, group)
+        groups.append(group)
     return groups
 
 
-def _neighbours(index: Index, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+def _neighbours(index: Index, texts: Iterator[str], limits: Sequence[int], room: int) -> list[Json]:
     results = []
-    for text, limit in zip(texts, limits, strict=True):
+    for text, given in zip(texts, limits, strict=True):
+        limit = min(given, room)
         # One more than is given says whether there are more.
         found = index.neighbours(text, limit + 1)
         shown = [one._asdict() for one in found[:limit]]
+        room -= len(shown)
         results.append({"neighbours": shown, "truncated": len(found) > limit})
     return results
 
 
-def _removed(index: Index, doc_ids: Sequence[object]) -> list[Json | None]:
+def _removed(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
     removals: list[Json | None] = []
     for doc_id in doc_ids:
         try:

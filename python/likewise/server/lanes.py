@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.server.problems import Problem
+
 
 @dataclass(eq=False)
 class Asked:
@@ -67,7 +69,11 @@ class Lane:
 
     async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return what another call gives, in the threads of this lane."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))
+        except RuntimeError:
+            raise _gone() from None
+        return await future
 
     def close(self) -> None:
         """Wait for what is at work, and end the threads; nothing may be asked afterwards."""
@@ -84,9 +90,17 @@ class Lane:
             if not first.answer.cancelled():
                 batch.append(first)
                 num_documents += len(first.texts)
-        if batch:
-            self._num_at_work += 1
+        if not batch:
+            return
+        try:
             self._threads.submit(self._run, loop, batch)
+        except RuntimeError:
+            for asked in [*batch, *self._waiting]:
+                if not asked.answer.done():
+                    asked.answer.set_exception(_gone())
+            self._waiting.clear()
+        else:
+            self._num_at_work += 1
 
     def _run(self, loop: asyncio.AbstractEventLoop, batch: list[Asked]) -> None:
         try:
@@ -106,6 +120,11 @@ class Lane:
                 asked.answer.set_exception(result)
             else:
                 asked.answer.set_result(result)
+
+
+def _gone() -> Problem:
+    """Return what requests hear that waited for a collection while it was deleted."""
+    return Problem("unknown-collection", "the collection was deleted meanwhile", "collection")
 
 
 class Budget:

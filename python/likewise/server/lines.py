@@ -1,6 +1,8 @@
 """Streams of lines: each line is answered by a line, in order, while later ones still come."""
 
 import asyncio
+import contextlib
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 NDJSON = "application/x-ndjson"
 # Bytes of lines that wait to be decided, and of answers that wait to be fetched, before the stream is held.
 _MOST_WAITING = 4 << 20
-_MOST_ANSWERS = 16 << 20
+_MOST_ANSWERS = 8 << 20
 # Seconds that a stream may be silent: a crawler has its pauses.
 _IDLE_S = 60.0
 
@@ -73,11 +75,15 @@ class _Stream:
             if self.num_bytes > _MOST_WAITING:
                 self.has_room.clear()
 
-    async def take(self, most: int) -> list[bytes]:
+    async def take(self, most: int, service: "Service") -> list[bytes]:
         """Return the lines that are there, at most so many; none where there will be no more."""
         while not self.lines and not self.is_ended:
+            if service.is_draining:
+                raise Problem("draining", "the service is about to end; lines that were answered are done")
             self.changed.clear()
-            await self.changed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.changed.wait()
         taken = [self.lines.popleft() for _ in range(min(most, len(self.lines)))]
         self.num_bytes -= sum(map(len, taken))
         if self.num_bytes <= _MOST_WAITING:
@@ -157,10 +163,10 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     reader = asyncio.create_task(_read(stream, scope, receive, service))
     num_done = 0
     try:
-        while taken := await stream.take(service.settings.max_batch):
+        while taken := await stream.take(service.settings.max_batch, service):
             models, problem = _parsed(lines.model, taken, num_done)
             if models:
-                found = await service.worked(lines.work, **scope["path_params"], lines=models)
+                found = await _worked(lines, scope, service, models)
                 await answers.put(b"".join(to_json(one) + b"\n" for one in found))
                 num_done += len(models)
             if problem is not None:
@@ -187,6 +193,20 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
         reader.cancel()
         answers.stop()
         service.streams.give_back(1)
+
+
+async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[BaseModel]) -> list[Any]:
+    """Return the answers to some lines; at its limit the service lets a stream wait, for as long as a request."""
+    end = time.monotonic() + service.settings.deadline_s
+    while True:
+        try:
+            found: list[Any] = await service.worked(lines.work, **scope["path_params"], lines=models)
+        except Problem as problem:
+            if problem.kind != "overloaded" or time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            return found
 
 
 async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Service") -> None:

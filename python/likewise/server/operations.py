@@ -153,6 +153,7 @@ def _on_collections(service: Service) -> list[Operation]:
             name="delete_collection",
             about="Delete a collection with its documents and snapshots.",
             work=work.delete,
+            has_deadline=False,
             answer=shapes.Deleted,
             **admin,  # type: ignore[arg-type]
         ),
@@ -162,6 +163,7 @@ def _on_collections(service: Service) -> list[Operation]:
             name="compact",
             about="Make one segment of all documents.",
             work=work.compact,
+            has_deadline=False,
             answer=shapes.Done,
             **admin,  # type: ignore[arg-type]
         ),
@@ -172,6 +174,7 @@ def _on_collections(service: Service) -> list[Operation]:
             about="Look for damage.",
             right="admin",
             work=work.verify,
+            has_deadline=False,
             body=bodies.verify,
             answer=shapes.Verified,
         ),
@@ -191,6 +194,7 @@ def _on_collections(service: Service) -> list[Operation]:
             about="Copy a collection as it is now, under a name that the service chooses.",
             status=201,
             work=work.create_snapshot,
+            has_deadline=False,
             answer=shapes.Snapshot,
             **admin,  # type: ignore[arg-type]
         ),
@@ -201,6 +205,7 @@ def _on_collections(service: Service) -> list[Operation]:
             about="Delete a copy.",
             right="admin",
             work=work.delete_snapshot,
+            has_deadline=False,
             answer=shapes.Deleted,
             problems=("not-found", "read-only"),
         ),

@@ -48,6 +48,8 @@ class Operation:
         Of its success.
     problems : tuple of str
         Kinds of problems of its own.
+    has_deadline : bool
+        Whether it is given up after a while; what copies or reads whole collections is not.
     """
 
     method: str
@@ -61,6 +63,7 @@ class Operation:
     lines: Lines | None = None
     status: int = 200
     problems: tuple[str, ...] = ()
+    has_deadline: bool = True
 
 
 class OperationRoute(APIRoute):
@@ -108,7 +111,7 @@ class OperationRoute(APIRoute):
     async def _worked(self, parts: dict[str, str], body: BaseModel | None = None) -> Response:
         operation, service = self._operation, self._service
         given = parts if body is None else {**parts, "body": body}
-        answer = await service.worked(operation.work, **given)
+        answer = await service.worked(operation.work, has_deadline=operation.has_deadline, **given)
         return Response(to_json(answer), operation.status, media_type=JSON)
 
 

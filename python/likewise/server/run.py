@@ -6,6 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
+import sys
 from types import FrameType
 
 import uvicorn
@@ -82,6 +83,8 @@ def serve(
     )
     for reason in service.broken.values():
         log("broken", level="error", reason=reason)
+    # Threads that show verdicts of large batches let the one that answers everybody have its turn soon.
+    sys.setswitchinterval(0.001)
     with listening, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[listening]))
     service.close()

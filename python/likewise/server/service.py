@@ -8,6 +8,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _SNAPSHOT = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{8}")
 _SNAPSHOTS = ".snapshots"
 _REMOVED = ".removed-"
 _LIVES = "lives.json"
+_NUM_COMPUTING = 2
 
 
 class Service:
@@ -73,6 +75,8 @@ class Service:
         self.streams = Budget(settings.max_streams)
         self.routes: dict[tuple[str, str], Route] = {}
         self._num_at_work = 0
+        # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
+        self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
         self._is_one_index = False
         self._changing = threading.Lock()
 
@@ -107,6 +111,7 @@ class Service:
 
     def close(self) -> None:
         """Close all collections; what was acknowledged is on the disk then."""
+        self._computing.shutdown(wait=True, cancel_futures=True)
         for collection in self.collections.values():
             collection.close()
 
@@ -130,8 +135,7 @@ class Service:
             directory = self.path / name
             if directory.exists() and not exists(directory) and any(directory.iterdir()):
                 raise Problem("collection-exists", f"something else is called {name!r}", "collection")
-            if ttl_s is not None:
-                self._keep_life(name, ttl_s)
+            self._keep_life(name, ttl_s)
             index = Index(
                 directory,
                 recipe,
@@ -213,6 +217,8 @@ class Service:
             found: dict[str, float] = json.loads((self.path / _LIVES).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
+        except ValueError:
+            raise InvalidInput("it is no JSON; it holds the lives of collections", str(self.path / _LIVES)) from None
         return found
 
     def _keep_life(self, name: str, ttl_s: float | None) -> None:
@@ -227,8 +233,20 @@ class Service:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path / _LIVES)
+        directory = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
-    async def worked(self, work: Callable[..., Awaitable[Any]], **given: Any) -> Any:  # noqa: ANN401
+    async def worked(
+        self,
+        work: Callable[..., Awaitable[Any]],
+        /,
+        *,
+        has_deadline: bool = True,
+        **given: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         """Return what the work on a request gives, or raise Problem where there is too much of it or it takes too long.
 
         Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
@@ -237,7 +255,7 @@ class Service:
             raise Problem("overloaded", f"{self._num_at_work} requests are at work, which is the most")
         self._num_at_work += 1
         try:
-            async with asyncio.timeout(self.settings.deadline_s):
+            async with asyncio.timeout(self.settings.deadline_s if has_deadline else None):
                 return await work(**given)
         except TimeoutError:
             raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
@@ -251,6 +269,10 @@ class Service:
             raise InvalidParameter(
                 "collection", "names are of 1 to 64 of a-z, 0-9, _ and -, and begin with neither of the last"
             )
+
+    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        """Return what a call gives that reads nothing and may take long."""
+        return await asyncio.get_running_loop().run_in_executor(self._computing, work, *arguments)
 
     async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return what a call that takes a while returns, without stopping other requests."""

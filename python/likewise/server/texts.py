@@ -28,13 +28,13 @@ class Texts:
     async def compare(self, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
         """Return how alike two texts are."""
         recipe = recipe_given(body.recipe)
-        found = await self._service.in_thread(compare, body.a, body.b, recipe)
+        found = await self._service.compute(compare, body.a, body.b, recipe)
         shown: Json = found.to_dict()
         return shown
 
     async def plan(self, body: Any) -> Json:  # noqa: ANN401
         """Return what a recipe resolves into."""
-        found = await self._service.in_thread(plan, recipe_given(body.recipe))
+        found = await self._service.compute(plan, recipe_given(body.recipe))
         shown: Json = found.to_dict()
         return shown
 

@@ -60,7 +60,7 @@ class Fingerprints:
     def collapsed(self) -> Collapsed:
         """The order of a local run: all are already distinct and sorted."""
         rows = np.arange(len(self.ranks), dtype=np.int64)
-        return Collapsed(rows, rows.astype(np.uint32), rows, rows)
+        return Collapsed(rows, rows.astype(np.uint32), rows)
 
 
 def gather(
@@ -163,7 +163,9 @@ def candidates_by_distance(
     """Give all pairs within the radius to `take`, as tables of later, earlier (ranks) and distance; return how many."""
     collapsed, num_pairs = held.collapsed, 0
     search = open_search(held.documents, collapsed, recipe, threads, progress)
-    for _, _, found in ranges_of_candidates(search, len(held.ranks), lambda: None, Timing()):
+    for _, _, found in ranges_of_candidates(
+        search, len(held.ranks), lambda: None, Timing(), held.documents.room.max_pairs
+    ):
         if len(found):
             assert found.distance is not None
             take(_pairs(held.ranks[found.later], held.ranks[found.earlier], found.distance, None))

@@ -112,7 +112,7 @@ class _Sketched:
     sketches: NDArray[Any]
     num_features: NDArray[np.uint32]
     digests: NDArray[np.uint64]
-    is_empty: NDArray[np.bool_]
+    shapes: NDArray[np.uint8]
 
 
 def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
@@ -126,8 +126,8 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
         made = sketch_texts(texts, recipe, sets=True, threads=1)
         shapes, num_features = np.asarray(made.shapes), np.asarray(made.num_features)
         flat = np.asarray(made.sketches)
-        sketched = _Sketched(flat, num_features, np.asarray(made.digests), np.equal(shapes, EMPTY))
-        keys = np.stack(class_keys(sketched, recipe), axis=1).astype("<u8")
+        sketched = _Sketched(flat, num_features, np.asarray(made.digests), shapes)
+        keys = np.stack(class_keys(sketched, recipe, np.arange(len(texts))), axis=1).astype("<u8")
         columns = {
             "row": batch.column("row"),
             "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),

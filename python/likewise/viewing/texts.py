@@ -130,6 +130,9 @@ class TextReader:
             return self._open_files[name]
 
     def _checked(self, name: str) -> Path | Missing:
+        if Path(name).is_absolute():
+            # A reference document, of --against.
+            return Path(name) if Path(name).is_file() else Missing(f"{name} is not there any more")
         if self._directory is None:
             return Missing("the run read standard input, which is gone")
         path = self._directory / name

@@ -2,19 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::grouping::Grouper;
-use super::keys::BandKey;
-use super::{BUCKET_SIZE, NUM_LEVELS};
+use super::BUCKET_SIZE;
+use super::entries::{BandEntries, BandFiller, Chunk, unpack};
 use crate::error::Error;
 use crate::parallel::map_ranges;
-use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
-
-/// Rows ahead for which memory is asked while keys are computed.
-const LOOKAHEAD: usize = 16;
-
-/// Bits of a packed slice that hold its length.
-const LENGTH_BITS: u32 = 8;
 
 /// For every document the bucket members that it looks at, in all bands.
 ///
@@ -27,24 +19,13 @@ pub struct BandBuckets {
     members: Vec<u32>,
     /// Members of all full buckets.
     chunks: Vec<Chunk>,
-    /// Packed slices, ordered by the position that looks at them: `start << 8 | length`. Up to [`BUCKET_SIZE`] the length is that of a slice of
-    /// `members`, above it is [`BUCKET_SIZE`] more than that of a slice of `chunks`.
-    pub(super) slices: Vec<u64>,
+    /// Packed slices, as in [`BandEntries`], ordered by the position that looks at them.
+    slices: Vec<u64>,
     /// Position `p` looks at `slices[offsets[p]..offsets[p + 1]]`.
-    pub(super) offsets: Vec<usize>,
+    offsets: Vec<usize>,
     /// Rows of the signatures.
-    pub(super) num_rows: usize,
+    num_rows: usize,
     num_capped: u64,
-}
-
-/// Members of a bucket among 64 neighbouring positions. Everybody behind a full bucket looks at the same members, so they are
-/// kept as a set of positions takes them in: several at once.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk {
-    /// Positions `64 * word` and up.
-    pub(super) word: u32,
-    /// Bit `i`: position `64 * word + i`.
-    pub(super) bits: u64,
 }
 
 /// Members of one bucket that a position looks at.
@@ -53,27 +34,6 @@ pub(super) enum Slice<'a> {
     Few(&'a [u32]),
     /// All members of a full bucket.
     Full(&'a [Chunk]),
-}
-
-/// What one band adds.
-#[derive(Default)]
-struct BandEntries {
-    members: Vec<u32>,
-    chunks: Vec<Chunk>,
-    /// Positions that look, beside the slices they look at.
-    lookers: Vec<u32>,
-    slices: Vec<u64>,
-    num_capped: u64,
-}
-
-fn pack(start: usize, length: usize) -> u64 {
-    (start as u64) << LENGTH_BITS | length as u64
-}
-
-#[inline(always)]
-fn unpack(slice: u64) -> (usize, usize) {
-    let length = slice as usize & ((1 << LENGTH_BITS) - 1);
-    ((slice >> LENGTH_BITS) as usize, length)
 }
 
 /// Number of members in a packed slice.
@@ -105,9 +65,14 @@ impl BandBuckets {
             1,
             threads,
             cancel,
-            Grouper::default,
-            |grouper, range| fill_band(&signatures, order, range.start as u32, rows, grouper),
+            || BandFiller::new(signatures, order, rows, 1),
+            |filler, range| {
+                let mut entries = BandEntries::default();
+                filler.fill(range.start as u32, &mut entries, &mut |_| Ok(()))?;
+                Ok::<_, Error>(entries)
+            },
         )?;
+        let parts = parts.into_iter().collect::<Result<_, _>>()?;
         Ok(merge(order.len(), signatures.len(), parts))
     }
 
@@ -134,9 +99,50 @@ impl BandBuckets {
             + 8 * self.offsets.capacity()
     }
 
+    /// All of it, as a search reads it.
+    pub fn view(&self) -> BucketView<'_> {
+        BucketView {
+            members: &self.members,
+            chunks: &self.chunks,
+            slices: &self.slices,
+            offsets: &self.offsets,
+            first: 0,
+            num_positions: self.len(),
+            num_rows: self.num_rows,
+        }
+    }
+}
+
+/// What a search reads of buckets: all members, and the slices of some consecutive positions.
+#[derive(Debug, Clone, Copy)]
+pub struct BucketView<'a> {
+    /// Members of all buckets, each bucket's ascending.
+    pub members: &'a [u32],
+    /// Members of all full buckets.
+    pub chunks: &'a [Chunk],
+    /// Packed slices, as in [`BandEntries`], ordered by the position that looks at them.
+    pub slices: &'a [u64],
+    /// Position `first + p` looks at `slices[offsets[p]..offsets[p + 1]]`.
+    pub offsets: &'a [usize],
+    /// The first position whose slices are there.
+    pub first: usize,
+    /// Positions in all.
+    pub num_positions: usize,
+    /// Rows of the signatures.
+    pub num_rows: usize,
+}
+
+impl<'a> BucketView<'a> {
+    /// The slices that a position looks at.
+    #[inline(always)]
+    pub(super) fn slices_of(&self, position: usize) -> &'a [u64] {
+        let place = position - self.first;
+        &self.slices[self.offsets[place]..self.offsets[place + 1]]
+    }
+
     /// The members of a packed slice.
     #[inline(always)]
-    pub(super) fn unpack(&self, slice: u64) -> Slice<'_> {
+    pub(super) fn unpack(&self, slice: u64) -> Slice<'a> {
         let (start, length) = unpack(slice);
         if length <= BUCKET_SIZE {
             Slice::Few(&self.members[start..start + length])
@@ -171,7 +177,8 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_shapes(
+/// Whether bands and order fit the signatures.
+pub(super) fn check_shapes(
     signatures: &Signatures<'_>,
     order: &[u32],
     bands: u32,
@@ -203,74 +210,6 @@ fn check_shapes(
     Ok(())
 }
 
-fn fill_band(
-    signatures: &Signatures<'_>,
-    order: &[u32],
-    band: u32,
-    rows: u32,
-    grouper: &mut Grouper,
-) -> BandEntries {
-    let mut entries = BandEntries::default();
-    let mut positions: Vec<u32> = (0..order.len() as u32).collect();
-    let mut keys: Vec<u64> = Vec::new();
-    let mut overflow: Vec<u32> = Vec::new();
-    for level in 0..NUM_LEVELS {
-        let mut key = BandKey::new(signatures, band, rows, level);
-        let row_bytes = signatures.num_slots * signatures.slot_bytes;
-        keys.clear();
-        keys.extend(positions.iter().enumerate().map(|(i, &position)| {
-            if let Some(&ahead) = positions.get(i + LOOKAHEAD) {
-                let row = order[ahead as usize] as usize;
-                prefetch_read(signatures.bytes, row * row_bytes + key.start());
-            }
-            key.of(signatures.row(order[position as usize] as usize))
-        }));
-        grouper.for_each_run(&keys, |run| {
-            let held = run.len().min(BUCKET_SIZE);
-            let start = entries.members.len();
-            let position_of = |&i: &u32| positions[i as usize];
-            entries.members.extend(run[..held].iter().map(position_of));
-            for (num_earlier, i) in run[..held].iter().enumerate().skip(1) {
-                entries.lookers.push(position_of(i));
-                entries.slices.push(pack(start, num_earlier));
-            }
-            if run.len() > BUCKET_SIZE {
-                let full = add_chunks(&mut entries.chunks, &entries.members[start..]);
-                for i in &run[held..] {
-                    entries.lookers.push(position_of(i));
-                    entries.slices.push(full);
-                    overflow.push(position_of(i));
-                }
-            }
-        });
-        if overflow.is_empty() {
-            break;
-        }
-        // Runs come in order of key; members of the next level are chosen in order of priority.
-        overflow.sort_unstable();
-        std::mem::swap(&mut positions, &mut overflow);
-        overflow.clear();
-        if level + 1 == NUM_LEVELS {
-            entries.num_capped = positions.len() as u64;
-        }
-    }
-    entries
-}
-
-/// Appends the members of a full bucket, ascending, and returns the packed slice.
-fn add_chunks(chunks: &mut Vec<Chunk>, members: &[u32]) -> u64 {
-    let start = chunks.len();
-    for same_word in members.chunk_by(|a, b| a / 64 == b / 64) {
-        chunks.push(Chunk {
-            word: same_word[0] / 64,
-            bits: same_word
-                .iter()
-                .fold(0, |bits, member| bits | 1 << (member % 64)),
-        });
-    }
-    pack(start, BUCKET_SIZE + chunks.len() - start)
-}
-
 /// Brings the slices of all bands into order of position.
 fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> BandBuckets {
     let mut offsets = vec![0_usize; num_positions + 1];
@@ -291,16 +230,14 @@ fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> Band
         num_capped: bands.iter().map(|band| band.num_capped).sum(),
     };
     // Offsets stand at the ends of the positions' slices and walk down to their starts.
-    for band in bands {
-        let few_base = pack(merged.members.len(), 0);
-        let full_base = pack(merged.chunks.len(), 0);
+    for mut band in bands {
+        band.rebase(merged.members.len(), merged.chunks.len());
         merged.members.extend_from_slice(&band.members);
         merged.chunks.extend_from_slice(&band.chunks);
         for (&position, &slice) in band.lookers.iter().zip(&band.slices) {
             let slot = &mut merged.offsets[position as usize];
             *slot -= 1;
-            let is_few = unpack(slice).1 <= BUCKET_SIZE;
-            merged.slices[*slot] = slice + if is_few { few_base } else { full_base };
+            merged.slices[*slot] = slice;
         }
     }
     merged

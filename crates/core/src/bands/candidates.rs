@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::buckets::{BandBuckets, Slice, check_layout, num_members};
+use super::buckets::{BandBuckets, BucketView, Slice, check_layout, num_members};
 use super::position_set::{PositionSet, push_bits};
 use crate::bound::{Bound, unbroken};
 use crate::error::Error;
@@ -40,7 +40,7 @@ const PREFETCHED_LINES: usize = 8;
 
 /// What the pieces of one call share.
 struct Request<'a> {
-    buckets: &'a BandBuckets,
+    buckets: BucketView<'a>,
     signatures: Signatures<'a>,
     order: &'a [u32],
     states: Option<&'a [u8]>,
@@ -111,17 +111,46 @@ impl BandBuckets {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Pairs, Error> {
-        if order.len() != self.len() {
+        self.view().candidates_up_to(
+            max_pairs, signatures, order, range, states, min_equal, isa, threads, cancel,
+        )
+    }
+}
+
+impl BucketView<'_> {
+    /// As [`BandBuckets::candidates_up_to`]; `range` lies among the positions whose slices are there.
+    ///
+    /// # Errors
+    /// As [`BandBuckets::candidates`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn candidates_up_to(
+        &self,
+        max_pairs: usize,
+        signatures: Signatures<'_>,
+        order: &[u32],
+        range: Range<u32>,
+        states: Option<&[u8]>,
+        min_equal: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Pairs, Error> {
+        if order.len() != self.num_positions {
             return Err(Error::invalid(
                 "order",
-                format!("{} positions; the buckets hold {}", order.len(), self.len()),
+                format!(
+                    "{} positions; the buckets hold {}",
+                    order.len(),
+                    self.num_positions
+                ),
             ));
         }
         let range = range.start as usize..range.end as usize;
-        if range.start > range.end || range.end > self.len() {
+        let held = self.first..(self.first + self.offsets.len()).saturating_sub(1);
+        if range.start > range.end || range.start < held.start || range.end > held.end {
             return Err(Error::invalid(
                 "range",
-                format!("{range:?} is outside the {} positions", self.len()),
+                format!("{range:?} is outside the positions {held:?}"),
             ));
         }
         if let Some(states) = states
@@ -144,7 +173,7 @@ impl BandBuckets {
             ));
         }
         let request = Request {
-            buckets: self,
+            buckets: *self,
             signatures,
             order,
             states,
@@ -152,7 +181,8 @@ impl BandBuckets {
             isa,
             bound: Bound::new(max_pairs, threads),
         };
-        let num_slices = self.offsets[range.end] - self.offsets[range.start];
+        let num_slices =
+            self.offsets[range.end - self.first] - self.offsets[range.start - self.first];
         let threads = if num_slices < FEW_SLICES { 1 } else { threads };
         let parts = map_ranges(
             range.len(),
@@ -179,7 +209,7 @@ impl BandBuckets {
     }
 }
 
-impl BandBuckets {
+impl BucketView<'_> {
     /// Distinct members of the slices, ascending.
     fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
         let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
@@ -197,8 +227,8 @@ impl BandBuckets {
             match self.unpack(slice) {
                 Slice::Few(members) => found.extend_from_slice(members),
                 Slice::Full(chunks) => {
-                    for chunk in chunks {
-                        push_bits(chunk.word, chunk.bits, found);
+                    for &[word, bits] in chunks {
+                        push_bits(word as u32, bits, found);
                     }
                 }
             }
@@ -216,8 +246,8 @@ impl BandBuckets {
                     }
                 }
                 Slice::Full(chunks) => {
-                    for chunk in chunks {
-                        seen.insert_word(chunk.word, chunk.bits);
+                    for &[word, bits] in chunks {
+                        seen.insert_word(word as u32, bits);
                     }
                 }
             }
@@ -236,8 +266,7 @@ impl Request<'_> {
                 pairs.end = later as u32;
                 break;
             }
-            let slices =
-                &self.buckets.slices[self.buckets.offsets[later]..self.buckets.offsets[later + 1]];
+            let slices = self.buckets.slices_of(later);
             if slices.is_empty() {
                 continue;
             }
@@ -322,10 +351,11 @@ mod tests {
         let order: Vec<u32> = (0..n).collect();
         let stop = AtomicBool::new(false);
         let buckets = BandBuckets::build(signatures, &order, 4, 2, 1, &stop).unwrap();
+        let buckets = buckets.view();
         let mut seen = PositionSet::new(n as usize);
         let mut num_full = 0;
         for later in 0..n as usize {
-            let slices = &buckets.slices[buckets.offsets[later]..buckets.offsets[later + 1]];
+            let slices = buckets.slices_of(later);
             let (mut sorted, mut marked) = (Vec::new(), Vec::new());
             buckets.sort_distinct(slices, &mut sorted);
             buckets.mark_distinct(slices, &mut seen);

@@ -6,7 +6,7 @@ const DIGIT_BITS: u32 = 11;
 const FEW: usize = 512;
 
 /// Scratch of [`Grouper::for_each_run`]: 16 bytes an item.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Grouper {
     /// High half of the key above the item's index: items of equal keys stay in order of index.
     packed: Vec<u64>,

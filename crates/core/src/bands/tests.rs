@@ -334,3 +334,55 @@ fn misfits_are_refused() {
     assert_eq!(ask(&order, 0..3, None).unwrap().later, [1, 2, 2]);
     assert!(build(rows_of(4, 2), &[], 2, 2).unwrap().is_empty());
 }
+
+#[test]
+fn parts_of_the_keys_change_no_bucket() {
+    for kind in ["clusters", "templates", "half", "equal"] {
+        let bytes = signatures(kind, 900, 12, 1);
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 12,
+            slot_bytes: 1,
+        };
+        let order: Vec<u32> = (0..900).rev().collect();
+        // What each position looks at, as sets of members, and the number of capped ones.
+        let looks = |num_parts: usize| {
+            let mut filler = BandFiller::new(signatures, &order, 2, num_parts);
+            let mut found = BTreeSet::new();
+            let (mut num_flushes, mut num_capped) = (0, 0);
+            let mut take = |entries: &mut BandEntries| {
+                entries.rebase(0, 0);
+                for (&looker, &slice) in entries.lookers.iter().zip(&entries.slices) {
+                    let (start, length) = ((slice >> 8) as usize, slice as usize & 255);
+                    let members: Vec<u32> = if length <= BUCKET_SIZE {
+                        entries.members[start..start + length].to_vec()
+                    } else {
+                        entries.chunks[start..start + length - BUCKET_SIZE]
+                            .iter()
+                            .flat_map(|&[word, bits]| {
+                                (0..64)
+                                    .filter(move |i| bits >> i & 1 == 1)
+                                    .map(move |i| word as u32 * 64 + i)
+                            })
+                            .collect()
+                    };
+                    found.insert((looker, members));
+                }
+                num_capped += entries.num_capped;
+                num_flushes += 1;
+                entries.clear();
+                Ok::<(), ()>(())
+            };
+            for band in 0..4 {
+                filler
+                    .fill(band, &mut BandEntries::default(), &mut take)
+                    .unwrap();
+            }
+            (found, num_capped, num_flushes)
+        };
+        let whole = looks(1);
+        let parts = looks(5);
+        assert_eq!((&whole.0, whole.1), (&parts.0, parts.1), "{kind}");
+        assert!(!whole.0.is_empty() && parts.2 > whole.2, "{kind}");
+    }
+}

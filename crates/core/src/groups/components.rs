@@ -8,23 +8,51 @@
 /// # Cost
 /// Nearly linear; 4 bytes a position.
 pub fn components(n: usize, later: &[u32], earlier: &[u32]) -> Vec<u32> {
-    assert_eq!(
-        later.len(),
-        earlier.len(),
-        "one earlier position a later one"
-    );
-    // A parent is never larger than its child, so the root is the smallest position.
-    let mut parents: Vec<u32> = (0..n as u32).collect();
-    for (&a, &b) in later.iter().zip(earlier) {
-        let a = root_of(&mut parents, a);
-        let b = root_of(&mut parents, b);
-        parents[a.max(b) as usize] = a.min(b);
+    let mut joined = Components::new(n);
+    joined.join(later, earlier);
+    joined.smallest()
+}
+
+/// Components that grow as pairs come. 4 bytes a position, however many pairs.
+#[derive(Debug, Clone)]
+pub struct Components {
+    /// A parent is never larger than its child, so the root is the smallest position.
+    parents: Vec<u32>,
+}
+
+impl Components {
+    /// `n` positions, each alone.
+    pub fn new(n: usize) -> Self {
+        Components {
+            parents: (0..n as u32).collect(),
+        }
     }
-    for position in 0..n {
-        // The parent is smaller and already points at its root.
-        parents[position] = parents[parents[position] as usize];
+
+    /// Joins the positions of pairs.
+    ///
+    /// # Panics
+    /// As [`components`].
+    pub fn join(&mut self, later: &[u32], earlier: &[u32]) {
+        assert_eq!(
+            later.len(),
+            earlier.len(),
+            "one earlier position a later one"
+        );
+        for (&a, &b) in later.iter().zip(earlier) {
+            let a = root_of(&mut self.parents, a);
+            let b = root_of(&mut self.parents, b);
+            self.parents[a.max(b) as usize] = a.min(b);
+        }
     }
-    parents
+
+    /// The smallest position of each one's component.
+    pub fn smallest(mut self) -> Vec<u32> {
+        for position in 0..self.parents.len() {
+            // The parent is smaller and already points at its root.
+            self.parents[position] = self.parents[self.parents[position] as usize];
+        }
+        self.parents
+    }
 }
 
 fn root_of(parents: &mut [u32], mut position: u32) -> u32 {

@@ -58,40 +58,6 @@ impl Leaders {
         similarity: &[f64],
         distance: &[u32],
     ) -> Result<(), Error> {
-        self.check(&range, later, earlier, similarity, distance)?;
-        let mut i = 0;
-        for position in range.clone() {
-            let start = i;
-            while i < later.len() && later[i] == position {
-                i += 1;
-            }
-            let best = (start..i)
-                .filter(|&j| self.states[earlier[j] as usize] == KEPT && !similarity[j].is_nan())
-                .reduce(|best, j| {
-                    let wins = similarity[j] > similarity[best]
-                        || (similarity[j] == similarity[best] && earlier[j] < earlier[best]);
-                    if wins { j } else { best }
-                });
-            let position = position as usize;
-            self.states[position] = if best.is_some() { REMOVED } else { KEPT };
-            if let Some(best) = best {
-                self.best_earlier[position] = earlier[best];
-                self.best_similarity[position] = similarity[best];
-                self.best_distance[position] = distance.get(best).copied().unwrap_or(NO_MATCH);
-            }
-        }
-        self.num_decided = range.end;
-        Ok(())
-    }
-
-    fn check(
-        &self,
-        range: &Range<u32>,
-        later: &[u32],
-        earlier: &[u32],
-        similarity: &[f64],
-        distance: &[u32],
-    ) -> Result<(), Error> {
         if range.start != self.num_decided || range.end < range.start {
             return Err(Error::invalid(
                 "range",
@@ -107,43 +73,134 @@ impl Leaders {
                 format!("{range:?} goes beyond the {} documents", self.states.len()),
             ));
         }
-        let num_pairs = later.len();
-        if earlier.len() != num_pairs
-            || similarity.len() != num_pairs
-            || (!distance.is_empty() && distance.len() != num_pairs)
-        {
-            return Err(Error::invalid(
-                "later",
-                format!(
-                    "{num_pairs} later, {} earlier, {} similarities, {} distances; all the same number, distances also 0",
-                    earlier.len(),
-                    similarity.len(),
-                    distance.len()
-                ),
-            ));
-        }
-        if !later.is_sorted() {
-            return Err(Error::invalid("later", "not in ascending order"));
-        }
-        let inside = |position: Option<&u32>| position.is_none_or(|p| range.contains(p));
-        if !inside(later.first()) || !inside(later.last()) {
-            return Err(Error::invalid(
-                "later",
-                format!("holds positions outside the range {range:?}"),
-            ));
-        }
-        if let Some((a, b)) = later
-            .iter()
-            .zip(earlier)
-            .find(|(later, earlier)| earlier >= later)
-        {
-            return Err(Error::invalid(
-                "earlier",
-                format!("{b} does not stand before its later document {a}"),
-            ));
-        }
+        let part = range.start as usize..range.end as usize;
+        let verdicts = decide_range(
+            &self.states[..part.start],
+            range.end - range.start,
+            later,
+            earlier,
+            similarity,
+            distance,
+        )?;
+        self.states[part.clone()].copy_from_slice(&verdicts.states);
+        self.best_earlier[part.clone()].copy_from_slice(&verdicts.best_earlier);
+        self.best_similarity[part.clone()].copy_from_slice(&verdicts.best_similarity);
+        self.best_distance[part].copy_from_slice(&verdicts.best_distance);
+        self.num_decided = range.end;
         Ok(())
     }
+}
+
+/// Verdicts on some consecutive documents; columns as in [`Leaders`].
+#[derive(Debug, Clone)]
+pub struct RangeVerdicts {
+    /// [`KEPT`] or [`REMOVED`].
+    pub states: Vec<u8>,
+    /// The kept document that removed each.
+    pub best_earlier: Vec<u32>,
+    /// Similarity to it.
+    pub best_similarity: Vec<f64>,
+    /// Distance to it.
+    pub best_distance: Vec<u32>,
+}
+
+/// Decides the next `num` documents behind those of `states`, which are decided.
+///
+/// Pairs are as for [`Leaders::decide`].
+///
+/// # Errors
+/// [`Error::InvalidParameter`] where lengths differ, or a pair is out of order, out of the range, or not (later, earlier).
+pub fn decide_range(
+    states: &[u8],
+    num: u32,
+    later: &[u32],
+    earlier: &[u32],
+    similarity: &[f64],
+    distance: &[u32],
+) -> Result<RangeVerdicts, Error> {
+    let first = states.len() as u32;
+    check(&(first..first + num), later, earlier, similarity, distance)?;
+    let len = num as usize;
+    let mut verdicts = RangeVerdicts {
+        states: vec![UNDECIDED; len],
+        best_earlier: vec![NO_MATCH; len],
+        best_similarity: vec![f64::NAN; len],
+        best_distance: vec![NO_MATCH; len],
+    };
+    let mut i = 0;
+    for place in 0..len {
+        let start = i;
+        while i < later.len() && later[i] == first + place as u32 {
+            i += 1;
+        }
+        let is_kept = |position: u32| {
+            let state = match position.checked_sub(first) {
+                None => states[position as usize],
+                Some(place) => verdicts.states[place as usize],
+            };
+            state == KEPT
+        };
+        let best = (start..i)
+            .filter(|&j| is_kept(earlier[j]) && !similarity[j].is_nan())
+            .reduce(|best, j| {
+                let wins = similarity[j] > similarity[best]
+                    || (similarity[j] == similarity[best] && earlier[j] < earlier[best]);
+                if wins { j } else { best }
+            });
+        verdicts.states[place] = if best.is_some() { REMOVED } else { KEPT };
+        if let Some(best) = best {
+            verdicts.best_earlier[place] = earlier[best];
+            verdicts.best_similarity[place] = similarity[best];
+            verdicts.best_distance[place] = distance.get(best).copied().unwrap_or(NO_MATCH);
+        }
+    }
+    Ok(verdicts)
+}
+
+/// Whether pairs are sorted, of the range, and each of a later and an earlier document.
+fn check(
+    range: &Range<u32>,
+    later: &[u32],
+    earlier: &[u32],
+    similarity: &[f64],
+    distance: &[u32],
+) -> Result<(), Error> {
+    let num_pairs = later.len();
+    if earlier.len() != num_pairs
+        || similarity.len() != num_pairs
+        || (!distance.is_empty() && distance.len() != num_pairs)
+    {
+        return Err(Error::invalid(
+            "later",
+            format!(
+                "{num_pairs} later, {} earlier, {} similarities, {} distances; all the same number, distances also 0",
+                earlier.len(),
+                similarity.len(),
+                distance.len()
+            ),
+        ));
+    }
+    if !later.is_sorted() {
+        return Err(Error::invalid("later", "not in ascending order"));
+    }
+    let inside = |position: Option<&u32>| position.is_none_or(|p| range.contains(p));
+    if !inside(later.first()) || !inside(later.last()) {
+        return Err(Error::invalid(
+            "later",
+            format!("holds positions outside the range {range:?}"),
+        ));
+    }
+    if let Some((a, b)) = later
+        .iter()
+        .zip(earlier)
+        .find(|(later, earlier)| earlier >= later)
+    {
+        return Err(Error::invalid(
+            "earlier",
+            format!("{b} does not stand before its later document {a}"),
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -7,5 +7,5 @@ mod components;
 mod leaders;
 
 pub use crate::states::{KEPT, REMOVED, UNDECIDED};
-pub use components::components;
-pub use leaders::{Leaders, NO_MATCH};
+pub use components::{Components, components};
+pub use leaders::{Leaders, NO_MATCH, RangeVerdicts, decide_range};

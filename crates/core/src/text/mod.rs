@@ -20,6 +20,7 @@ mod kinds;
 mod markup;
 mod normalize;
 mod own_tokens;
+mod parts;
 mod simhash_package;
 mod simplified;
 mod spans;
@@ -29,6 +30,7 @@ mod tables;
 mod tests;
 mod units;
 mod utf8;
+mod windows;
 mod words;
 
 use crate::isa::Isa;
@@ -42,9 +44,11 @@ pub(crate) use kernel::BLOCK;
 pub use kinds::Tokens;
 pub(crate) use normalize::Spaces;
 pub use own_tokens::{OwnTokens, begin_own_tokens, push_own_token};
+pub use parts::{PartCutter, PartUnit, Parts};
 pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
+pub use windows::{WindowHasher, WindowHashes};
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";

@@ -112,7 +112,7 @@ fn open_fingerprints(
     if found != entry {
         return Err(damaged("it is not the file that the tables belong to"));
     }
-    if opened.set.facts().next_row > live.rows.len() as u64 {
+    if opened.set.next_row() > live.rows.len() as u64 {
         return Err(damaged("it has rows beyond those of the segment"));
     }
     Ok(opened)

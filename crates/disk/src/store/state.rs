@@ -54,6 +54,14 @@ impl Store {
         Ok(self.position)
     }
 
+    /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.
+    pub fn advance(&mut self, to: Position) {
+        let position = &mut self.position;
+        position.num_rows = position.num_rows.max(to.num_rows);
+        position.last_event = position.last_event.max(to.last_event);
+        position.expired_below = position.expired_below.max(to.expired_below);
+    }
+
     /// The state that is committed now.
     pub(super) fn read_position(&self) -> Result<Position, Error> {
         let num_rows = self

@@ -259,7 +259,6 @@ impl<const W: usize> Pass<'_, '_, W> {
     /// The bucket kept at a place.
     #[inline(always)]
     fn probe(&self, place: usize) -> Probe {
-        debug_assert!(place < self.num_probes);
         // SAFETY: `push` writes a place before `num_probes` passes it, and every caller asks below `num_probes`.
         unsafe { self.probes[place].assume_init() }
     }

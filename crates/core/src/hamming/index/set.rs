@@ -127,7 +127,12 @@ impl HammingSet {
         self.len() == 0
     }
 
-    /// Sizes.
+    /// One more than the greatest row ever inserted.
+    pub fn next_row(&self) -> u64 {
+        self.state().next_row
+    }
+
+    /// Sizes. Cost: goes over the directories of all tables for the largest bucket.
     pub fn facts(&self) -> SetFacts {
         let state = self.state();
         let bytes: Vec<(usize, usize)> = state.segments.iter().map(|s| s.num_bytes()).collect();

@@ -1,0 +1,214 @@
+//! Where in a text as it stands are its lines, paragraphs, sentences and words?
+//!
+//! Tokens are places in the normalised text. Who takes parts out of a text needs their places in the text itself; so
+//! here it is cut first, and each part normalised by itself.
+
+use super::normalize::{self, Spaces};
+use super::{Spans, pad, units, words};
+use crate::hash::xxh3_64_with_seed;
+use crate::isa::Isa;
+
+/// What texts are cut into where they stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartUnit {
+    /// A line with what ends it. Blank ones are no parts.
+    Line,
+    /// Consecutive lines that are not blank, with the blank ones behind them.
+    Paragraph,
+    /// A sentence by UAX #29 with the spaces behind it. Blank ones are no parts.
+    Sentence,
+}
+
+impl PartUnit {
+    /// The unit of this name.
+    pub fn from_name(name: &str) -> Option<PartUnit> {
+        match name {
+            "line" => Some(PartUnit::Line),
+            "paragraph" => Some(PartUnit::Paragraph),
+            "sentence" => Some(PartUnit::Sentence),
+            _ => None,
+        }
+    }
+}
+
+/// Byte ranges of the parts of texts, text after text.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// Parts of each text.
+    pub counts: Vec<u32>,
+    /// Where each begins in its text.
+    pub starts: Vec<u32>,
+    /// Where each ends.
+    pub ends: Vec<u32>,
+    /// Of words: XXH3-64 of each, normalised.
+    pub hashes: Vec<u64>,
+}
+
+impl Parts {
+    /// Appends the parts of another stretch of texts.
+    pub fn append(&mut self, mut other: Parts) {
+        self.counts.append(&mut other.counts);
+        self.starts.append(&mut other.starts);
+        self.ends.append(&mut other.ends);
+        self.hashes.append(&mut other.hashes);
+    }
+}
+
+/// Cuts texts where they stand; holds the scratch space.
+#[derive(Debug)]
+pub struct PartCutter {
+    isa: Isa,
+    spans: Spans,
+    padded: Vec<u8>,
+    normal: Vec<u8>,
+}
+
+impl PartCutter {
+    /// Cuts by an instruction set, which changes no result.
+    pub fn new(isa: Isa) -> Self {
+        PartCutter {
+            isa,
+            spans: Spans::new(),
+            padded: Vec::new(),
+            normal: Vec::new(),
+        }
+    }
+
+    /// Appends the parts of a text under 4 GB.
+    pub fn cut(&mut self, text: &str, unit: PartUnit, out: &mut Parts) {
+        let before = out.starts.len();
+        let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+        let mut push = |part: &str| {
+            if !part.chars().all(char::is_whitespace) {
+                out.starts.push(place(part) as u32);
+                out.ends.push((place(part) + part.len()) as u32);
+            }
+        };
+        match unit {
+            PartUnit::Line => units::lines(text, &mut push),
+            PartUnit::Paragraph => units::paragraphs(text, &mut push),
+            PartUnit::Sentence => units::sentences(text, &mut push),
+        }
+        out.counts.push((out.starts.len() - before) as u32);
+        let (starts, ends) = (&out.starts[before..], &mut out.ends[before..]);
+        match unit {
+            PartUnit::Line => {
+                for end in ends {
+                    *end += line_end(&text[*end as usize..]);
+                }
+            }
+            PartUnit::Paragraph => {
+                for (i, end) in ends.iter_mut().enumerate() {
+                    *end = starts.get(i + 1).map_or(text.len() as u32, |&next| next);
+                }
+            }
+            PartUnit::Sentence => {}
+        }
+    }
+
+    /// Appends the words of a text under 4 GB, by the rule of tokens `auto`, with the hash of each, normalised by itself.
+    pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
+        let before = out.starts.len();
+        let PartCutter {
+            isa,
+            spans,
+            padded,
+            normal,
+        } = self;
+        padded.clear();
+        padded.extend_from_slice(text.as_bytes());
+        let len = pad(padded);
+        let Parts {
+            starts,
+            ends,
+            hashes,
+            ..
+        } = out;
+        // SAFETY: an `Isa` is only made for processors that have it.
+        unsafe {
+            words::cut(padded, len, true, *isa, spans, &mut |from, to| {
+                starts.extend_from_slice(from);
+                ends.extend_from_slice(to);
+                for (&from, &to) in from.iter().zip(to) {
+                    hashes.push(word_hash(&text[from as usize..to as usize], *isa, normal));
+                }
+            });
+        }
+        out.counts.push((out.starts.len() - before) as u32);
+    }
+}
+
+/// Bytes of what ends a line, at the beginning of a text.
+fn line_end(text: &str) -> u32 {
+    if text.starts_with("\r\n") {
+        return 2;
+    }
+    text.chars().next().map_or(0, |c| c.len_utf8() as u32)
+}
+
+/// XXH3-64 of a word's normalised form.
+fn word_hash(word: &str, isa: Isa, scratch: &mut Vec<u8>) -> u64 {
+    scratch.clear();
+    if word.is_ascii() {
+        scratch.extend(word.bytes().map(|byte| byte.to_ascii_lowercase()));
+    } else {
+        // SAFETY: an `Isa` is only made for processors that have it.
+        unsafe { normalize::normalize(word, Spaces::Collapse, isa, scratch) };
+    }
+    xxh3_64_with_seed(scratch, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str, unit: PartUnit) -> Vec<&str> {
+        let mut found = Parts::default();
+        PartCutter::new(Isa::Plain).cut(text, unit, &mut found);
+        assert_eq!(found.counts, [found.starts.len() as u32]);
+        let places = found.starts.iter().zip(&found.ends);
+        places
+            .map(|(&from, &to)| &text[from as usize..to as usize])
+            .collect()
+    }
+
+    #[test]
+    fn parts_take_their_ends_with_them() {
+        let text = "a b\r\n \n\u{a0}\nc\u{2028}d";
+        assert_eq!(parts(text, PartUnit::Line), ["a b\r\n", "c\u{2028}", "d"]);
+        assert_eq!(
+            parts("\n\na\nb\n\n \nc\n\n", PartUnit::Paragraph),
+            ["a\nb\n\n \n", "c\n\n"]
+        );
+        assert_eq!(
+            parts("One. Two!\n\nThree", PartUnit::Sentence),
+            ["One. ", "Two!\n", "Three"]
+        );
+        assert_eq!(parts("", PartUnit::Line), [""; 0]);
+    }
+
+    #[test]
+    fn words_stand_where_they_are_in_the_text() {
+        let text = "Don't  STOP, \u{fb01}ne \u{732b}\u{732b}! ".repeat(40);
+        for isa in Isa::available() {
+            let mut found = Parts::default();
+            PartCutter::new(isa).cut_words(&text, &mut found);
+            let words: Vec<&str> = found
+                .starts
+                .iter()
+                .zip(&found.ends)
+                .map(|(&from, &to)| &text[from as usize..to as usize])
+                .collect();
+            assert_eq!(
+                words[..5],
+                ["Don't", "STOP", "\u{fb01}ne", "\u{732b}", "\u{732b}"]
+            );
+            assert_eq!(found.counts, [200]);
+            let hash = |word: &str| xxh3_64_with_seed(word.as_bytes(), 0);
+            assert_eq!(
+                found.hashes[..4],
+                [hash("don't"), hash("stop"), hash("fine"), hash("\u{732b}")]
+            );
+        }
+    }
+}

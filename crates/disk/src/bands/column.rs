@@ -1,0 +1,101 @@
+//! How does a column of numbers lie in a file that is written once and read as if it were memory?
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::Mmap;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use crate::error::Error;
+
+/// Tells the files of one process apart.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A file to whose end numbers are written; deleted when it is dropped.
+pub(super) struct ColumnFile {
+    file: File,
+    path: PathBuf,
+    num_bytes: usize,
+}
+
+/// The numbers of a file, mapped.
+#[derive(Debug)]
+pub(super) struct Column {
+    /// `None` where there are none: nothing cannot be mapped.
+    map: Option<Mmap>,
+}
+
+impl Drop for ColumnFile {
+    fn drop(&mut self) {
+        // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl ColumnFile {
+    /// A new file in the folder.
+    pub(super) fn create(folder: &Path) -> Result<Self, Error> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("bands-{}-{number}", std::process::id()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|e| Error::io("create a temporary file", e))?;
+        Ok(ColumnFile {
+            file,
+            path,
+            num_bytes: 0,
+        })
+    }
+
+    /// Values of so many bytes that stand there.
+    pub(super) fn len(&self, value_bytes: usize) -> usize {
+        self.num_bytes / value_bytes
+    }
+
+    /// Writes values behind the others.
+    pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<(), Error> {
+        let bytes = values.as_bytes();
+        self.file
+            .write_all(bytes)
+            .map_err(|e| Error::io("write", e))?;
+        self.num_bytes += bytes.len();
+        Ok(())
+    }
+
+    /// Maps what was written; the file loses its name.
+    pub(super) fn map(self) -> Result<Column, Error> {
+        if self.num_bytes == 0 {
+            return Ok(Column { map: None });
+        }
+        // SAFETY: the file was made here, nobody else knows it, and nothing writes to it any more: `self` goes.
+        let map = unsafe { Mmap::map(&self.file) }.map_err(|e| Error::io("map", e))?;
+        Ok(Column { map: Some(map) })
+    }
+}
+
+impl Column {
+    pub(super) fn num_bytes(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.len())
+    }
+
+    pub(super) fn u32s(&self) -> &[u32] {
+        self.values()
+    }
+
+    pub(super) fn u64s(&self) -> &[u64] {
+        self.values()
+    }
+
+    /// A mapping begins at a page and holds whole values, as they were appended.
+    fn values<T: FromBytes + Immutable>(&self) -> &[T] {
+        self.map
+            .as_ref()
+            .and_then(|map| <[T]>::ref_from_bytes(map).ok())
+            .unwrap_or(&[])
+    }
+}

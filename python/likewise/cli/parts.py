@@ -1,0 +1,63 @@
+"""``likewise dedup --unit``: parts of documents instead of documents."""
+
+from typing import Any
+
+from likewise.cli.options import take_recipe, take_run
+from likewise.cli.progress import ShownProgress
+
+
+def run_parts(
+    inputs: tuple[str, ...],
+    out: str,
+    unit: str,
+    min_tokens: int | None,
+    options: dict[str, Any],
+    *,
+    dry_run: bool,
+    overwrite: bool,
+    fresh: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Return the summary of a run over parts; `options` are those of recipe and input."""
+    from likewise.errors import InvalidParameter
+    from likewise.repeats import PartRules, dedup_parts
+
+    if out == "-":
+        raise InvalidParameter("out", "with --unit it is a directory")
+    recipe, run = take_recipe(options), take_run(options)
+    with ShownProgress(quiet=quiet) as progress:
+        return dedup_parts(
+            inputs,
+            out,
+            PartRules(unit, min_tokens),
+            recipe,
+            run=run,
+            dry_run=dry_run,
+            overwrite=overwrite,
+            fresh=fresh,
+            progress=progress.report,
+        )
+
+
+def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
+    """Return a summary as lines for people."""
+    unit = summary["options"]["unit"]
+    seconds = summary["timings"]
+    stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
+    lines = [
+        summary["verification"],
+        f"{summary['num_documents']:,} documents: {summary['num_removed_parts']:,} repeated {unit}s taken out of "
+        f"{summary['num_changed'] + summary['num_emptied']:,}, {summary['num_removed_bytes']:,} bytes of text; "
+        f"{summary['num_emptied']:,} were left empty and went",
+    ]
+    lines += [
+        f"{part['num_times']:,} times, {part['num_bytes']:,} bytes: {part['text']!r}"
+        for part in summary["most_removed"]
+    ]
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
+    if summary["skipped_files"]:
+        lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
+    lines.append(f"{seconds['total_s']:.2f} s: {stages}")
+    lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
+    return lines

@@ -1,0 +1,133 @@
+"""Pairs and sketches of files: what `likewise pairs` and `likewise sketch` do."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from likewise.dedup.bloom_search import with_bands_where_many
+from likewise.dedup.file_run import FileRun
+from likewise.dedup.file_weights import weighed_files
+from likewise.dedup.opening import bounded_run, found_inputs
+from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.run import open_documents, ordered
+from likewise.dedup.timing import Timing
+from likewise.io.pair_files import PairWriter
+from likewise.io.remote import file_for
+from likewise.io.scratch import scratch_directory
+from likewise.progress import Progress, no_progress
+from likewise.recipe import Recipe
+from likewise.sketch import Sketches, check_has_sketch, shaped
+
+
+def pair_files(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    progress: Progress | None = None,
+    stdout: BinaryIO | None = None,
+) -> dict[str, Any]:
+    """Write every verified pair of the documents in files.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+    output : path
+        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    stdout : binary file, optional
+        What ``-`` means.
+
+    Returns
+    -------
+    dict
+        Counts, recipe and seconds.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`dedup_files`, and if the name ends otherwise.
+    """
+    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    rules, timing = run.run_rules(), Timing()
+    num_pairs = 0
+    with ExitStack() as stack:
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
+        work = stack.enter_context(scratch_directory())
+        bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
+        rules = replace(rules, threads=bounded.threads(rules.threads))
+        counting_bytes = bounded.room.weighing_bytes
+        recipe = weighed_files(found.files, recipe, rules, timing, report, memory_bytes=counting_bytes)
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
+        )
+        recipe = with_bands_where_many(recipe, documents, report)
+        collapsed = ordered(documents, recipe, timing)
+        for batch in verified_pairs(
+            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report
+        ):
+            num_pairs += len(batch.row_a)
+            with timing.wall("writing"):
+                ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
+                writer.write(*ids, batch.similarity, batch.distance)
+        writer.finish()
+        return {
+            "num_documents": len(documents),
+            "num_pairs": num_pairs,
+            "num_bad_rows": sum(map(len, documents.bad_rows)),
+            "num_blank_lines": documents.num_blank,
+            "recall": recipe.stated_recall,
+            "recipe": recipe.to_dict(),
+            "recipe_id": recipe.recipe_id,
+            **bounded.summary(),
+            "timings": timing.to_dict(),
+        }
+
+
+def sketch_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Sketches:
+    """Return the sketches of the documents in files, with their ids.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+    output : Path, optional
+        The file that the sketches will be written to, which is no input.
+
+    Returns
+    -------
+    Sketches
+        In input order.
+    """
+    recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
+    check_has_sketch(recipe)
+    rules, timing = run.run_rules(), Timing()
+    with ExitStack() as stack:
+        found = stack.enter_context(found_inputs(inputs, recipe, run, output, report))
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
+        work = stack.enter_context(scratch_directory())
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
+        )
+        return Sketches(
+            shaped(documents.sketches, recipe),
+            recipe,
+            documents.is_empty,
+            documents.num_features,
+            tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),
+        )

@@ -1,0 +1,224 @@
+"""Spans of words that repeat: found by windows, told as the longest stretches, measured on the texts."""
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.dedup.run import RunRules
+from likewise.dedup.timing import Timing
+from likewise.io.source import Job, Piece, as_array
+from likewise.progress import Progress
+from likewise.repeats.collection import Collection, Repeats, check_piece, read_in_order
+from likewise.repeats.units import PartRules
+from likewise.repeats.windows import Firsts, SeenTwice
+
+_BYTES_A_WORD = 6
+_UNPACKED_TIMES = 4
+# Stretches whose texts are read again at once.
+_STRETCHES_AT_ONCE = 4096
+# What goes with a last word: what touches it, and the spaces behind.
+_BEHIND = re.compile(rb"\S*\s*")
+
+# Places of first words among those of all: of the stretch and of what it repeats; and its windows.
+_Stretches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+_JobCounts = list[tuple[tuple[int, int], NDArray[np.uint32]]]
+
+
+def repeated_spans(
+    collection: Collection,
+    parts: PartRules,
+    rules: RunRules,
+    *,
+    work: Path,
+    timing: Timing,
+    progress: Progress,
+) -> tuple[Repeats, dict[str, Any]]:
+    """Find the stretches of words that stand elsewhere before, and what to say of it in the summary.
+
+    Parameters
+    ----------
+    collection : Collection
+        Takes the documents; nothing has been read yet.
+    parts : PartRules
+        Resolved: the words of a window.
+    rules : RunRules
+        What else is asked.
+    work, timing, progress
+        A directory for what is put aside; take seconds and events.
+
+    Notes
+    -----
+    A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
+    overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
+    word that goes stands elsewhere. Memory is that of the counts of hashes (up to 1 GiB,
+    about a sixth of the bytes of text), a 64th of the windows that may repeat at a time (16 bytes each, and as much for
+    sorting), and some 60 bytes a stretch; disk is 32 bytes a window that may repeat.
+    """
+    assert parts.min_tokens is not None
+    num_words = parts.min_tokens
+    with timing.wall("reading_and_sketching"):
+        counts, seen = _first_pass(collection, num_words, rules, work, progress)
+    collection.finish(allow_doubles=rules.duplicate_ids == "allow")
+    of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
+    doc_starts = np.cumsum(of_documents, dtype=np.int64)
+    firsts = Firsts(work, num_words, doc_starts)
+    try:
+        with timing.wall("candidates"):
+            _second_pass(collection, num_words, seen, counts, firsts, rules, work, progress)
+            del seen
+            stretches = list(_stretches(firsts))
+        with timing.wall("verification"):
+            repeats = _measured(collection, stretches, doc_starts, num_words)
+    finally:
+        firsts.close()
+    return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0}
+
+
+def _first_pass(
+    collection: Collection, num_words: int, rules: RunRules, work: Path, progress: Progress
+) -> tuple[_JobCounts, SeenTwice]:
+    """Note the documents; return their words by job, and which short windows were met twice."""
+    num_bytes = sum(file.num_bytes * (_UNPACKED_TIMES if file.codec else 1) for file in collection.files)
+    # Windows that one shorter window can be the least of.
+    width = num_words - num_words // 2 + 1
+    # Of random hashes every (width + 1) / 2-th is the least of some window.
+    seen = SeenTwice(2 * num_bytes // _BYTES_A_WORD // (width + 1))
+    lock = threading.Lock()
+
+    def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
+        (piece,) = job.read()
+        counts, least, _ = _hashed(piece.texts, num_words, with_whole=False)
+        counted = seen.counted(least, _places(counts, num_words), width)
+        with lock:
+            seen.add(*counted)
+        collection.add(file, number, piece)
+        return file, number, piece, counts
+
+    found: _JobCounts = []
+    first_lines = [0] * len(collection.files)
+    for file, number, piece, counts in read_in_order(
+        collection.files, work, "windows", first, threads=rules.threads, progress=progress
+    ):
+        check_piece(collection.files[file], first_lines[file], piece, rules.on_error)
+        first_lines[file] += piece.num_lines
+        found.append(((file, number), counts))
+    return found, seen
+
+
+def _second_pass(
+    collection: Collection,
+    num_words: int,
+    seen: SeenTwice,
+    counts: _JobCounts,
+    firsts: Firsts,
+    rules: RunRules,
+    work: Path,
+    progress: Progress,
+) -> None:
+    """Put aside the windows that may repeat one."""
+    ends = np.cumsum([of_job.sum(dtype=np.int64) for _, of_job in counts])
+    starts = {key: int(end - of_job.sum(dtype=np.int64)) for (key, of_job), end in zip(counts, ends, strict=True)}
+    lock = threading.Lock()
+
+    def second(file: int, number: int, job: Job) -> None:
+        (piece,) = job.read()
+        of_documents, least, whole = _hashed(piece.texts, num_words, with_whole=True)
+        places = _places(of_documents, num_words)
+        may_repeat = seen.twice(least)
+        with lock:
+            firsts.add(whole[may_repeat], places[may_repeat] + starts[file, number])
+
+    for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
+        pass
+
+
+def _words(
+    texts: _native.Texts,
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]:
+    counts, starts, ends, hashes = _native.cut_words(texts)
+    return (
+        as_array(counts, np.uint32),
+        as_array(starts, np.uint32),
+        as_array(ends, np.uint32),
+        as_array(hashes, np.uint64),
+    )
+
+
+def _hashed(
+    texts: _native.Texts, num_words: int, *, with_whole: bool
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64]]:
+    counts, least, whole = _native.hash_windows(texts, num_words, with_whole=with_whole)
+    return as_array(counts, np.uint32), as_array(least, np.uint64), as_array(whole, np.uint64)
+
+
+def _places(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:
+    """Return where windows begin that lie within one document."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    every = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    return every[every + num_words <= np.repeat(ends, counts)]
+
+
+def _stretches(firsts: Firsts) -> Iterator[_Stretches]:
+    """Yield the longest stretches of windows that repeat consecutive ones."""
+    place, first = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for more_places, more_firsts in firsts.matches():
+        place, first = np.concatenate([place, more_places]), np.concatenate([first, more_firsts])
+        if not len(place):
+            continue
+        breaks = np.flatnonzero((np.diff(place) != 1) | (np.diff(first) != 1)) + 1
+        begins = np.concatenate([[0], breaks])
+        # The last one may go on in what comes next.
+        last = int(begins[-1])
+        yield place[begins[:-1]], first[begins[:-1]], np.diff(begins)
+        place, first = place[last:], first[last:]
+    if len(place):
+        yield place[:1], first[:1], np.array([len(place)])
+
+
+def _measured(
+    collection: Collection, stretches: list[_Stretches], doc_starts: NDArray[np.int64], num_words: int
+) -> Repeats:
+    """Return the stretches that are equal, word for word, in the texts themselves."""
+    nothing = (np.zeros(0, np.int64),) * 3
+    places, firsts, num_windows = (np.concatenate(columns) for columns in zip(nothing, *stretches, strict=True))
+    rows = np.searchsorted(doc_starts, places, side="right") - 1
+    kept_rows = np.searchsorted(doc_starts, firsts, side="right") - 1
+    found: list[tuple[int, int, int, int, int, int]] = []
+    # Where another stretch follows at once, what stands between goes too.
+    is_followed = np.isin(places + num_windows + num_words - 1, places)
+    for low in range(0, len(rows), _STRETCHES_AT_ONCE):
+        part = slice(low, low + _STRETCHES_AT_ONCE)
+        needed = np.unique(np.concatenate([rows[part], kept_rows[part]]))
+        texts = collection.texts(needed)
+        counts, starts, ends, words = _words(texts)
+        bases = np.cumsum(counts, dtype=np.int64) - counts
+        own, other = np.searchsorted(needed, rows[part]), np.searchsorted(needed, kept_rows[part])
+        begins = bases[own] + places[part] - doc_starts[rows[part]]
+        kept_begins = bases[other] + firsts[part] - doc_starts[kept_rows[part]]
+        lengths = num_windows[part] + num_words - 1
+        data: dict[int, bytes] = {}
+        columns = (own, rows[part], kept_rows[part], begins, kept_begins, lengths, is_followed[part])
+        for i, own_row, other_row, begin, kept_begin, length, goes_on in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            end, kept_end = begin + length, kept_begin + length
+            if not np.array_equal(words[begin:end], words[kept_begin:kept_end]):
+                continue
+            if i not in data:
+                data[i] = str(texts[i]).encode()
+            is_last = end == bases[i] + counts[i]
+            limit = len(data[i]) if is_last else int(starts[end])
+            behind = _BEHIND.match(data[i], int(ends[end - 1]), limit)
+            assert behind is not None
+            stop = limit if goes_on and not is_last else behind.end()
+            kept = int(starts[kept_begin]), int(ends[kept_end - 1])
+            found.append((own_row, int(starts[begin]), stop, other_row, *kept))
+    table = np.array(found, np.int64).reshape(-1, 6)
+    row, start, end, kept_row, kept_start, kept_end = table.T
+    return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(table)))

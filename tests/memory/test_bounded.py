@@ -1,0 +1,221 @@
+"""P8: memory stays below its bound, and the answer is that of a run without one (P4)."""
+
+import importlib
+import json
+import shutil
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise.dedup import FileRun, dedup_files, pair_files, plan_memory
+from likewise.dedup.room import Room
+from likewise.growing import ArraySpace
+from likewise.progress import Planned
+from tests.command import jsonl, likewise_command
+from tests.golden.texts import made_up
+from tests.memory.sampling import peak_of
+from tests.quality.test_promises import planted
+from tests.recipes import RECIPES
+
+NAMES = ["minhash", "simhash-cosine"]
+LONGER = ["minhash-containment", "minhash-log-count", "simhash", "components-hamming", "exact"]
+EXTRA = {
+    "components": RECIPES["minhash"].replace(group="components"),
+    "components-hamming": RECIPES["simhash"].replace(group="components"),
+    "exact": likewise.Recipe.exact(),
+    "bit-bands": likewise.Recipe.simhash(within=12, bits=128, recall=0.9),
+    "full-buckets": likewise.Recipe.minhash(0.5, shingle=1, num_slots=32, slot_bits=8),
+}
+BOUNDED = FileRun(memory_bytes="256MB")
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Makes every part so small, from when it is called, that even a few hundred documents come in many."""
+
+    def room(self, work):
+        return Room(ArraySpace(work), sets_bytes=30_000, max_pairs=50, rows_at_once=7, buckets_bytes=5_000)
+
+    small = {
+        "sorting": {"_AT_ONCE": 64},
+        "io.lines": {"_LINES_AT_ONCE": 33},
+        **{f"dedup.{name}": {"_AT_ONCE": 50} for name in ("documents", "collapse", "priority", "pairing", "kept_rows")},
+        "dedup.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
+    }
+
+    def make():
+        monkeypatch.setattr(plan_memory.MemoryPlan, "room", room)
+        for module, names in small.items():
+            for name, value in names.items():
+                monkeypatch.setattr(importlib.import_module(f"likewise.{module}"), name, value)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    texts = planted()
+    lines = jsonl(texts).splitlines(keepends=True)
+    (folder / "a.jsonl").write_bytes(b"".join(lines[:111]))
+    (folder / "b.jsonl").write_bytes(b"".join([*lines[111:200], b"\n", b"no JSON\n", *lines[200:]]).rstrip(b"\n"))
+    return folder
+
+
+def answers(corpus, tmp_path, recipe, little):
+    """Evidence and kept bytes of a run without a bound, and of one with it in small parts."""
+    found = []
+    for memory in (None, "256MB"):
+        if memory is not None:
+            little()
+        out = tmp_path / str(memory)
+        run = FileRun(memory_bytes=memory, on_error="keep")
+        summary = dedup_files(corpus, out, recipe, run=run)
+        kept = [path.read_bytes() for path in sorted((out / "kept").iterdir())]
+        counts = {k: v for k, v in summary.items() if k not in ("timings", "num_measured", "memory")}
+        found.append((kept, pq.read_table(out / "removed.parquet"), counts))
+        assert ("memory" in summary) == (memory is not None)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *NAMES,
+        *(name for name in EXTRA if name not in LONGER),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in LONGER),
+    ],
+)
+def test_little_memory_changes_no_answer(name, corpus, tmp_path, little):
+    recipe = EXTRA[name] if name in EXTRA else RECIPES[name]
+    whole, bounded = answers(corpus, tmp_path, recipe, little)
+    assert bounded[0] == whole[0]
+    assert bounded[1].equals(whole[1])
+    assert bounded[2] == whole[2]
+    assert whole[1].num_rows > 20
+
+
+@pytest.mark.parametrize("keep", ["shortest,first", "max:rank,longest"])
+def test_priority_is_the_same_in_parts(keep, tmp_path, little):
+    corpus = tmp_path / "ranked.jsonl"
+    rows = ({"id": i, "text": text, "rank": i * 7 % 5} for i, text in enumerate(planted()))
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"].replace(keep=keep), little)
+    assert bounded[1].equals(whole[1])
+    assert bounded[0] == whole[0]
+
+
+@pytest.mark.parametrize("name", ["minhash-containment", pytest.param("minhash", marks=pytest.mark.slow), "simhash"])
+def test_pairs_are_the_same(name, corpus, tmp_path, little):
+    written = []
+    for memory in (None, "256MB"):
+        if memory is not None:
+            little()
+        out = tmp_path / f"{memory}.tsv"
+        pair_files(corpus, out, RECIPES[name], run=FileRun(memory_bytes=memory, on_error="skip"))
+        written.append(out.read_bytes())
+    assert len(written[0].splitlines()) > 500
+    assert sorted(written[0].splitlines()) == sorted(written[1].splitlines())
+
+
+def test_equal_hashes_of_unequal_documents_do_not_collapse(corpus, tmp_path, little, monkeypatch):
+    def collide():
+        little()
+        monkeypatch.setattr(
+            importlib.import_module("likewise.dedup.collapse"), "_hashed", lambda c: c[0] % np.uint64(5)
+        )
+
+    whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"], collide)
+    assert bounded[1].equals(whole[1])
+
+
+def test_a_double_id_is_found_in_parts(tmp_path, little):
+    little()
+    texts = [made_up(20, i) for i in range(200)]
+    lines = [json.dumps({"id": f"n{i if i != 180 else 3}", "text": text}) for i, text in enumerate(texts)]
+    lines[150] = json.dumps({"text": texts[150]})
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    with pytest.raises(likewise.InvalidInput, match=r"a\.jsonl:181.*'n3'.*a\.jsonl:4"):
+        dedup_files(tmp_path / "a.jsonl", tmp_path / "out", run=BOUNDED)
+
+
+def test_the_plan_is_told_and_written_down(corpus, tmp_path):
+    events = []
+    summary = dedup_files(
+        corpus, tmp_path / "out", run=FileRun(memory_bytes=300_000_000, on_error="skip"), progress=events.append
+    )
+    assert isinstance(events[0], Planned)
+    assert "300 MB" in " ".join(events[0].lines)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["memory"] == summary["memory"]
+    assert summary["memory"]["memory_bytes"] == 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("recipe", "run", "words"),
+    [
+        (None, {"memory_bytes": "255MB"}, "256000000"),
+        (None, {"memory_bytes": "lots"}, "lots"),
+        (likewise.Recipe.shingles(), {"memory_bytes": "1GB"}, "method shingles"),
+        (likewise.Recipe.bloom(), {"memory_bytes": "1GB"}, "method bloom"),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused(recipe, run, words, corpus, tmp_path):
+    with pytest.raises(likewise.InvalidParameter, match=words):
+        dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(on_error="skip", **run))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_that_is_too_small_is_refused(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_memory.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    with pytest.raises(likewise.InvalidParameter, match="of disk"):
+        dedup_files(corpus, tmp_path / "out", run=FileRun(memory_bytes="1GB", on_error="skip"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_documents_than_memory_holds_are_refused_with_the_figure(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_memory, "_BYTES_A_FIELD", 10**9)
+    recipe = likewise.Recipe.minhash(keep="max:rank")
+    with pytest.raises(likewise.InvalidParameter, match=r"documents by this recipe need [\d,]+ MB.*--keep"):
+        dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(memory_bytes="1GB", on_error="skip"))
+
+
+def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):
+    for quiet in (False, True):
+        arguments = ["dedup", corpus, "-o", tmp_path / str(quiet), "--memory", "256MB", "--on-error", "skip"]
+        done = likewise_command(*arguments, *(["--quiet"] if quiet else []))
+        assert done.status == 0, done.err
+        assert ("plan: memory: at most 256 MB" in done.err) != quiet
+    done = likewise_command("pairs", corpus, "-o", "-", "--memory", "256MB", "--on-error", "skip", "--quiet")
+    assert done.status == 0
+    done = likewise_command("dedup", corpus, "-o", tmp_path / "i", "--memory", "1GB", "--index", tmp_path / "x")
+    assert done.status == 2
+    assert "memory" in done.err
+
+
+def corpus_of(path, num_documents):
+    """Documents of about a kilobyte, a tenth of them copies of others with a word changed."""
+    words = np.array(made_up(3000, 1).split())
+    random = np.random.default_rng(3)
+    with path.open("w") as file:
+        before = ""
+        for row in range(num_documents):
+            if row % 10 != 9:
+                before = " ".join(words[random.integers(0, len(words), 150)].tolist())
+            file.write(json.dumps({"id": f"document-{row}", "text": f"{before} {row}"}) + "\n")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--method", "simhash", "--within", "3"), ("--weights", "idf")])
+def test_memory_stays_below_its_bound(options, tmp_path):
+    corpus_of(tmp_path / "a.jsonl", 100_000)
+    command = [sys.executable, "-m", "likewise", "dedup", tmp_path / "a.jsonl", "--quiet"]
+    for memory, bound in (("256MB", 256e6), ("512MB", 512e6)):
+        peak = peak_of([*command, "-o", tmp_path / memory, "--memory", memory, *options])
+        assert peak < bound, f"{peak / 1e6:.0f} MB"
+    peak_of([*command, "-o", tmp_path / "whole", *options])
+    for memory in ("256MB", "512MB"):
+        assert likewise_command("diff", tmp_path / "whole", tmp_path / memory).status == 0

@@ -1,0 +1,61 @@
+"""Orders made part by part are those of one sort."""
+
+import numpy as np
+import pytest
+
+from likewise import sorting
+from likewise._native import Texts
+from likewise.growing import ArraySpace, frozen
+from likewise.growing_texts import GrowingTexts
+
+RANDOM = np.random.default_rng(5)
+KEYS = {
+    "random": RANDOM.integers(0, 2**64, 5000, np.uint64),
+    "equal": np.full(1000, 2**64 - 1, np.uint64),
+    "few": RANDOM.integers(0, 3, 3000).astype(np.uint64),
+    "heavy": np.where(RANDOM.random(4000) < 0.6, 77, RANDOM.integers(0, 10**6, 4000)).astype(np.int64),
+    "negative": -RANDOM.integers(0, 900, 3000),
+    "ends": np.array([0, 2**64 - 1, 0, 2**64 - 1, 5] * 300, np.uint64),
+    "empty": np.zeros(0, np.uint64),
+    "one": np.zeros(1, np.uint64),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_orders_in_parts_are_stable_sorts(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(sorting, "_AT_ONCE", 100)
+    keys = KEYS[name]
+    expected = np.argsort(keys, kind="stable")
+    assert np.array_equal(sorting.stable_order(keys, ArraySpace(tmp_path)), expected)
+    assert np.array_equal(sorting.stable_order(keys, ArraySpace()), expected)
+
+
+def test_arrays_in_files_leave_nothing_and_grow_as_those_in_memory(tmp_path):
+    space = ArraySpace(tmp_path)
+    parts = [np.arange(n, dtype=np.uint32) for n in (0, 1, 5, 100_000, 0, 3)]
+    growing = space.growing(np.uint32)
+    for part in parts:
+        growing.append(part)
+    assert len(growing) == sum(map(len, parts))
+    taken = growing.take()
+    assert np.array_equal(taken, np.concatenate(parts))
+    assert not taken.flags.writeable
+    assert len(growing.take()) == 0
+    zeros = space.zeros(1000, np.int64)
+    zeros[7] = 3
+    assert zeros.sum() == 3
+    assert not frozen(zeros).flags.writeable
+    assert len(space.zeros(0, np.uint8)) == 0
+    # Files of open arrays have no name.
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_texts_grow_in_memory_and_in_files(in_files, tmp_path):
+    growing = GrowingTexts(ArraySpace(tmp_path if in_files else None))
+    parts = [["a", "", "猫"], [], ["long " * 1000], [""]]
+    for part in parts:
+        growing.append(Texts.from_list(part))
+    growing.append(Texts.from_list(["x", "y", "z"]).take(np.array([2, 0])))
+    assert growing.take().to_list() == [*parts[0], *parts[2], "", "z", "x"]
+    assert GrowingTexts(ArraySpace(tmp_path)).take().to_list() == []
