@@ -338,12 +338,11 @@ class Run:
 
     def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         removed, first = joined_components(self.edges(), self.num_documents)
-        spark = self.stages.spark
         distance = None
         if self.recipe.method == "simhash":
             distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
         unmeasured = verdict_table(removed, first, np.zeros(len(removed)), distance, None)
-        pairs = spark.createDataFrame(unmeasured).select(
+        pairs = self.stages.of_table(unmeasured).select(
             F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
         )
         threshold = F.lit(self.recipe.threshold)

@@ -10,10 +10,12 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
 from likewise.errors import InvalidInput, RecipeMismatch
 
 _IDENTITY = "identity"
+_TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "bool": BooleanType()}
 # Rows that the driver writes at once: each time is a job and a file.
 _ROWS_A_FILE = 1 << 20
 # How the last line of a worker's traceback names an error of this package.
@@ -118,14 +120,12 @@ class Stages:
 
         facts = self.facts(name)
         if facts is None:
-            schema = self.spark.createDataFrame(empty.schema.empty_table()).schema
-
             held: list[Any] = []
 
             def flush(mode: str) -> None:
                 table = pyarrow.concat_tables([empty, *held])
                 held.clear()
-                self.spark.createDataFrame(table, schema=schema).write.mode(mode).parquet(self._path(name))
+                self.of_table(table).write.mode(mode).parquet(self._path(name))
 
             def take(table: Any) -> None:  # noqa: ANN401
                 held.append(table)
@@ -139,6 +139,12 @@ class Stages:
             self.mark(name, facts)
             self.num_made += 1
         return self.spark.read.parquet(self._path(name)), facts
+
+    def of_table(self, table: Any) -> DataFrame:  # noqa: ANN401 - PyArrow has no types
+        """Return an Arrow table of numbers and truth values, which may be empty, as a DataFrame."""
+        # Named, since Connect infers no types where there are no rows.
+        fields = [StructField(field.name, _TYPES[str(field.type)]) for field in table.schema]
+        return self.spark.createDataFrame(table, schema=StructType(fields))
 
     def facts(self, name: str) -> dict[str, Any] | None:
         """Return the facts of a finished stage; None while it is not."""
