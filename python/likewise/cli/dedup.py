@@ -167,7 +167,6 @@ def command(
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
-        others |= {"memory": options["memory"] is not None}
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
