@@ -98,7 +98,7 @@ def continued(out):
 
 def parts_of(out):
     folder = out / UNFINISHED / PARTS
-    return sorted(path for path in folder.iterdir() if path.name.startswith("part-")) if folder.is_dir() else []
+    return sorted(path for path in folder.iterdir() if path.suffix == ".arrow") if folder.is_dir() else []
 
 
 # Packed bytes count; and gzip is unpacked a megabyte at a time, so that each file is one part.
