@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=HERE / "data" / "plain.jsonl")
     parser.add_argument("--part-mb", type=float, default=5)
-    parser.add_argument("--only", help="one of the runs")
+    parser.add_argument("--only", help="one of the runs; none: only the comparison")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)

@@ -1,9 +1,9 @@
-"""What parts cost a run that is never disturbed, and what they spare one that is: seconds of wall clock and of processor.
+"""What parts cost a run that is never disturbed, and what they spare one that is: seconds of wall and processor.
 
     python bench/resume.py [FILE ...] [--repeats N] [--out results/resume.json]
 
-Each FILE (default: the 100,000 plain documents as JSONL, zstd and Parquet) is run with parts and without, in turns, each
-in a process of its own; then killed once all is sketched, and continued.
+Each FILE (default: the 100,000 plain documents as JSONL, zstd and Parquet) is run with parts and without, in turns,
+each in a process of its own; then killed once all is sketched, and continued.
 """
 
 import argparse

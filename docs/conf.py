@@ -8,6 +8,8 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 autodoc_typehints = "none"
+# Large, and only its names are needed here.
+autodoc_mock_imports = ["pyspark"]
 numpydoc_show_class_members = False
 # Types in NumPy sections are prose ("ndarray of shape (n,), uint64"), not cross references.
 nitpicky = False

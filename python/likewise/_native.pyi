@@ -538,6 +538,26 @@ def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
         Parts of each text; where each begins and ends in the UTF-8 of its text.
     """
 
+def hash_windows(texts: Texts, num_words: int, *, with_whole: bool) -> tuple[Array, Array, Array]:
+    """Hash the windows of consecutive words of texts.
+
+    Parameters
+    ----------
+    num_words : int
+        Words of a window, at least 2.
+    with_whole : bool
+        Whether windows are hashed themselves too.
+
+    Returns
+    -------
+    counts : uint32
+        Words of each text, as :func:`cut_words` cuts them; one of n has ``n - num_words + 1`` windows, or none.
+    least : uint64
+        The least hash of the windows of half as many words inside each, text after text. Equal windows have equal ones.
+    whole : uint64
+        The hash of each; empty if not asked for.
+    """
+
 def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
     """Return the words of texts, as tokens ``auto`` cuts them, where they stand.
 

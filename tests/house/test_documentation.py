@@ -56,8 +56,8 @@ def blocks(page, language):
     return found
 
 
-# tests/redis and tests/server make the same calls, of servers of their own.
-NEED_A_SERVER = {"docs/howto/share-an-index.md", "docs/howto/serve.md"}
+# tests/redis and tests/server make the same calls, of servers of their own; tests/spark runs its page in a session.
+NEED_A_SERVER = {"docs/howto/share-an-index.md", "docs/howto/serve.md", "docs/howto/spark.md"}
 PYTHON_PAGES = [page for page in pages() if blocks(page, "python") and page not in NEED_A_SERVER]
 COMMAND_PAGES = [
     page for page in pages() if blocks(page, "console") and page not in {"docs/tutorial.md", *NEED_A_SERVER}

@@ -257,3 +257,54 @@ def test_evidence_that_is_damaged_is_said(tmp_path):
             answer = client.get("/look/out/groups")
             assert answer.status_code == 422
             assert "damaged" in answer.text
+
+
+RUNS = {
+    "distance": (Recipe.simhash(within=3), 0.8),
+    "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
+    "cosine": (Recipe.simhash(threshold=0.8), 0.5),
+    "components": (Recipe.minhash(0.5, group="components"), 0.3),
+    "containment": (Recipe.minhash(0.8, measure="containment"), 0.5),
+    "bloom": (Recipe.bloom(0.5), 0.4),
+    "idf": (Recipe.minhash(weights="idf"), 0.3),
+    "shingles": (Recipe.shingles(0.5), 0.3),
+    "exact": (Recipe.exact(), None),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_of_every_recipe_are_shown(tmp_path, name):
+    recipe, floor = RUNS[name]
+    out = make_run(tmp_path, recipe=recipe, store_pairs=floor)
+    with client_of(out) as client:
+        is_empty = "There are no groups" in client.get("/look/out/groups").text
+        for view in VIEWS:
+            is_absent = (floor is None and view.startswith("threshold/")) or (is_empty and view.startswith("groups/"))
+            assert client.get(f"/look/out/{view}").status_code == (422 if is_absent else 200), view
+        pasted = {"a": HOSTILE, "b": HOSTILE + " more", "text": HOSTILE}
+        for view in ("compare", "near"):
+            assert client.post(f"/look/out/{view}", data=pasted).status_code == 200, view
+
+
+def test_documents_that_are_bytes_are_shown_as_far_as_they_can_be(tmp_path):
+    (tmp_path / "files").mkdir()
+    data = bytes(range(256)) * 40
+    for number in range(3):
+        (tmp_path / "files" / f"{number}.bin").write_bytes(data + bytes([number]))
+    likewise.dedup_files(tmp_path / "files", tmp_path / "out", Recipe.minhash(0.5, tokens="bytes"))
+    with client_of(tmp_path / "out") as client:
+        for view in ("", "groups", "groups/1", "groups/1/pair/1/kept", "review"):
+            assert client.get(f"/look/out/{view}").status_code == 200, view
+        assert client.get("/look/out/compare").status_code == 422
+
+
+def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
+    from likewise.viewing import catalogue
+
+    out = make_run(tmp_path)
+    monkeypatch.setattr(catalogue, "_TABLES", "CREATE VIRTUAL TABLE words USING fts99(text);")
+    with client_of(out) as client:
+        answer = client.get("/look/out/groups")
+        assert answer.status_code == 422
+        assert "could not be sorted" in answer.text
+    assert not list((out / ".view").iterdir())

@@ -4,7 +4,7 @@ import functools
 import re
 
 from tests.oracle.normalize import normalize
-from tests.oracle.segment import holds_word, segments
+from tests.oracle.segment import OutsideOracle, holds_word, segments, word_class
 
 LINE = re.compile("[^\n\v\f\r\x85\u2028\u2029]*(?:\r\n|[\n\v\f\r\x85\u2028\u2029]|$)")
 SOLID = re.compile(r"\S+")
@@ -47,9 +47,18 @@ def ascii_words(text):
     return [(*found.span(), found.group().lower()) for found in WORD.finditer(text)]
 
 
+def class_of(c):
+    """The class of a character that need not be normalised; of letters that the oracle has not, that of letters."""
+    try:
+        return word_class(c.lower())
+    except (OutsideOracle, TypeError):
+        return "ALetter" if c.isalpha() else "Other"
+
+
 @functools.lru_cache(1_000_000)
 def _segments(text):
-    return [(piece, normalize(piece), any(map(holds_word, piece))) for piece in segments(text, part_katakana=True)]
+    pieces = segments(text, class_of, part_katakana=True)
+    return [(piece, normalize(piece), any(map(holds_word, piece))) for piece in pieces]
 
 
 def words(text):

@@ -108,6 +108,14 @@ def test_spans_as_by_hand(tmp_path, seed, num_words):
         assert (row["kept_row"], row["kept_span_start"]) < (row["row"], row["span_start"])
 
 
+def test_documents_of_one_window(tmp_path):
+    """The window of one is followed at once by that of the next."""
+    text = "one two three four five six seven eight"
+    _, out = run(tmp_path, [text, text.upper(), text], "span", min_tokens=8)
+    assert kept(out) == {0: text}
+    assert [row["kept_row"] for row in evidence(out)] == [0, 0]
+
+
 @pytest.mark.parametrize("unit", ["line", "sentence", "span"])
 def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
     texts = [text for seed in range(4) for text in mixed(seed)]
@@ -157,6 +165,15 @@ def test_all_else_stays(tmp_path):
     ]
     emptied = [json.loads(line) for line in (tmp_path / "out" / "emptied.jsonl").read_text().splitlines()]
     assert emptied == [{"row": 3, "doc_id": "gone", "file": "in.jsonl"}]
+
+
+def test_a_value_deeper_than_any_stack(tmp_path):
+    deep = b"[" * 100_000 + b'"}]\\""' + b"]" * 100_000
+    lines = [b'{"a": %b, "text": "one\\ntwo"}' % deep, b'{"a": {"b": %b}, "text": "two\\nthree", "c": -1e3}' % deep]
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines))
+    dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("line"))
+    after = (tmp_path / "out" / "kept" / "in.jsonl").read_bytes().split(b"\n")
+    assert after == [lines[0], lines[1].replace(b"two\\n", b""), b""]
 
 
 def test_packed_and_bad_rows(tmp_path):
@@ -222,14 +239,17 @@ def test_command(tmp_path):
     assert done.status == 0, done.err
     assert "4 repeated lines taken out of 2" in done.err
     assert kept(tmp_path / "out")[1] == "A mill burned down.\n\n \n"
+    done = likewise_command("report", "out", cwd=tmp_path)
+    assert done.status == 2
+    assert "no groups to show" in done.err
     done = likewise_command("dedup", "in.jsonl", "-o", "dry", "--unit", "span", "--dry-run", "--json", cwd=tmp_path)
     assert done.status == 0, done.err
     assert json.loads(done.out)["is_dry_run"]
     assert not (tmp_path / "dry").exists()
     for options, word in (
         (["--unit", "line", "--index", "x"], "index"),
-        (["--min-tokens", "5"], "min_tokens"),
-        (["--dry-run"], "dry_run"),
+        (["--min-tokens", "5"], "--min-tokens"),
+        (["--dry-run"], "--dry-run"),
     ):
         done = likewise_command("dedup", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
         assert done.status == 2

@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::plan_for;
 use likewise_disk::segments::{PlainFiles, delete_orphans};
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
@@ -15,6 +13,7 @@ use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::load::{apply_events, extend_tail, load_state, open_segments};
+use crate::plan::plan_of_coins;
 use crate::rules::Method;
 use crate::sets::RecentSets;
 use crate::shared::{SEGMENTS, Shared, lock};
@@ -192,13 +191,7 @@ impl Shared {
     fn new(dir: &Path, opening: Opening) -> Result<Self, Error> {
         let rules = opening.sketching.rules;
         let plan = match rules.method {
-            Method::Simhash { bits, within } => Some(plan_for(
-                Fingerprints { words: &[], bits },
-                within,
-                true,
-                None,
-                &AtomicBool::new(false),
-            )?),
+            Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
             Method::Minhash { .. } => None,
         };
         Ok(Shared {

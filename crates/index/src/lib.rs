@@ -20,6 +20,7 @@ mod load;
 mod look;
 mod measure;
 mod near;
+mod plan;
 mod removal;
 mod rows_by_hash;
 mod rules;

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::plan_for;
 use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::segments::MIN_ROWS;
@@ -14,8 +12,9 @@ use likewise_disk::store::Store;
 
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
-use crate::keys::{Keys, words_of};
+use crate::keys::Keys;
 use crate::look::Looker;
+use crate::plan::plan_like;
 use crate::rules::{Method, Rules};
 use crate::sets::RecentSets;
 use crate::state::State;
@@ -30,8 +29,6 @@ const MAX_FLUSH: u32 = 1 << 19;
 const FLUSH_PART: u32 = 32;
 /// Rows in memory at which signatures become a segment; about a kilobyte each.
 const FLUSH_SIGNATURES: u32 = 1 << 16;
-/// Fingerprints that tell what others will be like.
-const MIN_LEARNED: usize = 1 << 12;
 /// Name of the directory of segments inside that of the index.
 pub const SEGMENTS: &str = "segments";
 
@@ -129,7 +126,7 @@ impl Shared {
         plan.clone()
     }
 
-    /// Chooses the plan by fingerprints, which are like those to come: their bits are rarely fair coins. Of few it stays as it is.
+    /// Chooses the plan by fingerprints, which are like those to come. Of few it stays as it is.
     ///
     /// # Errors
     /// Those of the plan.
@@ -137,16 +134,9 @@ impl Shared {
         let Method::Simhash { bits, within } = self.rules().method else {
             return Ok(());
         };
-        let words: Vec<u64> = words_of(sketches).collect();
-        let fingerprints = Fingerprints {
-            words: &words,
-            bits,
-        };
-        if fingerprints.len() < MIN_LEARNED {
-            return Ok(());
+        if let Some(plan) = plan_like(sketches, bits, within)? {
+            *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(plan);
         }
-        let plan = plan_for(fingerprints, within, true, None, &AtomicBool::new(false))?;
-        *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(plan);
         Ok(())
     }
 

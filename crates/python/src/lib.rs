@@ -92,7 +92,7 @@ mod _native {
     #[pymodule_export]
     use super::parquet::ParquetJoin;
     #[pymodule_export]
-    use super::parts::{cut_parts, cut_words};
+    use super::parts::{cut_parts, cut_words, hash_windows};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]

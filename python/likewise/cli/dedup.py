@@ -23,6 +23,7 @@ from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
 if TYPE_CHECKING:
+    from likewise.dedup.engine import Engine
     from likewise.recipe import Recipe
 
 _HELP = """Decide which documents to keep, with evidence for each that goes.
@@ -50,6 +51,7 @@ Examples:
   likewise dedup pages.jsonl -o out --unit span --min-tokens 50 --dry-run
   likewise dedup monday.jsonl -o monday --keep-sketches
   likewise dedup tuesday.jsonl -o tuesday --against monday
+  likewise dedup 'crawl/*.jsonl.gz' -o out --engine spark --master spark://host:7077
 """
 
 
@@ -114,6 +116,25 @@ Examples:
 )
 @click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
 @click.option("--fresh", is_flag=True, help="Begin anew where an unfinished run in OUT would be continued or refused.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where documents are read, sketched and compared; the answer is the same.",
+)
+@click.option(
+    "--master", metavar="URL", help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*]]"
+)
+@click.option(
+    "--checkpoint-dir",
+    metavar="PATH",
+    help="Spark: where finished stages stay, so that the same command goes on after a failure.  [default: in OUT, "
+    "until the run ends]",
+)
+@click.option(
+    "--driver-memory", metavar="SIZE", help="Spark: what a search by distance may take on the driver.  [default: 4GB]"
+)
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
 def command(
@@ -130,6 +151,10 @@ def command(
     store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
     fresh: bool,  # noqa: FBT001
+    engine: str,
+    master: str | None,
+    checkpoint_dir: str | None,
+    driver_memory: str | None,
     quiet: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
@@ -163,10 +188,15 @@ def command(
         raise InvalidParameter(name, "acts with --unit only")
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
+    elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
     recipe, run = _recipe(options, asked, references), take_run(options)
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
-        given |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        given |= {
+            "keep_sketches": keep_sketches,
+            "store_pairs": store_pairs is not None,
+            "engine": elsewhere is not None,
+        }
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
@@ -188,6 +218,7 @@ def command(
                 against=references,
                 keep_sketches=keep_sketches,
                 store_pairs=store_pairs,
+                engine=elsewhere,
                 progress=progress.report,
             )
     _told(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
@@ -206,6 +237,20 @@ def _told(
     elif not quiet:
         for line in lines(summary, out):
             click.echo(printable(line), err=True)
+
+
+def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
+    """Return what decides in place of this machine, with the options that it takes; None for this machine."""
+    from likewise.errors import InvalidParameter
+
+    given = {option: value for option, value in options.items() if value is not None}
+    if name == "spark":
+        from likewise.spark import SparkEngine
+
+        return SparkEngine(given.pop("master", "local[*]"), **given)
+    if given:
+        raise InvalidParameter(next(iter(given)), "acts with --engine spark only")
+    return None
 
 
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:

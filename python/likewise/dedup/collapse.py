@@ -1,6 +1,7 @@
 """Collapsing: documents that no comparison could tell apart become one before pairing."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,14 +57,14 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     num_rows, space = len(documents), documents.room.space
     hashes = space.growing(np.uint64)
     for part in slices(num_rows, _AT_ONCE):
-        hashes.append(_hashed(_keys(documents, recipe, ranked[part])))
+        hashes.append(_hashed(class_keys(documents, recipe, ranked[part])))
     keys = hashes.take()
     entries = stable_order(keys, space)
     first_rank = space.zeros(num_rows, np.int64)
     grouping = _Grouping()
     for part in slices(num_rows, _AT_ONCE):
         some = entries[part]
-        first_rank[some] = grouping.firsts(some, keys[some], _keys(documents, recipe, ranked[some]))
+        first_rank[some] = grouping.firsts(some, keys[some], class_keys(documents, recipe, ranked[some]))
     del entries, keys
     first = space.zeros(num_rows, np.int64)
     position = space.zeros(num_rows, np.int64)
@@ -83,8 +84,28 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     return Collapsed(first, order.take(), position)
 
 
-def _keys(documents: Documents, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
-    """Return columns in which rows are equal if they collapse."""
+class Sketched(Protocol):
+    """What of documents tells which of them collapse; as :class:`Documents` says."""
+
+    @property
+    def sketches(self) -> NDArray[Any]:
+        """Native sketches end to end."""
+
+    @property
+    def num_features(self) -> NDArray[np.uint32]:
+        """Distinct features."""
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """Of the feature sets, two words a document."""
+
+    @property
+    def shapes(self) -> NDArray[np.uint8]:
+        """Full, short or empty."""
+
+
+def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
+    """Return columns of shape (rows,) that are all equal for documents which collapse into one."""
     digests = documents.digests.reshape(-1, 2)[rows]
     is_empty = documents.shapes[rows] == EMPTY
     if not recipe.is_distance_only:

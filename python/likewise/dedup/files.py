@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from likewise._native import __version__
 from likewise.dedup.about_inputs import about_inputs, told_if_left
 from likewise.dedup.bloom_search import with_bands_where_many
+from likewise.dedup.engine import Engine, check_engine
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.indexed import BesideIndex, IndexUse
@@ -55,6 +56,7 @@ def dedup_files(
     against: Sequence[str | Path] = (),
     keep_sketches: bool = False,
     store_pairs: float | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Deduplicate files into an output directory.
@@ -84,6 +86,9 @@ def dedup_files(
         Keep the sketches of what stays in ``sketches/``, for later runs against this one.
     store_pairs : float, optional
         Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
+    engine : Engine, optional
+        Decides in place of this machine, such as ``likewise.spark.SparkEngine``; no index, `against`,
+        sketches or pairs go with it.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -110,6 +115,9 @@ def dedup_files(
     """
     recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
+    if engine is not None:
+        others = {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
+        check_engine(index, against, others | {"memory": run.memory_bytes is not None})
     if keep_sketches and write != "kept":
         raise InvalidParameter(
             "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
@@ -128,6 +136,7 @@ def dedup_files(
                 against=against,
                 keep_sketches=keep_sketches,
                 store_pairs=store_pairs,
+                engine=engine,
                 progress=progress,
             ),
             overwrite=overwrite,
@@ -160,28 +169,44 @@ def dedup_files(
         }
         with told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
             work = directory.work
-            bounded = bounded_run(
-                reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
-            )
-            rules = replace(rules, threads=bounded.threads(rules.threads))
-            counting_bytes = bounded.room.weighing_bytes
-            recipe = weighed_files(reading.files, recipe, rules, timing, report, directory.parts, counting_bytes)
-            parts = open_parts(directory.parts, recipe, reading.files, report)
-            with open_documents(
-                reading.files,
-                recipe,
-                rules,
-                work=work,
-                timing=timing,
-                progress=report,
-                parts=parts,
-                references=references,
-                bounded=bounded,
-            ) as documents:
-                recipe = with_bands_where_many(recipe, documents, report)
-                log = None if parts is None else VerdictLog(parts.directory)
-                decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
-                stored = {}
+            kept_ids: Sequence[str] = ()
+            stored: dict[str, object] = {}
+            about_run: dict[str, object] = {}
+            with ExitStack() as stack:
+                if engine is not None:
+                    recipe = weighed_files(reading.files, recipe, rules, timing, report, directory.parts)
+                    documents, decision = stack.enter_context(
+                        engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
+                    )
+                else:
+                    bounded = bounded_run(
+                        reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
+                    )
+                    rules = replace(rules, threads=bounded.threads(rules.threads))
+                    counting_bytes = bounded.room.weighing_bytes
+                    recipe = weighed_files(
+                        reading.files, recipe, rules, timing, report, directory.parts, counting_bytes
+                    )
+                    parts = open_parts(directory.parts, recipe, reading.files, report)
+                    documents = stack.enter_context(
+                        open_documents(
+                            reading.files,
+                            recipe,
+                            rules,
+                            work=work,
+                            timing=timing,
+                            progress=report,
+                            parts=parts,
+                            references=references,
+                            bounded=bounded,
+                        )
+                    )
+                    recipe = with_bands_where_many(recipe, documents, report)
+                    log = None if parts is None else VerdictLog(parts.directory)
+                    decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
+                    about_run = bounded.summary()
+                    if parts is not None and log is not None:
+                        about_run |= parts.summary(log.num_found)
                 if store_pairs is not None:
                     stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
@@ -208,9 +233,7 @@ def dedup_files(
                 check_unchanged(Inputs(references.files, ()), against_read)
                 summary = summarize(documents, recipe, decision, timing)
                 summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
-                summary |= about_references(against, documents, decision) | bounded.summary()
-                if parts is not None and log is not None:
-                    summary |= parts.summary(log.num_found)
+                summary |= about_references(against, documents, decision) | about_run
                 beside.prepare(documents, recipe, decision)
                 (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
                 directory.finish()

@@ -13,6 +13,7 @@ from likewise.io.inputs import InputFile
 from likewise.io.lines import LineFile
 from likewise.io.parquet import ParquetFile
 from likewise.io.text_file import TextFile
+from likewise.io.warc import WarcFile
 from likewise.recipe import Recipe
 
 MIN_MEMORY_BYTES = 256_000_000
@@ -24,6 +25,8 @@ _LEAST_WORK_BYTES = 64_000_000
 _BYTES_A_FILE = 2_500
 # A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
 _PARQUET_BYTES = 48_000_000
+# A process of its own beside each thread that reads pages of web archives.
+_WEB_BYTES = 100_000_000
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
 _BYTES_A_PAIR = 100
 _BYTES_A_ROW = 700
@@ -140,7 +143,7 @@ class _Task:
     text_bytes: int
     copied_bytes: int
     spooled_share: float
-    parquet_bytes: int
+    format_bytes: int
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
         """Return the plan for so many documents, with as many threads as memory holds.
@@ -183,7 +186,7 @@ class _Task:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
         table = self.recipe.table
         fixed += _BYTES_A_WEIGHT * (0 if table is None else table.num_listed or 0)
-        return fixed + threads * self.parquet_bytes + int(num_documents * self._bytes_a_document(threads))
+        return fixed + threads * self.format_bytes + int(num_documents * self._bytes_a_document(threads))
 
     def _bytes_a_document(self, threads: int) -> float:
         # Marks of positions, two bits and two sets of them a thread.
@@ -218,8 +221,8 @@ class _Task:
             reasons.append(f"{tables:.0f} bytes a fingerprint in the tables of its search")
         if fields:
             reasons.append(f"{_BYTES_A_FIELD} bytes a document for each field of --keep")
-        if self.parquet_bytes:
-            reasons.append(f"{self.parquet_bytes / 1e6:,.0f} MB a thread for row groups of Parquet")
+        if self.format_bytes:
+            reasons.append(f"{self.format_bytes / 1e6:,.0f} MB more for Parquet or web archives")
         return ", ".join(reasons)
 
 
@@ -280,7 +283,7 @@ class BoundedRun:
             text_bytes=text_bytes,
             copied_bytes=int(copied + packed + _PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
-            parquet_bytes=max((_bytes_in_work(file) for file in files if isinstance(file, ParquetFile)), default=0),
+            format_bytes=max((_bytes_in_work(file) for file in files), default=0),
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)
@@ -323,8 +326,11 @@ class BoundedRun:
             )
 
 
-def _bytes_in_work(file: ParquetFile) -> int:
-    return _PARQUET_BYTES + file.largest_chunk_bytes()
+def _bytes_in_work(file: InputFile) -> int:
+    """Return what a thread takes more for the format of a file."""
+    if isinstance(file, ParquetFile):
+        return _PARQUET_BYTES + file.largest_chunk_bytes()
+    return _WEB_BYTES if isinstance(file, WarcFile) else 0
 
 
 def _estimated(files: Sequence[InputFile]) -> tuple[int, int]:

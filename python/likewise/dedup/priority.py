@@ -95,7 +95,7 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, order=True)
-class _Date:
+class Date:
     """A moment, and what its fraction of a second has beyond microseconds."""
 
     moment: datetime
@@ -104,9 +104,9 @@ class _Date:
 
 def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
     values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
-    kinds = {isinstance(value, _Date) for value in values if value is not None}
+    kinds = {isinstance(value, Date) for value in values if value is not None}
     if len(kinds) > 1:
-        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, _Date) != _first_kind(values))
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
         file, line = documents.place(row)
         raise InvalidInput(
             f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
@@ -116,33 +116,44 @@ def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> ND
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 
 
-def _first_kind(values: list[Decimal | _Date | None]) -> bool:
-    return isinstance(next(value for value in values if value is not None), _Date)
+def _first_kind(values: list[Decimal | Date | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), Date)
 
 
-def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | _Date | None:
-    """Return a number exactly as it is written, a date, or None for null, NaN and absent."""
+def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | Date | None:
+    try:
+        return field_value(field, text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, *documents.place(row)) from None
+
+
+def field_value(field: str, text: str) -> Decimal | Date | None:
+    """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
+
+    Raises
+    ------
+    InvalidInput
+        If it is something else.
+    """
     try:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
     except InvalidOperation:
-        file, line = documents.place(row)
-        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large", file, line) from None
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large") from None
     if value is None or (isinstance(value, Decimal) and value.is_nan()):
         return None
     if isinstance(value, Decimal):
         return value
     if isinstance(value, str) and (date := _date(value)) is not None:
         return date
-    file, line = documents.place(row)
-    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates", file, line)
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates")
 
 
-def _date(text: str) -> _Date | None:
+def _date(text: str) -> Date | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     fraction = _FINE_FRACTION.search(text)
     rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
-    return _Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)
+    return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)

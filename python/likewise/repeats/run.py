@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise import _native
 from likewise.dedup.file_run import FileRun
+from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, InvalidParameter
@@ -17,6 +18,7 @@ from likewise.io.evidence import write_evidence
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.jsonl import JsonlFile
 from likewise.io.output import EMPTIED, ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.remote import is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
@@ -83,7 +85,14 @@ def dedup_parts(
         raise InvalidParameter("memory", "does not act on parts of documents")
     parts, rules, timing = parts.resolved(), run.run_rules(), Timing()
     _check(recipe, run, parts)
-    target = Path(output)
+    if is_remote(output) and not dry_run:
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: dedup_parts(inputs, local, parts, recipe, run=run, progress=progress),
+            overwrite=overwrite,
+        )
+    target = Path(local_path(output))
     if not dry_run:
         check_free(target, overwrite=overwrite)
     with ExitStack() as stack:

@@ -16,7 +16,7 @@ from likewise.io.source import Job, Piece, as_array
 from likewise.progress import Progress
 from likewise.repeats.collection import Collection, Repeats, check_piece, read_in_order
 from likewise.repeats.units import PartRules
-from likewise.repeats.windows import Firsts, SeenTwice, Windows
+from likewise.repeats.windows import Firsts, SeenTwice
 
 _BYTES_A_WORD = 6
 _UNPACKED_TIMES = 4
@@ -61,40 +61,40 @@ def repeated_spans(
     sorting), and some 60 bytes a stretch; disk is 32 bytes a window that may repeat.
     """
     assert parts.min_tokens is not None
-    windows = Windows(parts.min_tokens)
-    with timing.wall("windows"):
-        counts, seen = _first_pass(collection, windows, rules, work, progress)
+    num_words = parts.min_tokens
+    with timing.wall("reading_and_sketching"):
+        counts, seen = _first_pass(collection, num_words, rules, work, progress)
     collection.finish(allow_doubles=rules.duplicate_ids == "allow")
     of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
-    firsts = Firsts(work, windows.num_words, doc_starts)
+    firsts = Firsts(work, num_words, doc_starts)
     try:
-        with timing.wall("matching"):
-            _second_pass(collection, windows, seen, counts, firsts, rules, work, progress)
+        with timing.wall("candidates"):
+            _second_pass(collection, num_words, seen, counts, firsts, rules, work, progress)
             del seen
             stretches = list(_stretches(firsts))
         with timing.wall("verification"):
-            repeats = _measured(collection, stretches, doc_starts, windows.num_words)
+            repeats = _measured(collection, stretches, doc_starts, num_words)
     finally:
         firsts.close()
     return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0}
 
 
 def _first_pass(
-    collection: Collection, windows: Windows, rules: RunRules, work: Path, progress: Progress
+    collection: Collection, num_words: int, rules: RunRules, work: Path, progress: Progress
 ) -> tuple[_JobCounts, SeenTwice]:
     """Note the documents; return their words by job, and which short windows were met twice."""
     num_bytes = sum(file.num_bytes * (_UNPACKED_TIMES if file.codec else 1) for file in collection.files)
-    seen = SeenTwice(2 * num_bytes // _BYTES_A_WORD // (windows.num_inside + 1))
+    # Windows that one shorter window can be the least of.
+    width = num_words - num_words // 2 + 1
+    # Of random hashes every (width + 1) / 2-th is the least of some window.
+    seen = SeenTwice(2 * num_bytes // _BYTES_A_WORD // (width + 1))
     lock = threading.Lock()
 
     def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
         (piece,) = job.read()
-        counts, _, _, words = _words(piece.texts)
-        places = _places(counts, windows.num_words)
-        # Where none fits there are none to be the least of.
-        least = windows.least(words)[places] if len(places) else words[:0]
-        counted = seen.counted(least, places, windows.num_inside)
+        counts, least, _ = _hashed(piece.texts, num_words, with_whole=False)
+        counted = seen.counted(least, _places(counts, num_words), width)
         with lock:
             seen.add(*counted)
         collection.add(file, number, piece)
@@ -113,7 +113,7 @@ def _first_pass(
 
 def _second_pass(
     collection: Collection,
-    windows: Windows,
+    num_words: int,
     seen: SeenTwice,
     counts: _JobCounts,
     firsts: Firsts,
@@ -128,13 +128,11 @@ def _second_pass(
 
     def second(file: int, number: int, job: Job) -> None:
         (piece,) = job.read()
-        of_documents, _, _, words = _words(piece.texts)
-        places = _places(of_documents, windows.num_words)
-        if len(places):
-            places = places[seen.twice(windows.least(words)[places])]
-            hashes = windows.hashes(words, places)
-            with lock:
-                firsts.add(hashes, places + starts[file, number])
+        of_documents, least, whole = _hashed(piece.texts, num_words, with_whole=True)
+        places = _places(of_documents, num_words)
+        may_repeat = seen.twice(least)
+        with lock:
+            firsts.add(whole[may_repeat], places[may_repeat] + starts[file, number])
 
     for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
         pass
@@ -150,6 +148,13 @@ def _words(
         as_array(ends, np.uint32),
         as_array(hashes, np.uint64),
     )
+
+
+def _hashed(
+    texts: _native.Texts, num_words: int, *, with_whole: bool
+) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64]]:
+    counts, least, whole = _native.hash_windows(texts, num_words, with_whole=with_whole)
+    return as_array(counts, np.uint32), as_array(least, np.uint64), as_array(whole, np.uint64)
 
 
 def _places(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Windows of words by rolling hashes: which may repeat, and where each stood first."""
+"""Hashes of windows of words: which were met twice, and which was first of those that are equal."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,92 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Hashes = NDArray[np.uint64]
-_BASE = 0x9E3779B97F4A7C15 | 1
-_BASE_INVERSE = pow(_BASE, -1, 1 << 64)
-_MIX = np.uint64(0xD6E8FEB86659FD93)
-_SHIFT = np.uint64(32)
 _LEAST_SLOTS, _MOST_SLOTS = 1 << 16, 1 << 30
 # A slot that a hash meets by chance costs work, not truth.
 _SLOTS_A_HASH = 16
 _PARTITIONS = 64
 _RECORD = np.dtype([("hash", "<u8"), ("place", "<u8")])
 _MATCH = np.dtype([("place", "<u8"), ("first", "<u8")])
-
-
-class Windows:
-    """Hashes of windows of consecutive words.
-
-    Parameters
-    ----------
-    num_words : int
-        Words of a window.
-
-    Notes
-    -----
-    A window is H(i) = sum over j of h(i + j) B^-j (mod 2^64), read off prefix sums, and mixed. Of each window
-    the least hash of the shorter windows inside it is looked at (winnowing: Schleimer, Wilkerson, Aiken,
-    SIGMOD 2003, section 3): equal windows have equal ones, so a window whose least hash was met once repeats nothing.
-    """
-
-    def __init__(self, num_words: int) -> None:
-        self.num_words = num_words
-        self.short = num_words // 2
-        # Short windows inside a window.
-        self.num_inside = num_words - self.short + 1
-        self._powers = np.ones(1, np.uint64)
-        self._inverses = np.ones(1, np.uint64)
-
-    def least(self, words: Hashes) -> Hashes:
-        """Return the least hash of the short windows inside each window; there are len(words) - num_words + 1."""
-        count = len(words) - self.num_words + 1
-        if count <= 0:
-            return np.zeros(0, np.uint64)
-        return _sliding_minimum(self._hashes(words, self.short, None), self.num_inside)
-
-    def hashes(self, words: Hashes, places: NDArray[np.int64]) -> Hashes:
-        """Return the hashes of the windows that begin at these places."""
-        return self._hashes(words, self.num_words, places)
-
-    def _hashes(self, words: Hashes, length: int, places: NDArray[np.int64] | None) -> Hashes:
-        powers, inverses = self._of_length(len(words) + 1)
-        sums = np.zeros(len(words) + 1, np.uint64)
-        np.cumsum(words * inverses[: len(words)], out=sums[1:])
-        if places is None:
-            count = len(words) - length + 1
-            found = (sums[length:] - sums[:count]) * powers[:count]
-        else:
-            found = (sums[places + length] - sums[places]) * powers[places]
-        found ^= found >> _SHIFT
-        found *= _MIX
-        found ^= found >> _SHIFT
-        return found
-
-    def _of_length(self, length: int) -> tuple[Hashes, Hashes]:
-        powers, inverses = self._powers, self._inverses
-        if len(powers) < length:
-            # To and fro by powers of the base; made anew rather than grown in place, since other threads read them.
-            size = max(length, 1 << 16)
-            powers, inverses = (_powers(base, size) for base in (_BASE, _BASE_INVERSE))
-            self._powers, self._inverses = powers, inverses
-        return powers, inverses
-
-
-def _powers(base: int, size: int) -> Hashes:
-    powers = np.full(size, np.uint64(base))
-    powers[0] = 1
-    np.cumprod(powers, out=powers)
-    return powers
-
-
-def _sliding_minimum(values: Hashes, width: int) -> Hashes:
-    """Return the least of each `width` consecutive values, from minima of blocks forwards and backwards."""
-    count = len(values) - width + 1
-    padded = np.full(-(-len(values) // width) * width, np.uint64(2**64 - 1))
-    padded[: len(values)] = values
-    blocks = padded.reshape(-1, width)
-    forwards = np.minimum.accumulate(blocks, axis=1).reshape(-1)
-    backwards = np.minimum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].reshape(-1)
-    return np.minimum(backwards[:count], forwards[width - 1 : width - 1 + count])
 
 
 class SeenTwice:

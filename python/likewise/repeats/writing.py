@@ -1,8 +1,8 @@
 """What a run over parts writes: the evidence, the documents without their repeats, those that were left empty."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
-from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,7 +18,8 @@ from likewise.repeats.collection import Collection, Repeats
 
 _COPY_BYTES = 4 << 20
 _PACKED_BYTES = 2 << 20
-_DECODER = JSONDecoder(strict=False)
+_BRACKETS = re.compile(r'["\[\]{}]')
+_PLAIN = re.compile(r"[^\s,\]}]+")
 _SPACES = " \t\r\n\ufeff"
 
 
@@ -139,7 +140,7 @@ def _member(line: str, at: int, name: str) -> tuple[int, int] | None:
     while line[at] == '"':
         key, at = scanstring(line, at + 1, False)  # noqa: FBT003
         start = _skipped(line, _skipped(line, at) + 1)
-        end = _DECODER.raw_decode(line, start)[1]
+        end = _value_end(line, start)
         if key == name:
             return start, end
         at = _skipped(line, end)
@@ -147,6 +148,25 @@ def _member(line: str, at: int, name: str) -> tuple[int, int] | None:
             return None
         at = _skipped(line, at + 1)
     return None
+
+
+def _value_end(line: str, at: int) -> int:
+    """Return where a value ends; however deep it is."""
+    if line[at] == '"':
+        return int(scanstring(line, at + 1, False)[1])  # noqa: FBT003
+    if line[at] not in "[{":
+        plain = _PLAIN.match(line, at)
+        return at if plain is None else plain.end()
+    depth = 0
+    while (found := _BRACKETS.search(line, at)) is not None:
+        at = found.end()
+        if found[0] == '"':
+            at = int(scanstring(line, at, False)[1])  # noqa: FBT003
+            continue
+        depth += 1 if found[0] in "[{" else -1
+        if depth == 0:
+            break
+    return at
 
 
 def _skipped(line: str, at: int) -> int:

@@ -5,8 +5,10 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
+from likewise.errors import StoreError
 from likewise.text import tokens
 from likewise.viewing.texts import Place
 
@@ -285,16 +287,24 @@ class CatalogueWriter:
     def __enter__(self) -> Self:
         self._unfinished.unlink(missing_ok=True)
         self._database = sqlite3.connect(self._unfinished, isolation_level=None)
-        # What is derived can be made again.
-        self._database.executescript(
-            "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=8192;" + _TABLES
-        )
-        self._database.execute("BEGIN")
+        try:
+            # What is derived can be made again.
+            self._database.executescript(
+                "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=8192;" + _TABLES
+            )
+            self._database.execute("BEGIN")
+        except sqlite3.Error as error:
+            # A Python whose SQLite has no full-text search, for one.
+            self.__exit__(type(error), error, None)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._database.close()
         self._unfinished.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(f"{self._path}: the groups could not be sorted: {error}") from error
 
     def add_groups(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add groups: the columns of the table, in its order."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from likewise.dedup import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.timing import Timing
-from likewise.errors import LikewiseError
+from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output import EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.runs import read_summary
@@ -115,6 +115,8 @@ class RunView:
         self.path = path
         self.title = path.resolve().name
         self._summary = read_summary(path)
+        if self._summary.get("options", {}).get("unit"):
+            raise InvalidInput("this run took parts out of documents (--unit): it has no groups to show", str(path))
         self._progress = progress or no_progress
         self._recipe, self._note = _recipe_of(self._summary)
         self._stack = ExitStack()

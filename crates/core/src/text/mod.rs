@@ -30,6 +30,7 @@ mod tables;
 mod tests;
 mod units;
 mod utf8;
+mod windows;
 mod words;
 
 use crate::isa::Isa;
@@ -47,6 +48,7 @@ pub use parts::{PartCutter, PartUnit, Parts};
 pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
+pub use windows::{WindowHasher, WindowHashes};
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";

@@ -199,7 +199,10 @@ mod tests {
                 .zip(&found.ends)
                 .map(|(&from, &to)| &text[from as usize..to as usize])
                 .collect();
-            assert_eq!(words[..5], ["Don't", "STOP", "\u{fb01}ne", "\u{732b}", "\u{732b}"]);
+            assert_eq!(
+                words[..5],
+                ["Don't", "STOP", "\u{fb01}ne", "\u{732b}", "\u{732b}"]
+            );
             assert_eq!(found.counts, [200]);
             let hash = |word: &str| xxh3_64_with_seed(word.as_bytes(), 0);
             assert_eq!(

@@ -252,7 +252,9 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
             cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below else ''}"))
         body.append(element("tr", cells))
     table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
-    caption = f"{measure} of all pairs; {'grey numbers are below the threshold' if threshold is not None else ''}"
+    caption = (
+        f"{measure} of all pairs; {'grey, slanted numbers are below the threshold' if threshold is not None else ''}"
+    )
     return element(
         "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
     )

@@ -107,7 +107,10 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
         except Disconnected:
             return Response(status_code=400)
         except Problem as problem:
-            return shown("error.html", problem.status, title="Not done", detail=problem.detail, root=root)
+            detail = (
+                f"{problem.detail}; it goes on, so ask again soon" if problem.kind == "deadline" else problem.detail
+            )
+            return shown("error.html", problem.status, title="Not done", detail=detail, root=root)
         return answered
 
     return answer

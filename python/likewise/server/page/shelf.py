@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.errors import StoreError
 from likewise.progress import Event, StageAdvanced, StageStarted
 from likewise.server.service import Service
 from likewise.viewing import IndexView, RunView, View
@@ -18,13 +19,16 @@ class Prepared:
         self.view = view
         self.share = 0.0
         self._total = 0
+        self._is_closing = False
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def progress(self, event: Event) -> None:
-        """Take an event of the sorting."""
+        """Take an event of the sorting, which ends here if the view is about to be closed."""
+        if self._is_closing:
+            raise StoreError("the view is closed")
         if isinstance(event, StageStarted):
             self._total = event.total
         elif isinstance(event, StageAdvanced) and self._total:
@@ -50,6 +54,16 @@ class Prepared:
             if error is not None:
                 raise error
         return self._done.is_set()
+
+    def close(self) -> None:
+        """Close the view, once nothing is sorted any more."""
+        self._is_closing = True
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+        if isinstance(self.view, RunView | IndexView):
+            self.view.__exit__(None, None, None)
 
     def _sort(self) -> None:
         try:
@@ -134,5 +148,5 @@ class Shelf:
 
     def _drop(self, name: str) -> None:
         _, prepared = self._prepared.pop(name, (None, None))
-        if prepared is not None and isinstance(prepared.view, RunView | IndexView):
-            prepared.view.__exit__(None, None, None)
+        if prepared is not None:
+            prepared.close()

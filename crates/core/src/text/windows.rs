@@ -1,0 +1,173 @@
+//! Which windows of consecutive words may repeat, and by what hash?
+//!
+//! Of each window the least hash of the shorter windows inside it is chosen (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003,
+//! section 3). Equal windows choose equal ones, so a window whose least hash is met once repeats nothing.
+
+use super::parts::{PartCutter, Parts};
+use crate::isa::Isa;
+
+/// Multiplier of the rolling hash, odd.
+const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Stands for no hash.
+const NONE: u64 = u64::MAX;
+
+/// Hashes of the windows of texts, text after text: a text of `n` words has `n - num_words + 1`, or none.
+#[derive(Debug, Default)]
+pub struct WindowHashes {
+    /// Words of each text.
+    pub counts: Vec<u32>,
+    /// The least hash of the shorter windows inside each.
+    pub least: Vec<u64>,
+    /// Of each window itself, where asked for.
+    pub whole: Vec<u64>,
+}
+
+/// Hashes the windows of texts; holds the scratch space.
+#[derive(Debug)]
+pub struct WindowHasher {
+    cutter: PartCutter,
+    parts: Parts,
+    inner: Vec<u64>,
+    num_words: usize,
+    with_whole: bool,
+}
+
+impl WindowHasher {
+    /// For windows of so many words, at least 2; the shorter ones inside have half as many.
+    pub fn new(isa: Isa, num_words: usize, with_whole: bool) -> Self {
+        assert!(num_words >= 2);
+        WindowHasher {
+            cutter: PartCutter::new(isa),
+            parts: Parts::default(),
+            inner: Vec::new(),
+            num_words,
+            with_whole,
+        }
+    }
+
+    /// Appends the windows of a text under 4 GB.
+    pub fn hash(&mut self, text: &str, out: &mut WindowHashes) {
+        let parts = &mut self.parts;
+        parts.counts.clear();
+        parts.starts.clear();
+        parts.ends.clear();
+        parts.hashes.clear();
+        self.cutter.cut_words(text, parts);
+        let words = &parts.hashes;
+        out.counts.push(words.len() as u32);
+        if words.len() < self.num_words {
+            return;
+        }
+        let short = self.num_words / 2;
+        self.inner.clear();
+        rolling_hashes(words, short, &mut self.inner);
+        sliding_minima(&mut self.inner, self.num_words - short + 1, &mut out.least);
+        if self.with_whole {
+            rolling_hashes(words, self.num_words, &mut out.whole);
+        }
+    }
+}
+
+/// Appends the hash of every `length` consecutive words: the sum of word(j) B^(length - 1 - j) modulo 2^64, mixed.
+fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
+    let step = |sum: u64, &word: &u64| sum.wrapping_mul(BASE).wrapping_add(word);
+    let mut sum = words[..length].iter().fold(0, step);
+    // What a word counts when it leaves.
+    let leaving = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
+    out.reserve(words.len() - length + 1);
+    out.push(mixed(sum));
+    for (old, new) in words.iter().zip(&words[length..]) {
+        sum = step(sum, new).wrapping_sub(old.wrapping_mul(leaving));
+        out.push(mixed(sum));
+    }
+}
+
+/// Sums of equal words in another order differ in their upper bits; this brings them everywhere.
+fn mixed(sum: u64) -> u64 {
+    let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    sum ^ sum >> 32
+}
+
+/// Appends the least of every `width` consecutive values, of which there are at least so many.
+///
+/// From minima of blocks of `width` backwards, which take the place of the values, and forwards (van Herk, 1992).
+fn sliding_minima(values: &mut [u64], width: usize, out: &mut Vec<u64>) {
+    let num_windows = values.len() - width + 1;
+    out.reserve(num_windows);
+    let first = out.len();
+    // The least of the block's values up to the last of each window.
+    let mut least = NONE;
+    for (last, &value) in values.iter().enumerate() {
+        least = if last % width == 0 {
+            value
+        } else {
+            least.min(value)
+        };
+        if last + 1 >= width {
+            out.push(least);
+        }
+    }
+    for block in values.chunks_mut(width) {
+        let mut least = NONE;
+        for value in block.iter_mut().rev() {
+            least = least.min(*value);
+            *value = least;
+        }
+    }
+    for (window, &from_start) in out[first..].iter_mut().zip(values.iter()) {
+        *window = (*window).min(from_start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minima_are_those_of_every_window() {
+        for len in 1..40_usize {
+            for width in 1..=len {
+                let values: Vec<u64> = (0..len as u64).map(|i| mixed(i * 7 + 3) % 50).collect();
+                let expected: Vec<u64> = values
+                    .windows(width)
+                    .map(|window| *window.iter().min().unwrap())
+                    .collect();
+                let mut found = vec![9];
+                sliding_minima(&mut values.clone(), width, &mut found);
+                assert_eq!(found[1..], expected, "{len} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn equal_windows_have_equal_hashes() {
+        let words: Vec<u64> = (0..200).map(|i| mixed(i % 23 + 1)).collect();
+        let mut found = Vec::new();
+        rolling_hashes(&words, 30, &mut found);
+        assert_eq!(found.len(), 171);
+        for i in 0..171 {
+            for j in 0..171 {
+                assert_eq!(found[i] == found[j], i % 23 == j % 23, "{i} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_with_too_few_words_have_none() {
+        let mut hasher = WindowHasher::new(Isa::Plain, 4, true);
+        let mut found = WindowHashes::default();
+        for text in [
+            "one two three",
+            "",
+            "one two three four",
+            "a ONE two, three four b",
+        ] {
+            hasher.hash(text, &mut found);
+        }
+        assert_eq!(found.counts, [3, 0, 4, 6]);
+        assert_eq!((found.least.len(), found.whole.len()), (4, 4));
+        assert_eq!(found.whole[0], found.whole[2]);
+        assert_eq!(found.least[0], found.least[2]);
+    }
+}

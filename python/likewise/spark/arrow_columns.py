@@ -1,0 +1,57 @@
+"""Columns of Arrow batches on the workers: texts in, byte strings of one width in and out."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+
+
+def texts_of(column: Any) -> Texts:  # noqa: ANN401 - PyArrow has no types
+    """Return a column of strings as a native batch; one of binary as documents that are bytes."""
+    import pyarrow as pa
+
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return Texts.from_bytes(column.to_pylist())
+    return Texts.from_arrow(column)
+
+
+def binary_column(rows: NDArray[np.uint8]) -> Any:  # noqa: ANN401
+    """Return the rows of a matrix of bytes as an Arrow array of binary."""
+    import pyarrow as pa
+
+    num_rows, width = rows.shape
+    offsets = np.arange(num_rows + 1, dtype=np.int64) * width
+    data = np.ascontiguousarray(rows)
+    if data.nbytes >= 2**31:
+        raise OverflowError("a batch holds over 2 GB; lower spark.sql.execution.arrow.maxRecordsPerBatch")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
+
+
+def bytes_of(column: Any, width: int) -> NDArray[np.uint8]:  # noqa: ANN401
+    """Return a column of binary, each value of `width` bytes, as a matrix; none is null."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        parts = [bytes_of(chunk, width) for chunk in column.chunks]
+        return np.concatenate([np.zeros((0, width), np.uint8), *parts])
+    if not len(column):
+        return np.zeros((0, width), np.uint8)
+    is_large = pa.types.is_large_binary(column.type)
+    _, offset_buffer, data = column.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)
+    first = int(offsets[column.offset])
+    return np.frombuffer(data, np.uint8, len(column) * width, first).reshape(-1, width)
+
+
+def numbers_of(column: Any) -> NDArray[Any]:  # noqa: ANN401
+    """Return a column of numbers without nulls as an array."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values

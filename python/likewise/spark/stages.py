@@ -1,0 +1,171 @@
+"""Stages: each a Parquet directory that is there as a whole or made again, so that a killed run goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from likewise.errors import InvalidInput, RecipeMismatch
+
+_IDENTITY = "identity"
+# Rows that the driver writes at once: each time is a job and a file.
+_ROWS_A_FILE = 1 << 20
+# How the last line of a worker's traceback names an error of this package.
+_REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """Raise InvalidInput, in one sentence, for what a worker refused."""
+    try:
+        yield
+    except PythonException as error:
+        found = _REFUSAL.findall(str(error))
+        if found:
+            raise InvalidInput(found[-1]) from error
+        raise
+
+
+class Stages:
+    """The finished stages of a run, in a directory that driver and workers see under one name.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Classic or Connect.
+    directory : str
+        A path or URL that Spark writes to.
+
+    Notes
+    -----
+    A stage counts as finished from the moment that its mark beside it stands, which is one file that is renamed into
+    place after all data are. Two runs must not share a directory at one time.
+    """
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        self.spark = spark
+        self.directory = directory.rstrip("/")
+        self.num_made = 0
+
+    def check_identity(self, identity: Mapping[str, Any]) -> None:
+        """Claim the directory for a run, or go on with the one in it.
+
+        Raises
+        ------
+        RecipeMismatch
+            If it holds stages of another run, naming the fields that differ.
+        """
+        found = self.facts(_IDENTITY)
+        if found is None:
+            self.mark(_IDENTITY, identity)
+            return
+        ours = json.loads(json.dumps(identity))
+        names = [name for name in sorted({*found, *ours}) if found.get(name) != ours.get(name)]
+        if names:
+            raise RecipeMismatch(
+                f"{self.directory} holds stages of another run; name another directory, or delete it",
+                {name: (ours.get(name), found.get(name)) for name in names},
+            )
+
+    def frame(
+        self,
+        name: str,
+        make: Callable[[], DataFrame],
+        describe: Callable[[DataFrame], Mapping[str, Any]] | None = None,
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """Return what a stage holds, and its facts; where it is not finished it is made first.
+
+        Parameters
+        ----------
+        name : str
+            The stage.
+        make : callable
+            Returns its rows.
+        describe : callable, optional
+            Returns facts about the rows as they were written, JSON values; it may refuse them by raising.
+        """
+        facts = self.facts(name)
+        if facts is None:
+            with worker_errors():
+                make().write.mode("overwrite").parquet(self._path(name))
+            facts = self._finished(name, describe)
+        return self.spark.read.parquet(self._path(name)), facts
+
+    def written(
+        self,
+        name: str,
+        write: Callable[[Callable[[Any], None]], Mapping[str, Any]],
+        empty: Any,  # noqa: ANN401
+    ) -> tuple[DataFrame, dict[str, Any]]:
+        """Return what a stage holds that the driver writes table by table, and its facts.
+
+        Parameters
+        ----------
+        name : str
+            The stage.
+        write : callable
+            Is given a function that takes Arrow tables; returns the facts.
+        empty : pyarrow.Table
+            A table without rows, of the columns that all have.
+        """
+        import pyarrow
+
+        facts = self.facts(name)
+        if facts is None:
+            schema = self.spark.createDataFrame(empty.schema.empty_table()).schema
+
+            held: list[Any] = []
+
+            def flush(mode: str) -> None:
+                table = pyarrow.concat_tables([empty, *held])
+                held.clear()
+                self.spark.createDataFrame(table, schema=schema).write.mode(mode).parquet(self._path(name))
+
+            def take(table: Any) -> None:  # noqa: ANN401
+                held.append(table)
+                if sum(part.num_rows for part in held) >= _ROWS_A_FILE:
+                    flush("append")
+
+            flush("overwrite")
+            facts = dict(write(take))
+            if held:
+                flush("append")
+            self.mark(name, facts)
+            self.num_made += 1
+        return self.spark.read.parquet(self._path(name)), facts
+
+    def facts(self, name: str) -> dict[str, Any] | None:
+        """Return the facts of a finished stage; None while it is not."""
+        try:
+            lines = [row.value for row in self.spark.read.text(self._path(f"{name}.done")).collect()]
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return None
+        if not lines:
+            return None
+        try:
+            facts: dict[str, Any] = json.loads(lines[0])
+        except ValueError as error:
+            raise InvalidInput("this is no mark of a stage of Likewise", self._path(f"{name}.done")) from error
+        return facts
+
+    def mark(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Write the mark of a finished stage."""
+        frame = self.spark.createDataFrame([(json.dumps(facts),)], "value string").coalesce(1)
+        frame.write.mode("overwrite").text(self._path(f"{name}.done"))
+
+    def _finished(self, name: str, describe: Callable[[DataFrame], Mapping[str, Any]] | None) -> dict[str, Any]:
+        facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))
+        self.mark(name, facts)
+        self.num_made += 1
+        return facts
+
+    def _path(self, name: str) -> str:
+        return f"{self.directory}/{name}"

@@ -1,0 +1,265 @@
+"""Spark gives the answer of a local run, goes on where it stopped, and refuses what it cannot do."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise import Recipe
+from likewise.dedup import FileRun, IndexUse
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.io.runs import run_differences
+from tests.house.test_documentation import blocks
+from tests.quality.test_promises import planted
+
+# Starting Java takes its time where others work; its sockets are closed when it ends.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
+
+OWN_TOKENS = Recipe.minhash(tokens="user", tokenizer="spaces 1")
+FEW_BANDS = Recipe.minhash(0.7, bands=4, rows=1)
+STRINGS = pa.schema({"id": pa.string(), "text": pa.string()})
+LABELLED_SETS = ["en-cpp-errors", "zh-docs-tidb", "edits-controlled"]
+RECIPES = {
+    "longest": Recipe.minhash(keep="longest"),
+    "containment": Recipe.minhash(measure="containment"),
+    "components": Recipe.minhash(0.6, group="components"),
+    "cosine": Recipe.simhash(threshold=0.8),
+    "cosine-components": Recipe.simhash(threshold=0.8, group="components"),
+    "bit-bands": Recipe.simhash(recall=0.9, keep="shortest"),
+    "exact": Recipe.exact(),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Documents whose order is that of their ids."""
+    texts = [text.encode("utf-8", "replace").decode() for text in planted()]
+    ids = [f"id{number:04d}" for number in range(len(texts))]
+    dates = [f"20{10 + number * 7 % 13}-03-01" if number % 5 else None for number in range(len(texts))]
+    return pa.table({"id": ids, "text": texts, "place": list(range(len(texts))), "when": dates})
+
+
+@pytest.fixture(scope="module")
+def frame(spark, table):
+    return spark.createDataFrame(table)
+
+
+def check_same(found, local):
+    assert found.removed.toArrow().to_pylist() == local.removed.to_pylist()
+    assert [row.row for row in found.kept.collect()] == local.kept.nonzero()[0].tolist()
+    for name, count in local.summary.items():
+        if name.startswith("num_") and name not in ("num_measured", "num_blank_lines", "num_bad_rows"):
+            assert found.summary[name] == count, name
+
+
+def test_minhash_with_full_buckets_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch):
+    from likewise.spark import dedup, run
+
+    local = likewise.dedup(table, FEW_BANDS)
+
+    def broken(*_, **__):
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as context:
+        context.setattr(run, "decide_leaders", broken)
+        with pytest.raises(RuntimeError):
+            dedup(frame, FEW_BANDS, checkpoint_dir=str(tmp_path))
+    assert (tmp_path / "edges.done").exists()
+    # Buckets of the first level were full.
+    assert (tmp_path / "buckets-1.done").exists()
+    assert not (tmp_path / "verdicts.done").exists()
+    found = dedup(frame, FEW_BANDS, checkpoint_dir=str(tmp_path))
+    assert found.summary["num_stages_made"] == 2
+    check_same(found, local)
+    # A changed document, another recipe, and another order are refused.
+    changed = table.set_column(1, "text", pa.array([*table.column("text").to_pylist()[:-1], "changed"]))
+    with pytest.raises(InvalidInput, match="not those"):
+        dedup(spark.createDataFrame(changed), FEW_BANDS, checkpoint_dir=str(tmp_path))
+    with pytest.raises(RecipeMismatch, match="threshold"):
+        dedup(frame, FEW_BANDS.replace(threshold=0.8), checkpoint_dir=str(tmp_path))
+    with pytest.raises(RecipeMismatch, match="order"):
+        dedup(frame, FEW_BANDS, order="place", checkpoint_dir=str(tmp_path))
+
+
+def test_distance_alone(frame, table):
+    from likewise.spark import dedup
+
+    recipe = Recipe.simhash(keep="newest:when,longest")
+    check_same(dedup(frame, recipe), likewise.dedup(table, recipe))
+    with pytest.raises(InvalidParameter, match=r"0\.0 GB are allowed"):
+        dedup(frame, recipe, driver_memory="1KB")
+
+
+def test_what_cannot_be_done_is_refused_at_once(spark, frame, table):
+    from likewise.spark import SparkEngine, dedup, pairs, sketch
+
+    for recipe in (Recipe.shingles(), Recipe.bloom(), Recipe.minhash(weights="idf"), OWN_TOKENS):
+        for call in (dedup, pairs, sketch):
+            with pytest.raises(InvalidParameter):
+                call(frame, recipe)
+    for options, name in (
+        ({"text_field": "texts"}, "text_field"),
+        ({"text_field": "place"}, "text_field"),
+        ({"id_field": "nothing"}, "id_field"),
+        ({"order": "nothing"}, "order"),
+        ({"keep": "max:nothing"}, "keep"),
+        ({"driver_memory": "much"}, "driver_memory"),
+    ):
+        with pytest.raises(InvalidParameter) as caught:
+            dedup(frame, **options)
+        assert caught.value.name == name
+    with pytest.raises(InvalidParameter, match="binary"):
+        dedup(frame, Recipe.minhash(tokens="bytes"))
+    with pytest.raises(InvalidParameter, match="index"):
+        likewise.dedup_files([], "out", engine=SparkEngine("local[2]"), index=IndexUse(create="new.lw"))
+    for broken, message in (
+        ([("a", None), ("b", "text")], "no text, such as that of id 'a'"),
+        ([("a", "one"), ("a", "two")], "come more than once, such as 'a'"),
+        ([(None, "one")], "1 rows have no id"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            dedup(spark.createDataFrame(broken, "id string, text string"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe(frame, table, name):
+    from likewise.spark import dedup
+
+    check_same(dedup(frame, RECIPES[name]), likewise.dedup(table, RECIPES[name]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["containment", "cosine", "bit-bands", "exact"])
+def test_pairs(frame, table, name):
+    from likewise.spark import pairs
+
+    assert pairs(frame, RECIPES[name]).toArrow().to_pylist() == likewise.pairs(table, RECIPES[name]).to_pylist()
+
+
+@pytest.mark.slow
+def test_order_and_numeric_ids(spark, table):
+    from likewise.spark import dedup
+
+    # Three documents a place; ids as numbers sort as their digits do.
+    places = [number // 3 for number in range(len(table))]
+    numbers = list(range(len(table)))
+    given = pa.table({"key": numbers, "body": table.column("text"), "place": places})
+    rows = sorted(numbers, key=lambda number: (places[number], str(number)))
+    in_order = given.take(rows)
+    local = likewise.dedup(in_order.column("body"), FEW_BANDS, ids=in_order.column("key"))
+    found = dedup(
+        spark.createDataFrame(given), FEW_BANDS, order="place", text_field="body", id_field="key", keep="first"
+    )
+    check_same(found, local)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [Recipe.minhash(), Recipe.simhash(bits=64), Recipe.simhash(bits=128)])
+def test_sketches(frame, table, recipe, tmp_path):
+    from likewise.spark import sketch
+
+    likewise.sketch(table, recipe).write(tmp_path / "local.parquet")
+    local = pq.read_table(tmp_path / "local.parquet").select(["sketch", "is_empty", "num_features"]).to_pylist()
+    found = sketch(frame, recipe).orderBy("doc_id").toArrow()
+    # Without sets repeated features may count each time, on both sides.
+    assert found.column("doc_id").to_pylist() == table.column("id").to_pylist()
+    assert found.select(["sketch", "is_empty", "num_features"]).to_pylist() == local
+
+
+@pytest.fixture
+def inputs(table, tmp_path):
+    """Two files, one of them packed, with blank lines, a bad row and documents without ids."""
+    lines = [json.dumps({"text": row["text"], "when": row["when"]}) for row in table.to_pylist()]
+    (tmp_path / "one.jsonl").write_text("\n".join([*lines[:200], "", "no json", *lines[200:250]]) + "\n")
+    with gzip.open(tmp_path / "two.jsonl.gz", "wt") as file:
+        file.write("\n".join([*lines[250:], ""]))
+    return [tmp_path / "one.jsonl", tmp_path / "two.jsonl.gz"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [FEW_BANDS, Recipe.simhash(keep="newest:when")], ids=["minhash", "simhash"])
+def test_the_command_gives_the_same_run(spark, inputs, tmp_path, recipe):
+    from likewise.spark import SparkEngine
+
+    run = FileRun(on_error="skip")
+    local = likewise.dedup_files(inputs, tmp_path / "local", recipe, run=run)
+    engine = SparkEngine("local[2]", checkpoint_dir=str(tmp_path / "stages"))
+    found = likewise.dedup_files(inputs, tmp_path / "spark", recipe, run=run, engine=engine)
+    assert run_differences(tmp_path / "local", tmp_path / "spark")[0] == []
+    evidence = [pq.read_table(tmp_path / name / "removed.parquet") for name in ("local", "spark")]
+    assert evidence[0].equals(evidence[1])
+    assert (tmp_path / "local/errors.jsonl").read_text() == (tmp_path / "spark/errors.jsonl").read_text()
+    assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
+    with pytest.raises(InvalidInput, match=r"one\.jsonl:202"):
+        likewise.dedup_files(inputs, tmp_path / "other", recipe, engine=SparkEngine("local[2]"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [Recipe.minhash(), Recipe.simhash()], ids=["minhash", "simhash"])
+@pytest.mark.parametrize("name", LABELLED_SETS)
+def test_labelled_sets(spark, labelled, name, recipe):
+    from likewise.spark import dedup
+
+    ids, texts, _ = labelled(name)
+    rows = sorted(range(len(ids)), key=lambda row: ids[row].encode())
+    in_order = pa.table({"id": [ids[row] for row in rows], "text": [texts[row] for row in rows]})
+    check_same(dedup(spark.createDataFrame(in_order), recipe), likewise.dedup(in_order, recipe))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [FEW_BANDS, Recipe.simhash(), Recipe.exact()], ids=lambda recipe: recipe.method)
+def test_nothing_and_one(spark, recipe):
+    from likewise.spark import dedup
+
+    for rows in ([], [("a", "one text")], [("a", ""), ("b", " ")]):
+        table = pa.table({"id": [row[0] for row in rows], "text": [row[1] for row in rows]}, STRINGS)
+        check_same(dedup(spark.createDataFrame(table), recipe), likewise.dedup(table, recipe))
+
+
+CONNECT = """
+import pyarrow as pa
+from pyspark.sql import SparkSession
+import likewise
+from likewise.spark import dedup
+spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+texts = [f"the words of this text are always the same but for {i // 2} {i // 2 * 7}" for i in range(40)]
+table = pa.table({"id": [f"{i:03d}" for i in range(40)], "text": texts})
+for recipe in (likewise.Recipe.minhash(0.9), likewise.Recipe.simhash()):
+    found = dedup(spark.createDataFrame(table), recipe, checkpoint_dir="CHECKPOINTS/" + recipe.method)
+    assert found.removed.toArrow().to_pylist() == likewise.dedup(table, recipe).removed.to_pylist()
+    assert found.summary["num_removed"] >= 20
+print("the same by Connect")
+"""
+
+
+@pytest.mark.slow
+def test_by_connect(spark, tmp_path):
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    program = CONNECT.replace("CHECKPOINTS", str(tmp_path))
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert "the same by Connect" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+def test_the_page_runs(spark, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table, "crawl.parquet")
+    (block,) = blocks("docs/howto/spark.md", "python")
+    # Spark takes paths from where it was started.
+    for name in ("crawl.parquet", "checkpoints/crawl", "crawl-unique.parquet"):
+        block = block.replace(f'"{name}"', f'"{tmp_path}/{name}"')
+    names = {"spark": spark}
+    exec(compile(block, "page", "exec"), names)
+    local = likewise.dedup(table, Recipe.minhash(0.8, keep="longest"))
+    assert spark.read.parquet(f"{tmp_path}/crawl-unique.parquet").count() == local.summary["num_kept"]
+    pairs = likewise.pairs(table, Recipe.minhash(0.8, keep="longest"))
+    assert names["found"].toArrow().to_pylist() == pairs.to_pylist()
+    assert names["sketches"].count() == table.num_rows

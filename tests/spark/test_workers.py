@@ -1,0 +1,136 @@
+"""What runs on the workers, without Spark: buckets, cells, keys that sort as values do."""
+
+import json
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import likewise
+from likewise.bands import open_buckets
+from likewise.dedup.priority import field_value
+
+pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
+
+from likewise.spark.arrow_columns import binary_column, bytes_of, numbers_of
+from likewise.spark.buckets import NUM_LEVELS, band_keys, look
+from likewise.spark.cells import measure_cells
+from likewise.spark.measures import matches
+from likewise.spark.numbering import starts_of
+from likewise.spark.sort_keys import sort_key
+
+
+def cut(table, sizes):
+    """The rows of a table in batches of these sizes, again and again."""
+    start, number = 0, 0
+    while start < table.num_rows:
+        size = sizes[number % len(sizes)]
+        yield from table.slice(start, size).combine_chunks().to_batches()
+        start, number = start + size, number + 1
+
+
+def shuffled_pairs(signatures, recipe, sizes):
+    """Pairs and how many were capped, as the shuffles of Spark bring them together."""
+    schema = {"rank": pa.int64(), "sketch": pa.binary()}
+    columns = [pa.array(np.arange(len(signatures))), binary_column(signatures.view(np.uint8))]
+    everyone = pa.table(columns, schema=pa.schema(list(schema.items())))
+    pairs, entries, full = set(), everyone, []
+    for level in range(NUM_LEVELS):
+        keyed = pa.Table.from_batches(band_keys(cut(entries, sizes), recipe=recipe, level=level))
+        in_order = keyed.sort_by([("band", "ascending"), ("key", "ascending"), ("rank", "ascending")])
+        full = []
+        for batch in look(cut(in_order, sizes)):
+            for pair, rank, band in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if pair is None:
+                    full.append((rank, band))
+                else:
+                    pairs.add((pair >> 32, pair & 0xFFFFFFFF))
+        if not full:
+            break
+        ranks = sorted({rank for rank, _ in full})
+        bands = [[band for other, band in full if other == rank] for rank in ranks]
+        entries = everyone.take(ranks).append_column("bands", pa.array(bands, pa.list_(pa.int32())))
+    return pairs, len(full)
+
+
+@given(
+    distinct=st.integers(1, 6),
+    num=st.integers(1, 300),
+    sizes=st.lists(st.integers(1, 90), min_size=1, max_size=4),
+    bands=st.integers(1, 4),
+    rows=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_buckets_by_shuffle_are_those_of_a_local_run(distinct, num, sizes, bands, rows, seed):
+    random = np.random.default_rng(seed)
+    signatures = random.integers(0, distinct, (num, 6), np.uint16)
+    recipe = likewise.Recipe.minhash(0.5, num_slots=6, bands=min(bands, 6 // rows), rows=rows).resolve()
+    buckets = open_buckets(signatures, recipe, np.arange(num, dtype=np.uint32), threads=1)
+    later, earlier, _ = buckets.candidates(0, num)
+    wanted = set(zip(np.asarray(later).tolist(), np.asarray(earlier).tolist(), strict=True))
+    assert shuffled_pairs(signatures, recipe, sizes) == (wanted, buckets.num_capped)
+
+
+WRITTEN = st.sampled_from(["1.0", "1", "-0", "0", "100", "1e2"])
+NUMBERS = st.one_of(st.decimals(allow_nan=False), st.integers().map(Decimal), WRITTEN.map(Decimal))
+DATES = st.datetimes().map(lambda moment: json.dumps(moment.isoformat()))
+
+
+@given(values=st.lists(NUMBERS, min_size=2, max_size=9), largest_first=st.booleans())
+def test_keys_sort_as_numbers_do(values, largest_first):
+    keys = {value: sort_key(value, largest_first=largest_first) for value in values}
+    for a in values:
+        for b in values:
+            assert (keys[a] < keys[b]) == (a > b if largest_first else a < b)
+            assert (keys[a] == keys[b]) == (a == b)
+
+
+@given(texts=st.lists(DATES, min_size=2, max_size=6), rest=st.sampled_from(["", "7", "70", "71", "007"]))
+def test_keys_sort_as_dates_do(texts, rest):
+    texts = [*texts, f'"2020-02-02T10:00:00.123456{rest}+01:00"', '"2020-02-02T09:00:00.1234567"']
+    dates = [field_value("when", text) for text in texts]
+    keys = [sort_key(date, largest_first=False) for date in dates]
+    for a, key_a in zip(dates, keys, strict=True):
+        for b, key_b in zip(dates, keys, strict=True):
+            assert (key_a < key_b) == (a < b)
+
+
+def test_a_value_without_a_key_has_none():
+    assert sort_key(None, largest_first=True) is None
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+def test_cells_measure_as_a_local_run(size):
+    texts = [f"the same words in every text but number {i} {'and more ' * (i % 3)}" for i in range(12)]
+    recipe = likewise.Recipe.minhash(0.6).resolve()
+    rows = []
+    wanted = set()
+    for cell, ranks in enumerate(([3, 1, 7], [4], [11, 0, 2, 5])):
+        rows += [(cell, 0, 10 * rank, None, None, texts[rank]) for rank in ranks]
+        pairs = [(a, b) for a in ranks for b in ranks if a > b]
+        rows += [(cell, 1, 10 * a, 10 * b, cell, None) for a, b in pairs]
+        similarity = likewise.verify.verify_pairs(texts, np.array(pairs or np.zeros((0, 2)), np.int64), recipe)
+        wanted |= {(10 * a, 10 * b, cell, s) for (a, b), s in zip(pairs, similarity, strict=True) if s >= 0.6}
+    kinds = (pa.int32(), pa.int32(), pa.int64(), pa.int64(), pa.int32(), pa.string())
+    names = ("cell", "kind", "later", "earlier", "distance", "payload")
+    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    batches = cut(pa.table(columns, names=list(names)), [size])
+    found = [row for batch in measure_cells(batches, recipe=recipe, measure=matches) for row in batch.to_pylist()]
+    assert {tuple(row.values()) for row in found} == wanted
+    assert 0 < len(wanted) < 9
+
+
+def test_columns_of_bytes_come_back():
+    matrix = np.random.default_rng(1).integers(0, 256, (7, 5), np.uint8)
+    column = binary_column(matrix)
+    assert (bytes_of(column.slice(2, 3), 5) == matrix[2:5]).all()
+    assert (bytes_of(pa.chunked_array([column, column.slice(6)]), 5) == matrix[[*range(7), 6]]).all()
+    assert bytes_of(column.slice(7), 5).shape == (0, 5)
+    assert numbers_of(pa.chunked_array([pa.array([1]), pa.array([2, 3])])).tolist() == [1, 2, 3]
+
+
+def test_starts_leave_out_empty_parts():
+    assert starts_of([(4, 2), (0, 3), (2, 0)]) == {"starts": [[0, 0], [2, 3], [4, 3]], "num_rows": 5}
