@@ -53,6 +53,8 @@ MOMENTS = {
 def run(job):
     ingest.PIECE_BYTES, resume.PART_BYTES = PIECE_BYTES, job.get("part_bytes", PART_BYTES)
     resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
+    # So that a run that is killed later has written all but the last.
+    resume._MOST_WAITING = 1
     verdict_log.SECONDS_BETWEEN = job.get("seconds_between", verdict_log.SECONDS_BETWEEN)
     candidates._RANGE, candidates._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
     if "moment" in job:

@@ -44,7 +44,9 @@ mod tests {
 
     #[test]
     fn a_range_of_a_file_has_the_checksum_of_its_bytes() {
-        let bytes: Vec<u8> = (0..3_000_001u32).map(|i| (i * i >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..3_000_001u32)
+            .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+            .collect();
         let mut file = tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let cancel = AtomicBool::new(false);

@@ -151,7 +151,8 @@ def ingest(
     work : Path
         A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
     parts : RunParts, optional
-        What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did.
+        What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did;
+        the last of it may still be being written.
     references : References, optional
         The first of the sources, whose documents are held against the others.
     room : Room, optional
@@ -227,9 +228,6 @@ def ingest(
             if not first and failure is None:
                 break
         gather(0)
-        if parts is not None:
-            parts.drop()
-            parts.close()
         documents = columns.documents()
     except BaseException:
         pool.shutdown(cancel_futures=True)

@@ -6,6 +6,7 @@ does not confirm, texts in the spool included; so nothing but the small part fil
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -31,6 +32,8 @@ SPOOL_NAME = "texts.spool"
 # Of how parts are written, and of how sources are cut into jobs.
 PARTS_VERSION = 1
 
+# Parts that wait for the disk while sketching goes on: 8 MB each.
+_MOST_WAITING = 3
 _KNOWN = re.compile(r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww")
 
 # Number of a source, number of a job in it.
@@ -74,7 +77,7 @@ class RunParts:
         self.directory = directory
         self._recipe = recipe
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
-        self._writing: Future[Path] | None = None
+        self._writing: deque[Future[Path]] = deque()
         self._handles: dict[Path, list[int | None]] = {}
         self._spool: Spool | None = None
         self._held: list[tuple[int, SketchedPiece]] = []
@@ -128,16 +131,12 @@ class RunParts:
             self.flush()
 
     def flush(self) -> None:
-        """Begin to write what is held as a part, when the one before is written."""
+        """Begin to write what is held as a part, when not many are still to be written."""
         if self._held:
-            self._wait()
+            self._wait(_MOST_WAITING - 1)
             facts = {"start": self._start, "end": self._end, "num_bytes": self._num_bytes}
-            self._writing = self._pool.submit(self._write, self._held, facts)
+            self._writing.append(self._pool.submit(self._write, self._held, facts))
         self._held, self._num_bytes, self._column_bytes = [], 0, 0
-
-    def drop(self) -> None:
-        """Forget what is held: too little to be worth a part."""
-        self._held = []
 
     def summary(self, num_decided: int) -> dict[str, object]:
         """Return what the summary says of parts that were read, and verdicts that were taken over."""
@@ -147,16 +146,16 @@ class RunParts:
         return {"continued": counts}
 
     def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait for what is being written; what more was held is forgotten: too little to be worth a part."""
+        self._held = []
         try:
-            self._wait()
+            self._wait(0)
         finally:
             self._pool.shutdown()
 
-    def _wait(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+    def _wait(self, most: int) -> None:
+        while len(self._writing) > most:
+            self._writing.popleft().result()
 
     def _write(self, held: list[tuple[int, SketchedPiece]], facts: dict[str, Any]) -> Path:
         places = [None if piece.handle is None else self._place(piece.handle) for _, piece in held]

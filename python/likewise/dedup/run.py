@@ -1,7 +1,7 @@
 """One run from sources to verdicts: the stages in their order."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,10 @@ def open_documents(
             raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
         yield documents
     finally:
+        if parts is not None:
+            # A run that is over needs no more parts.
+            with suppress(OSError):
+                parts.close()
         if documents.spool is not None:
             documents.spool.close()
 

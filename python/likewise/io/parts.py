@@ -21,7 +21,6 @@ from likewise.io.columns import number_column, taken_rows
 
 _FACTS_KEY = b"likewise.part"
 _NAME = re.compile(r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow")
-_UNFINISHED = "part.unfinished"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ def write_part(directory: Path, label: str, part: Part) -> Path:
     Parameters
     ----------
     directory : Path
-        Where parts are; one thread writes there at a time.
+        Where parts are.
     label : str
         What tells it from others there: lower case letters, digits, hyphens.
     part : Part
@@ -62,7 +61,7 @@ def write_part(directory: Path, label: str, part: Part) -> Path:
     facts = json.dumps(dict(part.facts), separators=(",", ":"))
     batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
     batch = batch.replace_schema_metadata({_FACTS_KEY: facts.encode()})
-    unfinished = directory / _UNFINISHED
+    unfinished = directory / f"part-{label}.unfinished"
     with unfinished.open("wb") as file, pa.PythonFile(file, "w") as sink:
         with pa.ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
