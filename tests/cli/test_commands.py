@@ -159,7 +159,7 @@ def wait_until(condition, process):
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.15, 0.4])
-def test_control_c_leaves_nothing(tmp_path, big, delay_s):
+def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
     out = tmp_path / "out"
     process = start("dedup", big, "-o", out)
     wait_until(lambda: (out / ".unfinished").exists(), process)
@@ -169,7 +169,10 @@ def test_control_c_leaves_nothing(tmp_path, big, delay_s):
     assert process.returncode == 130, err
     assert b"interrupted" in err
     assert b"Traceback" not in err
-    assert not out.exists()
+    if out.exists():
+        assert [path.name for path in out.iterdir()] == [".unfinished"]
+        assert list((out / ".unfinished" / "parts").iterdir())
+        assert b"the same command continues it" in err
 
 
 def test_a_killed_run_is_begun_again(tmp_path, big):

@@ -33,7 +33,7 @@ pub fn cut_parts(
     let (parts, found) = cut(py, column, Isa::best(), |cutter, text, found| {
         cutter.cut(text, unit, found);
     })
-    .and_then(|found| {
+    .map(|found| {
         let mut parts = TextColumn::default();
         let mut at = 0;
         for (i, &count) in found.counts.iter().enumerate() {
@@ -43,7 +43,7 @@ pub fn cut_parts(
                 at += 1;
             }
         }
-        Ok((parts, found))
+        (parts, found)
     })?;
     Ok((
         Column::from_texts(parts).into(),

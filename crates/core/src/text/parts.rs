@@ -79,7 +79,7 @@ impl PartCutter {
         let before = out.starts.len();
         let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
         let mut push = |part: &str| {
-            if !part.chars().all(char::is_whitespace) {
+            if !units::is_blank(part) {
                 out.starts.push(place(part) as u32);
                 out.ends.push((place(part) + part.len()) as u32);
             }

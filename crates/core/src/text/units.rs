@@ -47,7 +47,8 @@ fn ends_line(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-fn is_blank(line: &str) -> bool {
+/// Whether there is nothing but white space.
+pub(crate) fn is_blank(line: &str) -> bool {
     line.chars()
         .all(|c| tables::property(u32::from(c)) & WHITE_SPACE != 0)
 }

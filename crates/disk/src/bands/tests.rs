@@ -14,7 +14,7 @@ fn signatures(len: u64) -> Vec<u8> {
     (0..len * 8)
         .map(|i| {
             let (row, slot) = (i / 8, i % 8);
-            let changes = mix64(i) % 10 == 0;
+            let changes = mix64(i).is_multiple_of(10);
             let value = match row % 3 {
                 0 if !changes => mix64(slot),
                 1 if !changes => mix64(row / 12 * 8 + slot + 1000),
