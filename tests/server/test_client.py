@@ -76,6 +76,18 @@ def test_errors_are_those_of_an_index(pages):
         pages.neighbours("x", limit=0)
 
 
+@pytest.mark.parametrize("kind", [likewise.Client, likewise.AsyncClient])
+def test_what_no_request_can_say_is_refused_at_once(kind):
+    # A line end is what a key read from a file ends with; what is wrong is told without the key.
+    for key in ("lw_secret\n", "lw_secret\r\nx: y", "lw_sécret", "lw secret", ""):
+        with pytest.raises(InvalidParameter, match="visible ASCII") as caught:
+            kind("http://127.0.0.1:8765", key)
+        assert "secret" not in str(caught.value)
+    for timeout_s in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InvalidParameter, match="timeout_s"):
+            kind("http://127.0.0.1:8765", timeout_s=timeout_s)
+
+
 def test_large_batches_are_cut_into_requests(pages):
     texts = [f"text number {i} of its own kind {i * i}" for i in range(2500)]
     verdicts = pages.check_and_add_batch((f"id-{i}" for i in range(2500)), iter(texts))

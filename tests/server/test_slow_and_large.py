@@ -92,6 +92,26 @@ def test_slow_heads_bodies_and_readers_are_cut_off(served):
     assert ask(service, "GET", "/readyz")[0] == 200
 
 
+def test_a_head_that_comes_at_once_has_the_same_limit(served):
+    service, pages = served
+    long = "x" * (70 << 10)
+    body = b'{"text": "x"}'
+    for request in (
+        head(service, "GET", "/healthz", f"x-long: {long}"),
+        head(service, "GET", f"/{long}"),
+        head(service, "POST", f"{pages}/check", JSON.strip(), f"content-length: {len(body)}", f"x-long: {long}") + body,
+    ):
+        connection = connect(service)
+        connection.sendall(request)
+        status, content = answer(connection)
+        assert (status, json.loads(content)["type"]) == (431, "head-too-large")
+    # A small head is none the worse for a large body in the same bytes.
+    body = json.dumps({"text": long}).encode()
+    connection = connect(service)
+    connection.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), f"content-length: {len(body)}") + body)
+    assert answer(connection)[0] == 200
+
+
 def test_bodies_without_end(served):
     service, pages = served
     # Announced: refused before a byte of it is read, and the connection is closed.

@@ -24,6 +24,9 @@ Examples:
   likewise serve out
 """
 
+# Settings that an option of another name sets.
+_OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
+
 
 @click.command("serve", help=_HELP)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
@@ -82,6 +85,7 @@ def command(
     quiet: bool,  # noqa: FBT001
 ) -> None:
     """Run the command."""
+    from likewise.errors import InvalidParameter
     from likewise.server.keys import key_of, read_keys
 
     if new_key is not None:
@@ -94,7 +98,10 @@ def command(
         raise click.UsageError(f"{keys_file} holds no key; --new-key makes one")
     secret = os.environ.get("LIKEWISE_API_KEY")
     if secret is not None:
-        keys += (key_of(secret, name="environment"),)
+        try:
+            keys += (key_of(secret, name="environment"),)
+        except InvalidParameter as error:
+            raise click.UsageError(f"LIKEWISE_API_KEY: {error.message}") from None
     given = {
         "max_body_bytes": None if max_body is None else parse_size("max_body", max_body),
         "max_batch": max_batch,
@@ -104,16 +111,19 @@ def command(
     }
     from likewise.server import Settings, serve
 
-    settings = Settings(
-        keys=keys,
-        inputs=inputs,
-        allowed_hosts=allowed_hosts,
-        is_read_only=read_only,
-        durability=durability,
-        threads=threads,
-        has_request_log=not quiet,
-        **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
-    )
+    try:
+        settings = Settings(
+            keys=keys,
+            inputs=inputs,
+            allowed_hosts=allowed_hosts,
+            is_read_only=read_only,
+            durability=durability,
+            threads=threads,
+            has_request_log=not quiet,
+            **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
+        )
+    except InvalidParameter as error:
+        raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
     serve(path, settings, host=host, port=port)
 
 

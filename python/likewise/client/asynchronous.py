@@ -59,7 +59,7 @@ class AsyncClient:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = retries
-        self._connection = begin("AsyncClient", self._url, calls.headers_of(key), timeout_s)
+        self._connection = begin("AsyncClient", self._url, calls.headers_of(key), calls.check_timeout(timeout_s))
         self._name = collection
         self._measure: str | None = None
 

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from likewise.recipe import Recipe
 MOST_DOCUMENTS = 1000
 MOST_BYTES = 4 << 20
 _LONGEST_PAUSE_S = 10.0
+_KEY = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,20 @@ def check_url(url: str) -> str:
 
 
 def headers_of(key: str | None) -> dict[str, str]:
-    """Return the headers of every request."""
-    return {} if key is None else {"authorization": f"Bearer {key}"}
+    """Return the headers of every request, or raise InvalidParameter for a key that no header can hold."""
+    if key is None:
+        return {}
+    if not _KEY.fullmatch(key):
+        # Without the key itself: errors end in logs.
+        raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
+    return {"authorization": f"Bearer {key}"}
+
+
+def check_timeout(timeout_s: float) -> float:
+    """Return the seconds that a request may take, or raise InvalidParameter."""
+    if not 0 < timeout_s < math.inf:
+        raise InvalidParameter("timeout_s", f"{timeout_s!r} given; it must be a number above 0")
+    return timeout_s
 
 
 def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON

@@ -43,6 +43,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to wait for a request; where there are too many connections, the oldest idle one makes room."""
         super().connection_made(transport)
         self._head_bytes: int = 0
+        self._may_exceed: bool = False
+        self._is_too_large: bool = False
         self._is_in_head: bool = True
         self._is_blocked: asyncio.TimerHandle | None = None
         self._head_deadline: asyncio.TimerHandle | None = self._abort_in(self.limits.receive_s)
@@ -60,15 +62,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes; a head that does not end is cut off."""
         was_in_head = self._is_in_head
+        # A head that ends within these bytes is measured only if it can be too large.
+        self._may_exceed = self._head_bytes + len(data) > _MOST_HEAD_BYTES
         super().data_received(data)
         if was_in_head and self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > _MOST_HEAD_BYTES and not self.transport.is_closing():
-                self._refuse(Problem("head-too-large", f"{_MOST_HEAD_BYTES} bytes are allowed"))
+                self._refuse(_head_too_large())
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, in the shape of all errors."""
-        self._refuse(Problem("bad-request", "this is no HTTP request"))
+        """Answer what is no HTTP, or has too large a head, in the shape of all errors."""
+        self._refuse(_head_too_large() if self._is_too_large else Problem("bad-request", "this is no HTTP request"))
 
     def on_message_begin(self) -> None:
         """Give the head of a request its time."""
@@ -81,6 +85,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Go on to the body, which has limits of its own."""
         self._head_done()
+        if self._may_exceed:
+            num_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if num_bytes > _MOST_HEAD_BYTES:
+                self._is_too_large = True
+                # Stops the parser, which then asks for send_400_response.
+                raise ValueError("the head is too large")
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -128,3 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _abort(self) -> Any:  # noqa: ANN401 - called by the loop
         self.transport.abort()
+
+
+def _head_too_large() -> Problem:
+    return Problem("head-too-large", f"{_MOST_HEAD_BYTES} bytes are allowed")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from likewise.errors import InvalidParameter
+from likewise.index.opening import sync_seconds
 from likewise.server.keys import Key
 
 
@@ -103,8 +104,9 @@ class Settings:
     has_request_log: bool = True
 
     def __post_init__(self) -> None:
+        sync_seconds(self.durability)
         for field in fields(self):
             value = getattr(self, field.name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if is_number and not 0 < value < 2**53:
-                raise InvalidParameter(field.name, f"{value!r} given; it must be above 0")
+                raise InvalidParameter(field.name, f"{value!r} given; it must be a number above 0 and below 2^53")
