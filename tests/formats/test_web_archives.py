@@ -296,6 +296,20 @@ def test_command_and_names(tmp_path):
     assert "no web archive" in done.err
 
 
+@pytest.mark.parametrize("suffix", ["warc", "warc.gz"])
+def test_damage_at_the_start_takes_no_other_record(tmp_path, suffix):
+    records = [page(n, TEXT.format(n)) for n in range(3)]
+    if suffix == "warc":
+        data = records[0].replace(b"Content-Length: ", b"Content-Length: 1000000000000000000") + b"".join(records[1:])
+    else:
+        packed = by_member(records)
+        data = packed[:12] + b"\xff" * 48 + packed[60:]
+    (tmp_path / f"a.{suffix}").write_bytes(data)
+    texts, bad, _ = read(tmp_path / f"a.{suffix}")
+    assert list(texts) == [record_id(1), record_id(2)]
+    assert list(bad) == [0]
+
+
 @pytest.mark.skipif(not REAL.is_dir(), reason="the labelled sets are not here")
 def test_real_archives():
     """Counts of records, and the bodies that were fetched, are those that another reader found."""

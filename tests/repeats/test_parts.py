@@ -212,6 +212,7 @@ def test_dry_run_and_refusals(tmp_path):
     for options, word in (
         ({"recipe": likewise.Recipe.minhash(keep="longest")}, "keep"),
         ({"recipe": likewise.Recipe.minhash(weights="idf")}, "weights"),
+        ({"recipe": likewise.Recipe.bloom()}, "filter_bits"),
         ({"run": FileRun(text_fields=("a", "b"))}, "text_field"),
         ({"parts": PartRules("word")}, "unit"),
         ({"parts": PartRules("span", 3)}, "min_tokens"),
@@ -254,3 +255,14 @@ def test_command(tmp_path):
         done = likewise_command("dedup", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
         assert done.status == 2
         assert word in done.err
+
+
+@pytest.mark.parametrize(
+    "option", [("--engine", "spark"), ("--master", "yarn"), ("--checkpoint-dir", "c"), ("--driver-memory", "1GB")]
+)
+def test_options_of_spark_do_not_pass_unheard(tmp_path, option):
+    (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
+    done = likewise_command("dedup", "in.jsonl", "-o", "out", "--unit", "line", *option, cwd=tmp_path)
+    assert done.status == 2
+    assert f"{option[0]}: does not act with --unit" in done.err
+    assert not (tmp_path / "out").exists()

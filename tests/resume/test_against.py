@@ -221,3 +221,19 @@ def test_days_of_news_from_the_command_line(tmp_path, texts):
     recipes = [json.loads((tmp_path / f"out{number}" / "summary.json").read_text())["recipe_id"] for number in (0, 1)]
     assert recipes[0] == recipes[1]
     assert likewise_command("dedup", "day2.jsonl", "-o", "x", "--against", "nowhere", cwd=tmp_path).status == 2
+
+
+@pytest.mark.parametrize("keep_sketches", [True, False])
+def test_a_run_of_which_something_is_gone_is_refused(tmp_path, texts, keep_sketches):
+    old = write_inputs(tmp_path / "old", texts[:40], "jsonl")
+    likewise.dedup_files(old, tmp_path / "first", keep_sketches=keep_sketches)
+    new = write_inputs(tmp_path / "new", texts[40:], "jsonl")
+    likewise.dedup_files(new, tmp_path / "out", against=[tmp_path / "first"])
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    next((tmp_path / "second" / "kept").iterdir()).unlink()
+    with pytest.raises(InvalidInput, match="a kept file of this run is gone"):
+        likewise.dedup_files(new, tmp_path / "other", against=[tmp_path / "second"])
+    if keep_sketches:
+        next((tmp_path / "first" / "sketches").glob("part-*")).unlink()
+        with pytest.raises(InvalidInput, match="parts of the kept sketches are missing"):
+            likewise.dedup_files(new, tmp_path / "other", against=[tmp_path / "first"])

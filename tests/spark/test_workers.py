@@ -1,10 +1,12 @@
 """What runs on the workers, without Spark: buckets, cells, keys that sort as values do."""
 
+import copy
 import json
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 import likewise
 from likewise.bands import open_buckets
 from likewise.dedup.priority import field_value
+from likewise.io.inputs import find_inputs
+from likewise.io.source import ReadRules
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 
@@ -140,3 +144,17 @@ def test_columns_of_bytes_come_back():
 
 def test_starts_leave_out_empty_parts():
     assert starts_of([(4, 2), (0, 3), (2, 0)]) == {"starts": [[0, 0], [2, 3], [4, 3]], "num_rows": 5}
+
+
+def test_files_that_were_read_can_go_to_workers(tmp_path):
+    """Weights by rarity are counted on the driver before the same sources are sent."""
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "text": "one two"}\n')
+    pq.write_table(pa.table({"id": ["a"], "text": ["one two"]}), tmp_path / "b.parquet")
+    (tmp_path / "c.csv").write_text("id,text\na,one two\n")
+    for file in find_inputs([tmp_path], ReadRules()).files:
+
+        def texts(source):
+            return [text for job in source.jobs(1 << 20, tmp_path) for piece in job.read() for text in piece.texts]
+
+        assert texts(file) == ["one two"]
+        assert texts(copy.deepcopy(file)) == ["one two"]

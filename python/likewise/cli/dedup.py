@@ -166,7 +166,8 @@ def command(
     if unit != "document":
         others = {"index": index, "against": against, "add": add, "output": output != "kept"}
         others |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
-        others |= {"memory": options["memory"] is not None}
+        others |= {"memory": options["memory"] is not None, "engine": engine != "local", "master": master is not None}
+        others |= {"checkpoint_dir": checkpoint_dir is not None, "driver_memory": driver_memory is not None}
         for name in (name for name, value in others.items() if value):
             raise InvalidParameter(name, "does not act with --unit")
         # Equal parts, unless a recipe was asked for.

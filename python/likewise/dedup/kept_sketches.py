@@ -102,6 +102,7 @@ def write_kept_sketches(
         "sketch_id": recipe.sketch_id,
         "recipe": recipe.to_dict(),
         "files": listed,
+        "parts": [label for label, _ in find_parts(directory)],
     }
     (directory / _LISTING).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8")
 
@@ -121,7 +122,8 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         return None
     try:
         listing = json.loads((directory / _LISTING).read_text(encoding="utf-8"))
-        version, sketch_id, fields, listed = (listing[name] for name in ("version", "sketch_id", "recipe", "files"))
+        names = ("version", "sketch_id", "recipe", "files", "parts")
+        version, sketch_id, fields, listed, labels = (listing[name] for name in names)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput("the list of kept sketches cannot be read", str(directory / _LISTING)) from error
     if version != PARTS_VERSION:
@@ -141,7 +143,12 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         _check_stamp(path, entry)
     if len(listed) != len(files):
         raise InvalidInput(f"{KEPT}/ holds {len(files)} files where the run wrote {len(listed)}", str(run))
-    return KeptSketches(tuple(path for _, path in find_parts(directory)))
+    parts = list(find_parts(directory))
+    if [label for label, _ in parts] != labels:
+        raise InvalidInput(
+            "parts of the kept sketches are missing; delete the directory to have texts read again", str(directory)
+        )
+    return KeptSketches(tuple(path for _, path in parts))
 
 
 def recipe_of_run(run: Path) -> Recipe:

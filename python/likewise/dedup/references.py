@@ -110,6 +110,9 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
     )
     if not any(entry["num_kept"] for entry in summary["inputs"]):
         return Reference(())
+    for name in (entry["path"] for entry in summary["inputs"] if entry["num_kept"]):
+        if not (path / KEPT / name).exists():
+            raise InvalidInput("a kept file of this run is gone; repeat the run", str(path / KEPT / name))
     found = find_inputs(
         [path / KEPT],
         as_then.read_rules(recipe),

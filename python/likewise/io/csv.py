@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,10 @@ class CsvFile(LineFile):
 
     def __post_init__(self) -> None:
         self._reader: _native.CsvReader | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what goes to another process: all but the native reader, which is opened there anew."""
+        return vars(self) | {"_reader": None}
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the file at ends of records, while it is unpacked where it is packed."""

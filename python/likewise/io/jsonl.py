@@ -31,6 +31,10 @@ class JsonlFile(LineFile):
             rules.max_document_bytes,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what goes to another process: all but the native rules, which are made there anew."""
+        return {name: value for name, value in vars(self).items() if name != "native_rules"}
+
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the file at line ends, unpacking it on the way."""
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):

@@ -19,7 +19,7 @@ from likewise.errors import InvalidInput
 from likewise.io.html_text import HtmlReaders, html_reader
 from likewise.io.source import BadRow, Job, Piece, ReadOnce, ReadRules
 from likewise.io.warc_documents import Record, check_rules, fields_as_json, read_record, record_bytes
-from likewise.io.warc_records import HEADER_BYTES, PackedArchive, RecordPlace, header_of, is_arc, plain_places
+from likewise.io.warc_records import HEADER_BYTES, PackedArchive, RecordPlace, begins_archive, is_arc, plain_places
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31
@@ -154,7 +154,7 @@ class WarcFile(ReadOnce):
             with self.path.open("rb") as file:
                 start = file.read(HEADER_BYTES)
             self._arc = is_arc(start)
-            if start and header_of(start, arc=self._arc) is None:
+            if start and not begins_archive(start):
                 raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self.name)
             yield from plain_places(self.path, self.num_bytes, arc=self._arc)
             return

@@ -55,6 +55,11 @@ def is_arc(start: bytes) -> bool:
     return start.startswith(_ARC)
 
 
+def begins_archive(start: bytes) -> bool:
+    """Return whether a file that begins so is an archive, though perhaps a damaged one."""
+    return is_arc(start) or _WARC_START.match(start) is not None
+
+
 def header_of(start: bytes, *, arc: bool) -> tuple[int, int] | None:
     """Return the bytes of a record's header and of its block, or None if no record begins so.
 
@@ -195,13 +200,13 @@ class PackedArchive:
         InvalidInput
             If no archive is in it.
         """
-        first = next(self._members(most=1), None)
-        arc = first is not None and is_arc(first.head)
-        header = None if first is None else header_of(first.head, arc=arc)
+        # Damage at the start says nothing of what comes behind.
+        first = next((one for one in self._members(most=1) if one.reason is None or _header(one) is not None), None)
+        header = None if first is None else _header(first)
         if first is None or header is None:
             raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self._name)
         self._num_unpacked = 0
-        return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), arc
+        return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
 
     def places(self, *, arc: bool) -> Iterator[RecordPlace]:
         """Yield the members as records, with damage between them; together they are the whole file.
@@ -253,7 +258,7 @@ class PackedArchive:
             while offset < size:
                 member = self._member(window, offset, size, out, stops_early=most is not None)
                 yield member
-                if most is not None:
+                if most is not None and (member.reason is None or not member.length):
                     return
                 offset = member.offset + member.length
 
@@ -333,6 +338,10 @@ def _rest(member: _Member, used: int) -> str | None:
     return None if rest <= _TAIL_BYTES and not member.tail[-rest:].strip(_LINE_ENDS) else "more"
 
 
+def _header(member: _Member) -> tuple[int, int] | None:
+    return header_of(member.head, arc=is_arc(member.head))
+
+
 def _is_longer(member: _Member) -> bool:
-    header = header_of(member.head, arc=is_arc(member.head))
+    header = _header(member)
     return header is None or member.num_bytes > sum(header) + _TAIL_BYTES

@@ -160,7 +160,8 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if parts.unit == "span" and recipe.method != "exact":
         raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
     if recipe.needs_counting or recipe.needs_filter_bits:
-        raise InvalidParameter("weights", "what is counted in a first pass is counted of whole documents, not of parts")
+        name = "weights" if recipe.needs_counting else "filter_bits"
+        raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")
 
 
 def _json_lines(found: Inputs) -> list[JsonlFile]:
