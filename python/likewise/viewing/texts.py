@@ -1,6 +1,7 @@
 """The texts of a finished run, read again from its inputs by the places that the evidence names."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -170,11 +171,12 @@ class TextReader:
             return Missing(str(error))
 
 
-class _File:
+class _File(ABC):
     """A way to read documents of one input; places rise."""
 
+    @abstractmethod
     def read(self, places: Sequence[Place]) -> list[Shown]:
-        raise NotImplementedError
+        """Return the documents at these places."""
 
 
 class _Whole(_File):
