@@ -140,24 +140,24 @@ def test_the_command(tmp_path):
     secret = made.stdout.strip()
     assert (made.returncode, len(secret)) == (0, 46)
     assert keys.stat().st_mode & 0o777 == 0o600
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*likewise_command, str(tmp_path / "c"), "--keys", str(keys), "--port", "0", "--host", "0.0.0.0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment() | {"LIKEWISE_API_KEY": "the key of the administrator"},
-    )
-    try:
-        port = int(json.loads(process.stderr.readline())["url"].rpartition(":")[2])
-        url = f"http://127.0.0.1:{port}"
-        with likewise.Client(url, "the key of the administrator") as client:
-            client.create_collection("pages")
-        with likewise.Client(url, secret) as client:
-            assert client.add("a", "one fine day").is_new
-        process.send_signal(signal.SIGINT)
-        output, log = process.communicate(timeout=30)
-    finally:
-        process.kill()
+        env=_environment() | {"LIKEWISE_API_KEY": "the-key-of-the-administrator"},
+    ) as process:
+        try:
+            port = int(json.loads(process.stderr.readline())["url"].rpartition(":")[2])
+            url = f"http://127.0.0.1:{port}"
+            with likewise.Client(url, "the-key-of-the-administrator") as client:
+                client.create_collection("pages")
+            with likewise.Client(url, secret) as client:
+                assert client.add("a", "one fine day").is_new
+            process.send_signal(signal.SIGINT)
+            output, log = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, output) == (0, "")
     assert secret not in log
     assert "one fine day" not in log

@@ -15,7 +15,7 @@ from likewise.server.keys import key_of, line_of, new_key, read_keys
 from likewise.server.run import check_address
 from tests.server.answers import PAGES, problem
 
-SECRETS = {right: f"a secret of the right {right}" for right in ("read", "write", "admin")}
+SECRETS = {right: f"a-secret-of-the-right-{right}" for right in ("read", "write", "admin")}
 
 
 def test_keys_have_rights(begin, tmp_path):
@@ -106,6 +106,9 @@ def test_keys_are_kept_as_hashes(tmp_path):
             new_key(name, right)
     with pytest.raises(InvalidParameter, match="16 characters"):
         key_of("short")
+    for secret in ("a key of several words", "a-key-beyond-ASCII-é", "a-key-and-a-line-end\n"):
+        with pytest.raises(InvalidParameter, match="visible ASCII"):
+            key_of(secret)
 
 
 def test_other_addresses_need_a_key():

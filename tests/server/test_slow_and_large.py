@@ -163,7 +163,7 @@ def test_ten_gigabytes_in_ten_megabytes_and_less(start):
 
 def test_a_refused_body_is_not_read(start):
     """With a wrong key, what a client sends is not waited for, and it hears why."""
-    service = start(keys={"read": "a secret of sixteen and more"})
+    service = start(keys={"read": "a-secret-of-sixteen-and-more"})
     pages = "/v1/collections/pages"
     refused = connect(service)
     refused.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 8000000") + b"x" * 100)

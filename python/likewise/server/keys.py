@@ -13,6 +13,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 # Each right holds those before it.
 RIGHTS = ("read", "write", "admin")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_SECRET = re.compile(r"[!-~]+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,7 +46,8 @@ def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
     Raises
     ------
     InvalidParameter
-        If the right has another name, or the key is shorter than 16 characters: whoever can ask can guess.
+        If the right has another name, or the key is shorter than 16 characters (whoever can ask can guess), or it holds
+        what a header does not carry as it stands: spaces, line ends, characters beyond ASCII.
     """
     if right not in RIGHTS:
         raise InvalidParameter("right", f"{right!r} given; rights are {', '.join(RIGHTS)}")
@@ -53,6 +55,8 @@ def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
         raise InvalidParameter("name", f"{name!r} given; names of keys are of a-z, 0-9, _ and -")
     if len(secret) < 16:
         raise InvalidParameter("key", "it has fewer than 16 characters; make one by `likewise serve --new-key`")
+    if not _SECRET.fullmatch(secret):
+        raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
     return Key(name, right, hashlib.sha256(secret.encode()).digest())
 
 
