@@ -146,6 +146,9 @@ def test_commands_run(page, folder):
     Path("stop.txt").write_text("的\n")
     Path("terms.tsv").write_text("flood\t5\nriver\t3\nthe\t0\n")
     Path("table.csv").write_text("url,body\na,some text\nb,some text\n")
+    rows = range(3, 33, 3)
+    labels = [f"{i},{j},{int(i % 3 == j % 3)}" for i in rows for j in (i + 1, i + 3)]
+    Path("pairs.csv").write_text("\n".join(["doc_id_a,doc_id_b,label", *labels]) + "\n")
     Path("builds").mkdir()
     for name in ("one.so", "two.so"):
         Path("builds", name).write_bytes(bytes(range(256)) * 20 + name.encode())
