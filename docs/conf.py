@@ -30,7 +30,7 @@ def _examples_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  
                 shown.append("    " + line[2:].strip())
             is_code = True
         else:
-            shown.append(line.replace("*", r"\*"))
+            shown.append(line.replace("*", r"\*").replace("`", "``"))
             is_code = False
     lines[:] = shown
 
