@@ -10,6 +10,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.command import likewise_command
 from tests.house.test_house import ROOT
 
 SHELL = ("console", "bash")
@@ -90,6 +91,11 @@ def commands(block):
 
 def run(command, folder):
     """Run a command as a reader would, with this Python's `likewise` and `python`; what it said, both streams."""
+    if re.fullmatch(r"likewise [^|<>&;$`\n]*", command):
+        # Nothing that the shell would have to do: the process that has loaded the package is quicker.
+        done = likewise_command(*shlex.split(command, comments=True)[1:], cwd=folder)
+        assert done.status == 0, f"{command}\nended with {done.status}: {done.err}"
+        return done.out.decode() + done.err
     ran = subprocess.run(
         ["bash", "-c", _shell(command)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         stdin=subprocess.DEVNULL, timeout=100,

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -76,8 +77,9 @@ def test_commands_run(page, folder):
     todo += [(line.removeprefix("$ ").strip(), []) for line in indented(page)]
     for command, output in todo:
         command = command.replace("KEPT_ID", "1").replace("DOC_ID", "0")
-        fresh = "rm -rf out; " if re.search(r"-o out\b", command) else ""
-        pages.shows(pages.run(fresh + command, folder), output, command)
+        if re.search(r"-o out\b", command):
+            shutil.rmtree(folder / "out", ignore_errors=True)
+        pages.shows(pages.run(command, folder), output, command)
 
 
 def indented(page):
