@@ -73,9 +73,9 @@ def test_commands_run(page, folder):
     """Every command of a page, in order, by the shell, with what it shows; what writes to `out` finds none there."""
     give(folder)
     shell = [block for block in pages.fenced(page) if block.language in pages.SHELL and not block.why_not_run]
-    todo = [item for block in shell for item in pages.commands(block)]
-    todo += [(line.removeprefix("$ ").strip(), []) for line in indented(page)]
-    for command, output in todo:
+    lines = [item for block in shell for item in pages.commands(block)]
+    lines += [(line.removeprefix("$ ").strip(), []) for line in indented(page)]
+    for command, output in lines:
         command = command.replace("KEPT_ID", "1").replace("DOC_ID", "0")
         if re.search(r"-o out\b", command):
             shutil.rmtree(folder / "out", ignore_errors=True)
