@@ -23,7 +23,7 @@ OUT = ROOT / "docs" / "images" / "concepts"
 WIDTH = 720
 STYLE = """
 text{font:13px system-ui,sans-serif;fill:#1c2430}
-.ground{fill:#fff;stroke:#d5dbe5}.quiet{fill:#5a6678}.small{font-size:11px}.code{font-family:ui-monospace,monospace}
+.ground{fill:#fff;stroke:#d5dbe5}.quiet{fill:#5a6678}.small{font-size:11px}.tiny{font-size:9.5px}.code{font-family:ui-monospace,monospace}
 .plus{fill:#2f6fd6}.minus{fill:#dfe5ee}.mark{fill:#c2410c}.gone{fill:#b42318}.stay{fill:#1f7a4d}.on{fill:#fff}
 .line{fill:none;stroke:#2f6fd6;stroke-width:2}.second{fill:none;stroke:#c2410c;stroke-width:2}
 .edge{stroke:#5a6678;stroke-width:1.5}.faint{stroke:#d5dbe5;stroke-width:1}.near{fill:#dbe7fb}.box{fill:none;stroke:#c2410c;stroke-width:2}
@@ -213,6 +213,45 @@ def tables() -> str:
     return figure(312, "Permuted tables", parts)
 
 
+# ---- MinHash
+
+
+def minhash() -> str:
+    """Draw two signatures: equal slots estimate the resemblance, a band of equal slots makes a candidate."""
+    recipe = likewise.Recipe.minhash(0.5, num_slots=24, bands=6, rows=4)
+    rest = "passengers with bicycles wait at the second gate as long as the water stands below the old mark"
+    starts = ("from monday on the ferry runs every twenty minutes", "from monday on the ferry runs every hour")
+    both = [f"{starts[0]}; {rest}", f"{starts[1]}; {rest} of last year"]
+    sketches = likewise.sketch(both, recipe)
+    a, b = sketches.array.tolist()
+    exact = likewise.compare(*both, recipe).measures.jaccard
+    left, cell = 32, 26
+    parts: list[object] = [text(20, 30, "Two signatures of 24 slots, in hexadecimal. Equal slots are shaded.", "quiet")]
+    for band in range(6):
+        start = left + band * (4 * cell + 9)
+        shared = [i for i in range(4) if a[band * 4 + i] == b[band * 4 + i]]
+        for side, slots in enumerate((a, b)):
+            y = 50 + side * 26
+            parts += [box(start + i * cell, y, cell - 2, 22, "near") for i in shared]
+            for i in range(4):
+                x = start + i * cell + cell / 2 - 1
+                parts.append(text(x, y + 15, f"{slots[band * 4 + i]:04x}", "tiny", "middle", "code"))
+        if len(shared) == 4:
+            parts.append(box(start - 3, 46, 4 * cell + 3, 56, "box"))
+        said = "a bucket" if len(shared) == 4 else f"{len(shared)} of 4"
+        parts.append(text(start + 2 * cell, 120, said, "middle", "small", "stay" if len(shared) == 4 else "quiet"))
+    for side in range(2):
+        parts.append(text(22, 66 + side * 26, "AB"[side], "end"))
+    num_equal = sum(x == y for x, y in zip(a, b, strict=True))
+    if len(band_pairs(sketches)) != 1:
+        raise AssertionError("the figure and the code disagree")
+    said = (
+        f"{num_equal} of 24 slots are equal: the estimate is {num_equal / 24:.2f}. Counted on the texts: {exact:.2f}."
+    )
+    parts.append(text(20, 150, said, "quiet"))
+    return figure(166, "MinHash signatures of two texts", parts)
+
+
 # ---- The S-curve
 
 
@@ -342,6 +381,7 @@ def rarity() -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "simhash": simhash,
+    "minhash": minhash,
     "pigeonhole": pigeonhole,
     "tables": tables,
     "s-curve": curve,
