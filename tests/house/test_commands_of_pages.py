@@ -13,6 +13,7 @@ from tests.command import jsonl
 from tests.formats import archives
 from tests.house import pages
 from tests.house.test_documentation import COMMAND_PAGES, TEXTS, TUTORIAL, evaluated, folder
+from tests.house.test_house import ROOT
 
 __all__ = ["folder"]
 
@@ -20,6 +21,8 @@ __all__ = ["folder"]
 def test_every_block_is_run_or_says_why_not():
     for page in pages.pages():
         assert not pages.unmarked_languages(page), page
+        # Fences that the pattern does not see would never be run.
+        assert not re.search(r"^([ \t]+```|~~~|````)", (ROOT / page).read_text(encoding="utf-8"), re.M), page
         for block in pages.fenced(page):
             assert not block.mark or block.why_not_run or block.mark == pages.SERVES, (page, block.line)
             if block.language == "console" and not block.why_not_run:
