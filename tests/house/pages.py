@@ -151,10 +151,14 @@ def _shell(command):
     )
 
 
-def unmarked_languages(page):
-    """Fenced blocks of a page that name no known language."""
-    known = {*SHELL, "python", "json", "text", "csv", "{toctree}", "{eval-rst}", "{click}", "{figure}", "{image}"}
-    return [block for block in fenced(page) if block.language not in known]
+def hidden_commands(page):
+    """Blocks that hold commands under a name by which they would not be run."""
+    return [
+        block
+        for block in fenced(page)
+        if block.language in ("sh", "shell", "zsh", "shell-session")
+        or (block.language in ("", "text") and re.search(r"^(\$ |likewise [a-z-]|pip |python3? )", block.code, re.M))
+    ]
 
 
 def write(folder, name, content):

@@ -20,7 +20,7 @@ __all__ = ["folder"]
 
 def test_every_block_is_run_or_says_why_not():
     for page in pages.pages():
-        assert not pages.unmarked_languages(page), page
+        assert not pages.hidden_commands(page), page
         # Fences that the pattern does not see would never be run.
         assert not re.search(r"^([ \t]+```|~~~|````)", (ROOT / page).read_text(encoding="utf-8"), re.M), page
         for block in pages.fenced(page):
