@@ -152,13 +152,9 @@ def _shell(command):
 
 
 def hidden_commands(page):
-    """Blocks that hold commands under a name by which they would not be run."""
-    return [
-        block
-        for block in fenced(page)
-        if block.language in ("sh", "shell", "zsh", "shell-session")
-        or (block.language in ("", "text") and re.search(r"^(\$ |likewise [a-z-]|pip |python3? )", block.code, re.M))
-    ]
+    """Blocks that hold commands of the package under a name by which they would not be run."""
+    others = [block for block in fenced(page) if block.language not in (*SHELL, "python") and not block.why_not_run]
+    return [block for block in others if re.search(r"^(\$ )?(likewise [a-z-]|pip )", block.code, re.M)]
 
 
 def write(folder, name, content):
