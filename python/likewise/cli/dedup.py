@@ -124,7 +124,10 @@ Examples:
     help="Where documents are read, sketched and compared; the answer is the same.",
 )
 @click.option(
-    "--master", metavar="URL", help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*]]"
+    "--master",
+    metavar="URL",
+    help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*,4]: "
+    "this machine, a failed task is tried again up to four times]",
 )
 @click.option(
     "--checkpoint-dir",
@@ -248,7 +251,7 @@ def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
     if name == "spark":
         from likewise.spark import SparkEngine
 
-        return SparkEngine(given.pop("master", "local[*]"), **given)
+        return SparkEngine(given.pop("master", "local[*,4]"), **given)
     if given:
         raise InvalidParameter(next(iter(given)), "acts with --engine spark only")
     return None
