@@ -18,7 +18,7 @@ from likewise.cli.options import (
     take_recipe,
     take_run,
 )
-from likewise.cli.parts import part_lines, run_parts
+from likewise.cli.parts import check_part_options, part_lines, run_parts
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -92,8 +92,8 @@ Examples:
     type=click.Choice(["document", "line", "paragraph", "sentence", "span"]),
     default="document",
     show_default=True,
-    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or near ones by --method; "
-    "span: any stretch of words. JSON Lines.",
+    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or with --method near "
+    "ones; span: any stretch of words. JSON Lines.",
 )
 @click.option(
     "--min-tokens",
@@ -173,6 +173,7 @@ def command(
         others |= {"checkpoint_dir": checkpoint_dir is not None, "driver_memory": driver_memory is not None}
         for name in (name for name, value in others.items() if value):
             raise InvalidParameter(name, "does not act with --unit")
+        check_part_options(unit, options)
         # Equal parts, unless a recipe was asked for.
         has_recipe = options["method"] is not None or options["recipe_file"] is not None
         summary = run_parts(
