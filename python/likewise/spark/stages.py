@@ -70,9 +70,11 @@ def _is_from_py4j(error: BaseException) -> bool:
 
 
 def _reason(message: str) -> str:
-    """Return the innermost cause that a message of Spark names, or its first line."""
-    found = _CAUSE.findall(message) or _OF_TASK.findall(message)
-    return found[-1] if found else message.strip().partition("\n")[0]
+    """Return the innermost cause that a message of Spark names and the one around it, or its first line."""
+    causes = _CAUSE.findall(message) or _OF_TASK.findall(message)[-1:]
+    if not causes:
+        return message.strip().partition("\n")[0]
+    return causes[-1] if len(causes) == 1 else f"{causes[-1]} ({causes[-2]})"
 
 
 class Stages:
