@@ -52,10 +52,11 @@ def all_candidates(search, first, sizes, states, max_pairs):
     sizes=st.lists(st.integers(1, 70), min_size=1, max_size=4),
     max_pairs=st.sampled_from([1, 20, 10_000]),
     late=st.floats(0, 0.99),
+    most=st.sampled_from([1, 30, 10_000]),
     seed=st.integers(0, 99),
 )
 @settings(max_examples=60)
-def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, seed):
+def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, most, seed):
     codes, random = near_fingerprints(num, seed)
     order = random.permutation(num).astype(np.uint32)
     documents = SimpleNamespace(sketches=frozen(codes), room=Room(ArraySpace()))
@@ -66,12 +67,19 @@ def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, seed):
     first = int(late * num)
     # A run that is continued knows the verdicts before.
     states[:first] = verdicts[:first]
-    found, ended = all_candidates(SlabSearch(documents, collapsed, RECIPE, 1, slab), first, sizes, states, max_pairs)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(slab_search, "_MOST_PUT_ASIDE", most)
+        context.setattr(slab_search, "_RANGE", 7)
+        search = SlabSearch(documents, collapsed, RECIPE, 1, slab)
+        found, ended = all_candidates(search, first, sizes, states, max_pairs)
     assert found == [pair for pair in wanted if pair[0] >= first]
     assert (ended == verdicts).all()
 
 
-def test_all_pairs_without_verdicts():
+@pytest.mark.parametrize("most", [200, 1 << 26])
+def test_all_pairs_without_verdicts(most, monkeypatch):
+    monkeypatch.setattr(slab_search, "_MOST_PUT_ASIDE", most)
+    monkeypatch.setattr(slab_search, "_RANGE", 10)
     codes, _ = near_fingerprints(300, 1)
     documents = SimpleNamespace(sketches=frozen(codes), room=Room(ArraySpace()))
     collapsed = SimpleNamespace(order=np.arange(300, dtype=np.uint32))

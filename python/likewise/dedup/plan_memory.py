@@ -47,6 +47,8 @@ _ORDER_BYTES = 100
 # Share of the (document, band) that meet somebody, and bytes of each on disk.
 _MEETING_SHARE = 0.25
 _BYTES_A_MEETING = 16
+# Pairs of a search that comes slab by slab, of each document on disk.
+_NEAR_BYTES = 24
 # How much a packed or encoded file holds for each of its bytes, and the bytes of a line where none can be seen.
 _UNPACKED = {"gzip": 4.0, "zstd": 4.0}
 _PARQUET_TEXT = 2.5
@@ -168,6 +170,8 @@ class _Task:
         if self.recipe.method == "minhash":
             disk += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
             seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
+        elif tables is not None:
+            disk += num_documents * _NEAR_BYTES
         return MemoryPlan(
             memory_bytes=self.memory_bytes,
             threads=threads,

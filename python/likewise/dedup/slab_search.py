@@ -20,6 +20,9 @@ _AT_ONCE = 1 << 20
 _RANGE = 1 << 16
 # Fewer in a slab are not worth their calls.
 _LEAST_POSITIONS = 1 << 12
+# Pairs put aside, 12 bytes each: where documents of one template are near each other without matching, a slab is gone
+# through in parts.
+_MOST_PUT_ASIDE = 1 << 26
 # Of a position: its number, its row, its state.
 _POSITION_BYTES = 16
 
@@ -133,8 +136,11 @@ class SlabSearch:
         self._begin = low // self._num_positions * self._num_positions
         self._from = low
         self._end = min(self._begin + self._num_positions, len(self._order))
+        # Pieces are full but for the last.
+        most = max(1, _MOST_PUT_ASIDE // max(1, self._begin // self._num_positions))
         for earlier in self._pieces_before(states):
-            self._before.append(self._against(earlier, max_pairs))
+            found, self._end = self._against(earlier, max_pairs, most)
+            self._before.append(found)
         self._own = self._tables(self._order[self._begin : self._end])
 
     def _pieces_before(self, states: NDArray[np.uint8] | None) -> Any:  # noqa: ANN401 - an iterator of arrays
@@ -154,8 +160,8 @@ class SlabSearch:
         if num_held:
             yield np.concatenate(held)
 
-    def _against(self, before: NDArray[np.uint32], max_pairs: int) -> _Found:
-        """Return the pairs of the slab with some positions before it."""
+    def _against(self, before: NDArray[np.uint32], max_pairs: int, most: int) -> tuple[_Found, int]:
+        """Return the pairs of the slab with some positions before it, and how far it was gone through for them."""
         space = self._documents.room.space
         columns = [space.growing(np.uint32) for _ in range(3)]
         num_before, num_own = len(before), self._end - self._from
@@ -164,14 +170,14 @@ class SlabSearch:
         states = np.zeros(num_before + num_own, np.uint8)
         states[num_before:] = REMOVED
         low = num_before
-        while low < len(states):
+        while low < len(states) and len(columns[0]) < most:
             later, earlier, distance, low = tables.candidates_up_to(
                 low, min(low + _RANGE, len(states)), frozen(states), max_pairs, threads=self._threads
             )
             columns[0].append(np.asarray(later) - np.uint32(num_before) + np.uint32(self._from))
             columns[1].append(before[np.asarray(earlier)])
             columns[2].append(np.asarray(distance))
-        return _Found(*(column.take() for column in columns))
+        return _Found(*(column.take() for column in columns)), self._from + low - num_before
 
 
 def open_distance_search(
