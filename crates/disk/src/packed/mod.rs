@@ -2,6 +2,7 @@
 //!
 //! A packed file cannot be read again by offset, so it is unpacked once into a plain file and read from there.
 
+mod frames;
 pub mod pack;
 pub mod unpack;
 

@@ -1,10 +1,12 @@
 //! What does a packed file hold, piece by piece?
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::frames::Frames;
 use super::{Codec, UnpackLimits};
 use crate::error::Error;
 use crate::lines::MAX_PIECE_BYTES;
@@ -24,7 +26,8 @@ const FREE_BYTES: u64 = 64 << 20;
 
 /// Unpacks a file into a plain one, a piece at a time.
 pub struct Unpacker {
-    input: Box<dyn Read + Send>,
+    input: Input,
+    threads: usize,
     spool: File,
     codec: Codec,
     limits: UnpackLimits,
@@ -34,9 +37,21 @@ pub struct Unpacker {
     block: Vec<u8>,
     num_unpacked: u64,
     piece_start: u64,
-    /// Position behind the last line end.
-    line_end: u64,
+    /// Where pieces end that are unpacked but not given yet: behind a line end each. They depend on the plain bytes alone, not
+    /// on how many come at once.
+    cuts: VecDeque<u64>,
+    /// The last of all cuts.
+    last_cut: u64,
+    piece_bytes: u64,
     is_done: bool,
+}
+
+/// What bytes are taken from.
+enum Input {
+    /// A decoder from front to back.
+    Stream(Box<dyn Read + Send>),
+    /// Frames, several at a time; where that ends, a decoder takes over the file.
+    Frames(Frames, File),
 }
 
 /// Whole lines that now stand in the plain file.
@@ -73,34 +88,23 @@ impl Unpacker {
         spool: File,
         codec: Codec,
         limits: UnpackLimits,
+        threads: usize,
     ) -> Result<Self, Error> {
         let num_read = Arc::new(AtomicU64::new(0));
-        let counted = Counted {
-            file: source,
-            num_read: num_read.clone(),
-        };
-        let mut buffered = BufReader::with_capacity(READ_BYTES, counted);
-        let is_empty = buffered
-            .fill_buf()
-            .map_err(|e| Error::io("read", e))?
-            .is_empty();
-        if is_empty {
+        let failure = |e| Error::io("read", e);
+        let size = source.metadata().map_err(failure)?.len();
+        if size == 0 {
             let reason = format!("the file is empty: there is no {} header", codec.name());
             return Err(Error::Damaged { reason });
         }
-        let input: Box<dyn Read + Send> = match codec {
-            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
-            Codec::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
-                    .map_err(|e| Error::io("read", e))?;
-                decoder
-                    .window_log_max(MAX_WINDOW_LOG)
-                    .map_err(|e| Error::io("read", e))?;
-                Box::new(decoder)
-            }
+        let frames = Frames::new(source.try_clone().map_err(failure)?, size);
+        let input = match codec == Codec::Zstd && frames.is_worthwhile() {
+            true => Input::Frames(frames, source),
+            false => Input::Stream(decoder(source, codec, &num_read)?),
         };
         Ok(Unpacker {
             input,
+            threads,
             spool,
             codec,
             limits,
@@ -109,7 +113,9 @@ impl Unpacker {
             block: vec![0; BLOCK_BYTES],
             num_unpacked: 0,
             piece_start: 0,
-            line_end: 0,
+            cuts: VecDeque::new(),
+            last_cut: 0,
+            piece_bytes: 1,
             is_done: false,
         })
     }
@@ -126,16 +132,11 @@ impl Unpacker {
                 format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
             ));
         }
-        while !self.is_done
-            && (self.num_unpacked - self.piece_start < piece_bytes
-                || self.line_end <= self.piece_start)
-        {
+        self.piece_bytes = piece_bytes;
+        while !self.is_done && self.cuts.is_empty() {
             self.unpack_block()?;
         }
-        let end = match self.is_done {
-            true => self.num_unpacked,
-            false => self.line_end,
-        };
+        let end = self.cuts.pop_front().unwrap_or(self.num_unpacked);
         if end == self.piece_start {
             return Ok(None);
         }
@@ -151,10 +152,46 @@ impl Unpacker {
     }
 
     fn unpack_block(&mut self) -> Result<(), Error> {
+        let Input::Frames(frames, _) = &mut self.input else {
+            return self.stream_block();
+        };
+        let wave = frames.next_wave(self.threads)?;
+        self.num_read.store(frames.position(), Ordering::Relaxed);
+        if wave.is_empty() {
+            return self.leave_frames();
+        }
+        for plain in wave {
+            self.take(&plain)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a decoder where the frames that are unpacked as a whole end.
+    fn leave_frames(&mut self) -> Result<(), Error> {
+        let Input::Frames(frames, source) = &mut self.input else {
+            return Ok(());
+        };
+        let failure = |e| Error::io("read", e);
+        if frames.position() == source.metadata().map_err(failure)?.len() {
+            self.is_done = true;
+            return Ok(());
+        }
+        let mut source = source.try_clone().map_err(failure)?;
+        source
+            .seek(SeekFrom::Start(frames.position()))
+            .map_err(failure)?;
+        self.input = Input::Stream(decoder(source, self.codec, &self.num_read)?);
+        Ok(())
+    }
+
+    fn stream_block(&mut self) -> Result<(), Error> {
+        let Input::Stream(input) = &mut self.input else {
+            return Ok(());
+        };
         let mut filled = 0;
         // The block is filled before it is written: a decoder gives as little as 32 kB at once.
         while filled < self.block.len() {
-            match self.input.read(&mut self.block[filled..]) {
+            match input.read(&mut self.block[filled..]) {
                 Ok(0) => {
                     self.is_done = true;
                     break;
@@ -167,12 +204,26 @@ impl Unpacker {
                 }
             }
         }
-        let block = &self.block[..filled];
-        write_all_at(&self.spool, block, self.num_unpacked).map_err(|e| Error::io("write", e))?;
-        if let Some(at) = memchr::memrchr(b'\n', block) {
-            self.line_end = self.num_unpacked + at as u64 + 1;
+        let block = std::mem::take(&mut self.block);
+        let taken = self.take(&block[..filled]);
+        self.block = block;
+        taken
+    }
+
+    /// Writes plain bytes behind those before.
+    fn take(&mut self, plain: &[u8]) -> Result<(), Error> {
+        write_all_at(&self.spool, plain, self.num_unpacked).map_err(|e| Error::io("write", e))?;
+        let mut from = (self.last_cut + self.piece_bytes - 1).max(self.num_unpacked);
+        while from < self.num_unpacked + plain.len() as u64 {
+            let rest = &plain[(from - self.num_unpacked) as usize..];
+            let Some(at) = memchr::memchr(b'\n', rest) else {
+                break;
+            };
+            self.last_cut = from + at as u64 + 1;
+            self.cuts.push_back(self.last_cut);
+            from = self.last_cut + self.piece_bytes - 1;
         }
-        self.num_unpacked += filled as u64;
+        self.num_unpacked += plain.len() as u64;
         self.check_limits()
     }
 
@@ -214,5 +265,146 @@ impl Unpacker {
                 "{what} {name} data; {unpacked} bytes were unpacked of the first {read} read"
             ),
         }
+    }
+}
+
+/// What unpacks a file from where its cursor stands.
+fn decoder(
+    source: File,
+    codec: Codec,
+    num_read: &Arc<AtomicU64>,
+) -> Result<Box<dyn Read + Send>, Error> {
+    let counted = Counted {
+        file: source,
+        num_read: num_read.clone(),
+    };
+    let buffered = BufReader::with_capacity(READ_BYTES, counted);
+    Ok(match codec {
+        Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Codec::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
+                .map_err(|e| Error::io("read", e))?;
+            decoder
+                .window_log_max(MAX_WINDOW_LOG)
+                .map_err(|e| Error::io("read", e))?;
+            Box::new(decoder)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file_of(bytes: &[u8]) -> File {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("likewise-unpack-{}-{number}", std::process::id()));
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.write_all(bytes).unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file
+    }
+
+    /// Plain bytes, or why there are none; whether frames were unpacked as a whole.
+    fn unpacked(packed: &[u8], threads: usize) -> (Result<Vec<u8>, String>, bool) {
+        let limits = UnpackLimits {
+            max_bytes: 1 << 40,
+            max_ratio: 1 << 20,
+        };
+        let spool = file_of(b"");
+        let opened = Unpacker::open(
+            file_of(packed),
+            spool.try_clone().unwrap(),
+            Codec::Zstd,
+            limits,
+            threads,
+        );
+        let mut unpacker = opened.unwrap();
+        let by_frames = matches!(unpacker.input, Input::Frames(..));
+        let (mut end, mut lengths) = (0, Vec::new());
+        loop {
+            match unpacker.next_piece(1000) {
+                Ok(Some(piece)) => {
+                    assert_eq!(piece.offset, end);
+                    end += piece.length;
+                    lengths.push(piece.length);
+                }
+                Ok(None) => break,
+                Err(error) => return (Err(error.to_string()), by_frames),
+            }
+        }
+        let mut plain = vec![0; end as usize];
+        crate::position::read_exact_at(&spool, &mut plain, 0).unwrap();
+        // However it was unpacked, pieces are cut alike: at the first line end that makes them long enough.
+        let mut start = 0;
+        for (i, &length) in lengths.iter().enumerate() {
+            let piece = &plain[start..start + length as usize];
+            assert!(i + 1 == lengths.len() || (piece.len() >= 1000 && piece.ends_with(b"\n")));
+            let inner = piece.len() - 1;
+            assert!(!piece[999.min(inner)..inner].contains(&b'\n'));
+            start += length as usize;
+        }
+        (Ok(plain), by_frames)
+    }
+
+    fn lines(from: u32, to: u32) -> Vec<u8> {
+        (from..to)
+            .flat_map(|i| format!("line {i} of some {}\n", i * i % 97).into_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn frames_give_what_the_stream_gives() {
+        // Frames that end inside lines; an empty one; one that is skipped; one that does not tell its size.
+        let plain = lines(0, 9000);
+        let cuts = [0, 5, 40_000, 40_000, 70_001, 150_000, plain.len()];
+        let mut packed = Vec::new();
+        for (i, cut) in cuts.windows(2).enumerate() {
+            let part = &plain[cut[0]..cut[1]];
+            let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
+            compressor.include_checksum(i % 2 == 0).unwrap();
+            match i {
+                4 => packed.extend(zstd::stream::encode_all(part, 1).unwrap()),
+                _ => packed.extend(compressor.compress(part).unwrap()),
+            }
+            packed.extend([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+        }
+        for threads in [1, 3] {
+            assert_eq!(unpacked(&packed, threads), (Ok(plain.clone()), true));
+        }
+        let one = zstd::bulk::compress(&plain, 1).unwrap();
+        assert_eq!(unpacked(&one, 2), (Ok(plain), false));
+    }
+
+    #[test]
+    fn cut_and_damaged_frames_are_told_as_by_the_stream() {
+        let packed: Vec<u8> = (0..4)
+            .flat_map(|i| {
+                let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
+                compressor.include_checksum(true).unwrap();
+                compressor.compress(&lines(i * 999, (i + 1) * 999)).unwrap()
+            })
+            .collect();
+        for end in [packed.len() - 1, packed.len() - 9, packed.len() * 4 / 5] {
+            let (found, by_frames) = unpacked(&packed[..end], 2);
+            assert!(by_frames);
+            assert!(found.unwrap_err().contains("the file is cut"), "{end}");
+        }
+        let mut damaged = packed.clone();
+        let at = damaged.len() * 3 / 5;
+        damaged[at] ^= 0x11;
+        assert!(unpacked(&damaged, 2).0.unwrap_err().contains("damaged"));
+        let behind = [packed.as_slice(), b"something else"].concat();
+        assert!(unpacked(&behind, 2).0.unwrap_err().contains("damaged"));
     }
 }

@@ -1,0 +1,155 @@
+//! Which frames does a Zstandard file consist of, and what do they hold?
+//!
+//! Frames that tell their size are unpacked several at a time, by as many threads. All else (a frame of unknown size, a large
+//! one, a cut or damaged file) is left to the decoder that goes through the file from front to back and says what is wrong.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+
+use crate::error::Error;
+use crate::position::read_exact_at;
+
+/// Largest frame that is unpacked as a whole, in plain bytes.
+const MAX_FRAME_BYTES: u64 = 32 << 20;
+
+/// Plain bytes that are unpacked at once, for each thread; more where one frame has more.
+const WAVE_BYTES: u64 = 4 << 20;
+
+const MAGIC: u32 = 0xFD2F_B528;
+const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
+
+/// Goes from frame to frame.
+pub(super) struct Frames {
+    file: File,
+    size: u64,
+    /// Where the next frame begins.
+    position: u64,
+}
+
+/// A frame that is unpacked as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame {
+    offset: u64,
+    num_packed: u64,
+    num_plain: u64,
+}
+
+impl Frames {
+    pub fn new(file: File, size: u64) -> Self {
+        Frames {
+            file,
+            size,
+            position: 0,
+        }
+    }
+
+    /// Where the next frame begins.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether there is more than one frame to come, the first of them one of those that are unpacked as a whole.
+    pub fn is_worthwhile(&self) -> bool {
+        self.frame(self.position)
+            .is_some_and(|(next, frame)| frame.is_none() || next < self.size)
+    }
+
+    /// The plain bytes of the next frames, in order; none where the next one is left to another decoder, or at the end.
+    pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let mut frames = Vec::new();
+        let (mut position, mut num_plain) = (self.position, 0);
+        while num_plain < WAVE_BYTES * threads.max(1) as u64
+            && let Some((next, frame)) = self.frame(position)
+        {
+            position = next;
+            if let Some(frame) = frame {
+                num_plain += frame.num_plain;
+                frames.push(frame);
+            }
+        }
+        let parts = map_ranges(
+            frames.len(),
+            1,
+            threads,
+            &AtomicBool::new(false),
+            Vec::new,
+            |packed: &mut Vec<u8>, i| self.unpacked(&frames[i.start], packed),
+        )?;
+        // What cannot be unpacked here is told by the other decoder, at its place in the file.
+        let num_whole = parts.iter().take_while(|part| part.is_some()).count();
+        self.position = match num_whole == frames.len() {
+            true => position,
+            false => frames[num_whole].offset,
+        };
+        Ok(parts.into_iter().take(num_whole).flatten().collect())
+    }
+
+    fn unpacked(&self, frame: &Frame, packed: &mut Vec<u8>) -> Option<Vec<u8>> {
+        packed.resize(frame.num_packed as usize, 0);
+        read_exact_at(&self.file, packed, frame.offset).ok()?;
+        let plain = zstd::bulk::decompress(packed, frame.num_plain as usize).ok()?;
+        (plain.len() as u64 == frame.num_plain).then_some(plain)
+    }
+
+    /// The frame at `offset` and where it ends; no frame where it is one to be skipped. `None` where it is for another decoder.
+    fn frame(&self, offset: u64) -> Option<(u64, Option<Frame>)> {
+        let mut head = [0u8; 18];
+        let num_bytes = (head.len() as u64).min(self.size.checked_sub(offset)?) as usize;
+        read_exact_at(&self.file, &mut head[..num_bytes], offset).ok()?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        if num_bytes >= 8 && word(0) & 0xFFFF_FFF0 == SKIPPABLE_MAGIC {
+            let end = offset + 8 + u64::from(word(4));
+            return (end <= self.size).then_some((end, None));
+        }
+        if num_bytes < 9 || word(0) != MAGIC {
+            return None;
+        }
+        // RFC 8878, 3.1.1.1.
+        let descriptor = head[4];
+        let is_single = descriptor & 0x20 != 0;
+        let has_checksum = descriptor & 0x04 != 0;
+        let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+        let size_bytes = match descriptor >> 6 {
+            0 => usize::from(is_single),
+            kind => 1 << kind,
+        };
+        let at = 5 + usize::from(!is_single) + dictionary_bytes;
+        if dictionary_bytes != 0 || size_bytes == 0 || at + size_bytes > num_bytes {
+            return None;
+        }
+        let mut field = [0u8; 8];
+        field[..size_bytes].copy_from_slice(&head[at..at + size_bytes]);
+        let num_plain = u64::from_le_bytes(field) + if size_bytes == 2 { 256 } else { 0 };
+        if num_plain > MAX_FRAME_BYTES {
+            return None;
+        }
+        let end =
+            self.blocks_end(offset + (at + size_bytes) as u64)? + if has_checksum { 4 } else { 0 };
+        let frame = Frame {
+            offset,
+            num_packed: end - offset,
+            num_plain,
+        };
+        (end <= self.size).then_some((end, Some(frame)))
+    }
+
+    /// Where the blocks end that begin at `position`.
+    fn blocks_end(&self, mut position: u64) -> Option<u64> {
+        loop {
+            let mut head = [0u8; 4];
+            read_exact_at(&self.file, &mut head[..3], position).ok()?;
+            let head = u32::from_le_bytes(head);
+            // A block of one repeated byte holds that byte alone.
+            let num_bytes = if head >> 1 & 3 == 1 { 1 } else { head >> 3 };
+            position += 3 + u64::from(num_bytes);
+            if position > self.size {
+                return None;
+            }
+            if head & 1 == 1 {
+                return Some(position);
+            }
+        }
+    }
+}
