@@ -12,10 +12,14 @@ use crate::error::Error;
 use crate::position::read_exact_at;
 
 /// Largest frame that is unpacked as a whole, in plain bytes.
-const MAX_FRAME_BYTES: u64 = 32 << 20;
+const MAX_FRAME_BYTES: u64 = 8 << 20;
 
-/// Plain bytes that are unpacked at once, for each thread; more where one frame has more.
-const WAVE_BYTES: u64 = 4 << 20;
+/// Plain bytes that are unpacked at once, for each thread and in all; a frame more is unpacked where its beginning lies inside.
+const WAVE_BYTES_A_THREAD: u64 = 4 << 20;
+const MAX_WAVE_BYTES: u64 = 24 << 20;
+
+/// Most frames of a wave, those to be skipped included: a file may consist of frames of a few bytes.
+const MAX_WAVE_FRAMES: usize = 4096;
 
 const MAGIC: u32 = 0xFD2F_B528;
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
@@ -58,11 +62,14 @@ impl Frames {
 
     /// The plain bytes of the next frames, in order; none where the next one is left to another decoder, or at the end.
     pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let wave_bytes = (WAVE_BYTES_A_THREAD * threads.max(1) as u64).min(MAX_WAVE_BYTES);
         let mut frames = Vec::new();
         let (mut position, mut num_plain) = (self.position, 0);
-        while num_plain < WAVE_BYTES * threads.max(1) as u64
-            && let Some((next, frame)) = self.frame(position)
-        {
+        for _ in 0..MAX_WAVE_FRAMES {
+            let Some((next, frame)) = self.frame(position).filter(|_| num_plain < wave_bytes)
+            else {
+                break;
+            };
             position = next;
             if let Some(frame) = frame {
                 num_plain += frame.num_plain;
@@ -125,8 +132,10 @@ impl Frames {
         if num_plain > MAX_FRAME_BYTES {
             return None;
         }
-        let end =
-            self.blocks_end(offset + (at + size_bytes) as u64)? + if has_checksum { 4 } else { 0 };
+        // Blocks without content might go on for ever.
+        let start = offset + (at + size_bytes) as u64;
+        let last_end = self.size.min(start + 2 * num_plain + 1024);
+        let end = self.blocks_end(start, last_end)? + if has_checksum { 4 } else { 0 };
         let frame = Frame {
             offset,
             num_packed: end - offset,
@@ -135,8 +144,8 @@ impl Frames {
         (end <= self.size).then_some((end, Some(frame)))
     }
 
-    /// Where the blocks end that begin at `position`.
-    fn blocks_end(&self, mut position: u64) -> Option<u64> {
+    /// Where the blocks end that begin at `position`; `None` if that is beyond `last_end`.
+    fn blocks_end(&self, mut position: u64, last_end: u64) -> Option<u64> {
         loop {
             let mut head = [0u8; 4];
             read_exact_at(&self.file, &mut head[..3], position).ok()?;
@@ -144,12 +153,60 @@ impl Frames {
             // A block of one repeated byte holds that byte alone.
             let num_bytes = if head >> 1 & 3 == 1 { 1 } else { head >> 3 };
             position += 3 + u64::from(num_bytes);
-            if position > self.size {
+            if position > last_end {
                 return None;
             }
             if head & 1 == 1 {
                 return Some(position);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_ends_where_the_next_begins() {
+        // Every width of the size; blocks of one repeated byte, stored and packed ones, several of them.
+        let texts: Vec<Vec<u8>> = [0, 1, 255, 256, 257, 65_791, 65_792, 400_000]
+            .iter()
+            .flat_map(|&length| {
+                let mixed = (0..length as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8);
+                let words = b"over and over ".iter().copied().cycle().take(length);
+                [vec![b'\n'; length], mixed.collect(), words.collect()]
+            })
+            .collect();
+        let path = std::env::temp_dir().join(format!("likewise-frames-{}", std::process::id()));
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut ends = Vec::new();
+        let mut size = 0;
+        for (i, text) in texts.iter().enumerate() {
+            let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
+            compressor.include_checksum(i % 2 == 0).unwrap();
+            let packed = compressor.compress(text).unwrap();
+            file.write_all(&packed).unwrap();
+            size += packed.len() as u64;
+            ends.push((size, text.len() as u64));
+        }
+        let mut frames = Frames::new(file, size);
+        let mut position = 0;
+        for end in ends {
+            let (next, frame) = frames.frame(position).unwrap();
+            assert_eq!((next, frame.unwrap().num_plain), end);
+            position = next;
+        }
+        assert!(frames.frame(size).is_none());
+        assert_eq!(frames.next_wave(2).unwrap(), texts);
+        assert_eq!(frames.position(), size);
     }
 }

@@ -4,6 +4,8 @@
 
 mod frames;
 pub mod pack;
+#[cfg(test)]
+mod tests;
 pub mod unpack;
 
 use crate::error::Error;
