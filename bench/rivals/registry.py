@@ -2,6 +2,7 @@
 
 from rivals import (
     datasketch_rival,
+    datatrove_rival,
     fastsketch_rival,
     gaoya_rival,
     rensa_rival,
@@ -13,8 +14,8 @@ from rivals import (
 from rivals.protocol import Rival
 
 MODULES = (
-    datasketch_rival, rensa_rival, gaoya_rival, fastsketch_rival, shingles_alone, text_dedup_rival, simhash_rival,
-    simhash_pybind_rival,
+    datasketch_rival, rensa_rival, gaoya_rival, fastsketch_rival, shingles_alone, text_dedup_rival, datatrove_rival,
+    simhash_rival, simhash_pybind_rival,
 )  # fmt: skip
 RIVALS: tuple[Rival, ...] = tuple(rival for module in MODULES for rival in module.RIVALS)
 
