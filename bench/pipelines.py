@@ -17,7 +17,6 @@ from rivals import corpora, registry, run, table
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "pipelines.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "pipelines.md"
-PACKAGES = ("datatrove", "text-dedup")
 METHOD = "minhash"
 OURS = run.OUR_RECIPES["likewise", METHOD]
 # Bands decide for theirs, and reach below the threshold; so ours is here a second time where it reaches below, too.
@@ -28,9 +27,8 @@ def measure(corpus: corpora.Corpus, repeats: int, limit_s: float) -> list[dict]:
     """A row for ours and for each way of using theirs."""
     judge = run.Judge.of(corpus)
     ours = judge.row("likewise", METHOD, recipe=OURS)
-    chosen = [rival for rival in registry.RIVALS if rival.package in PACKAGES and rival.method == METHOD]
     others = [judge.row("likewise, threshold .75", METHOD, recipe=LOWER)]
-    others += [judge.row(rival.name, METHOD, rival) for rival in chosen]
+    others += [judge.row(rival.name, METHOD, rival) for rival in registry.PIPELINES]
     for _ in range(repeats):
         judge.run(ours, limit_s)
         for row in others:
@@ -39,6 +37,13 @@ def measure(corpus: corpora.Corpus, repeats: int, limit_s: float) -> list[dict]:
             run.show(row)
     run.show(ours)
     return [ours, *others]
+
+
+def _name(row: dict) -> str:
+    """The tool, with the version behind its package."""
+    if not row.get("version"):
+        return row["tool"]
+    return row["tool"].replace(row["package"], f"{row['package']} {row['version']}", 1)
 
 
 def _table(rows: list[dict]) -> list[str]:
@@ -52,7 +57,7 @@ def _table(rows: list[dict]) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        name = f"{row['tool']} {row['version']}" if row.get("version") else row["tool"]
+        name = _name(row)
         if "seconds" not in row:
             lines.append(f"| {name} | {row['not_run'].replace('|', '/')} | | | | | | | | | |")
             continue
@@ -96,9 +101,10 @@ def _growth(corpora_rows: list[list[dict]]) -> list[str]:
 def markdown(result: dict) -> str:
     """All tables, the machine above them, the settings below."""
     facts = result["machine"]
+    turns = "once" if result["repeats"] == 1 else f"{result['repeats']} times"
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}; "
-        f"each of theirs {result['repeats']} times, ours before and after each (medians); load average at the start "
+        f"each of theirs {turns}, ours before and after each (medians); load average at the start "
         f"{facts['load_average'][0]:.1f}, at the end {result['load_average_at_end'][0]:.1f}."
     ]
     for rows in result["corpora"]:

@@ -109,7 +109,7 @@ SETTINGS = (
     f"MinhashConfig(n_grams={SHINGLE}, num_buckets={NUM_BUCKETS}, hashes_per_bucket={HASHES_PER_BUCKET}, 64-bit xxhash)"
     f", four stages, {NUM_PROCESSES} processes, lines_to_buffer as it is"
 )
-RIVALS = [
+PIPELINES = [
     Rival(
         name="datatrove",
         package="datatrove",

@@ -14,15 +14,17 @@ from rivals import (
 from rivals.protocol import Rival
 
 MODULES = (
-    datasketch_rival, rensa_rival, gaoya_rival, fastsketch_rival, shingles_alone, text_dedup_rival, datatrove_rival,
-    simhash_rival, simhash_pybind_rival,
+    datasketch_rival, rensa_rival, gaoya_rival, fastsketch_rival, shingles_alone, text_dedup_rival, simhash_rival,
+    simhash_pybind_rival,
 )  # fmt: skip
 RIVALS: tuple[Rival, ...] = tuple(rival for module in MODULES for rival in module.RIVALS)
+# Whole pipelines, which take minutes: run by pipelines.py alone.
+PIPELINES: tuple[Rival, ...] = (*text_dedup_rival.PIPELINES, *datatrove_rival.PIPELINES)
 
 
 def find(name: str, method: str) -> Rival:
     """The rival of that name and method."""
-    for rival in RIVALS:
+    for rival in (*RIVALS, *PIPELINES):
         if (rival.name, rival.method) == (name, method):
             return rival
     raise LookupError(f"no rival {name!r} for {method}; there are {[(r.name, r.method) for r in RIVALS]}")

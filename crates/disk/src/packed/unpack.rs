@@ -84,7 +84,7 @@ impl Unpacker {
     /// # Errors
     /// [`Error::Damaged`] if the source is empty; [`Error::Io`].
     pub fn open(
-        source: File,
+        mut source: File,
         spool: File,
         codec: Codec,
         limits: UnpackLimits,
@@ -98,9 +98,12 @@ impl Unpacker {
             return Err(Error::Damaged { reason });
         }
         let frames = Frames::new(source.try_clone().map_err(failure)?, size);
-        let input = match codec == Codec::Zstd && frames.is_worthwhile() {
-            true => Input::Frames(frames, source),
-            false => Input::Stream(decoder(source, codec, &num_read)?),
+        let input = if codec == Codec::Zstd && frames.is_worthwhile() {
+            Input::Frames(frames, source)
+        } else {
+            // Where reading at a position moves the cursor, it is no longer at the start.
+            source.rewind().map_err(failure)?;
+            Input::Stream(decoder(source, codec, &num_read)?)
         };
         Ok(Unpacker {
             input,
