@@ -10,18 +10,19 @@ import numpy as np
 from likewise.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.audit.checks import Check, check_run
 from likewise.audit.intervals import Share
-from likewise.audit.missed import missed_pairs
+from likewise.audit.missed import Missed, missed_pairs
 from likewise.audit.opening import open_run
 from likewise.audit.recall import Recall, estimate
-from likewise.audit.search import stages_of
+from likewise.audit.search import NOT_ACTED_ON, STAGES, stages_of
 from likewise.audit.strata import Stratum, draw_strata
 from likewise.audit.truth import exact_matches
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.progress import Progress, no_progress
 from likewise.recipe_check import check_integer
 
-NUM_SAMPLED = 2000
+NUM_SAMPLED = 5000
 _MOST_LISTED = 1000
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +128,11 @@ def audit(
         searched = stages_of(matches, documents, collapsed, recipe, threads=opened.threads, progress=report)
         num_right = int(checked.is_right.sum())
         recall = estimate(opened, strata, matches, searched, num_right=num_right)
+        missed = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
+        checks = (*checked.checks, _acted_on(recall, missed, len(matches)))
         num_removed = len(opened.evidence.rows)
         right = num_right / num_removed if num_removed else float("nan")
         precision = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
-        missed = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
         fields = {
             "certificate": CERTIFICATE_VERSION,
             "version": _version(),
@@ -143,8 +145,8 @@ def audit(
             "sample": [
                 {"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata
             ],
-            "passed": all(check.passed for check in checked.checks),
-            "checks": [check.to_dict() for check in checked.checks],
+            "passed": all(check.passed for check in checks),
+            "checks": [check.to_dict() for check in checks],
             "pair_recall": recall.pairs.to_dict(),
             "removal_recall": recall.removals.to_dict(),
             "removal_precision": precision.to_dict(),
@@ -160,7 +162,22 @@ def audit(
             "outputs": output_facts(path),
         }
         check_unchanged(opened.inputs, before)
-    return Audit(checked.checks, strata, recall, precision, len(matches), sealed(fields))
+    return Audit(checks, strata, recall, precision, len(matches), sealed(fields))
+
+
+def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
+    """Return whether the run did what its recipe says, as far as the sample shows."""
+    failures = tuple(
+        f"{pair['doc_id_a']} and {pair['doc_id_b']} at {pair['similarity']!r}"
+        for pair in missed.rows
+        if pair["stage"] == STAGES[NOT_ACTED_ON]
+    )
+    num_failed = int((recall.stages == NOT_ACTED_ON).sum())
+    if recall.by_stage[STAGES[NOT_ACTED_ON]] and not num_failed:
+        # Copies of one text, of which none is the match of another.
+        num_failed = 1
+    name = "the run acted on every match of the sample that its search finds"
+    return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])
 
 
 def _version() -> str:

@@ -12,7 +12,7 @@ from likewise.sketch import shaped
 
 REMOVED, NEAR, OTHER = "removed", "kept, seem near another", "kept, others"
 # Of the sample; what a stratum is too small for goes to the others.
-_SHARES = {REMOVED: 0.3, NEAR: 0.35, OTHER: 0.35}
+_SHARES = {REMOVED: 0.25, NEAR: 0.3, OTHER: 0.45}
 # Sorts by other parts of the sketches, and how many standard deviations below the threshold still seem near.
 _SORTS = 12
 _SLOTS_A_KEY = 3

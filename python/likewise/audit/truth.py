@@ -12,6 +12,7 @@ from likewise.audit.rarest import RarestFeatures
 from likewise.dedup.collapse import SHORT_FEATURES, Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
+from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
 
@@ -20,6 +21,8 @@ _FEATURES_AT_ONCE = 2_000_000
 _SAMPLE_FEATURES = 8_000_000
 _MOST_AT_ONCE = 1 << 16
 _STAGE = "comparing the sample with all"
+# 16 bytes each are held; a sample of near-copies of one template has very many.
+_MOST_MATCHES = 50_000_000
 # Fingerprints: sampled ones beside all others.
 _SAMPLED_AT_ONCE = 64
 
@@ -85,6 +88,11 @@ def exact_matches(
     Matches
         None missing, none too many.
 
+    Raises
+    ------
+    InvalidParameter
+        If they are over 50 million.
+
     Notes
     -----
     No sketch, band or radius has a say in it, but for runs by distance alone, which match fingerprints. A pair is
@@ -97,10 +105,15 @@ def exact_matches(
         # What matches has collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
-    if recipe.is_distance_only:
-        found = list(_within(documents, collapsed, recipe, sampled, threads, progress))
-    else:
-        found = list(_by_features(documents, collapsed, recipe, sampled, threads, progress))
+    search = _within if recipe.is_distance_only else _by_features
+    found, num_found = [], 0
+    for some in search(documents, collapsed, recipe, sampled, threads, progress):
+        found.append(some)
+        num_found += len(some)
+        if num_found > _MOST_MATCHES:
+            raise InvalidParameter(
+                "sample", f"over {_MOST_MATCHES:,} matches of {len(sampled):,} documents; ask for fewer documents"
+            )
     progress(StageFinished(_STAGE, Timing.now() - began))
     return _sorted(found)
 

@@ -44,7 +44,7 @@ Examples:
     "--sample",
     "num_sampled",
     type=count,
-    default="2000",
+    default="5000",
     show_default=True,
     metavar="N",
     help="Documents compared with all others; with as many as there are the figures are exact.",
