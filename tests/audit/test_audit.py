@@ -204,7 +204,9 @@ def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
     with path.open("a") as file:
         file.write('{"id": "bad"}\n' + json.dumps({"id": "last", "text": texts[0]}) + "\n")
     dedup_files(path, tmp_path / "out", SABOTAGED, run=FileRun(on_error="keep"))
-    one, two = (audit(tmp_path / "out", memory=memory, threads=threads) for memory, threads in ((None, 2), ("300MB", 1)))
+    one, two = (
+        audit(tmp_path / "out", memory=memory, threads=threads) for memory, threads in ((None, 2), ("300MB", 1))
+    )
     assert failed(one) == []
     assert [share.to_dict() for share in (one.recall.pairs, one.recall.removals)] == [
         share.to_dict() for share in (two.recall.pairs, two.recall.removals)
