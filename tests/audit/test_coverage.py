@@ -15,7 +15,7 @@ LEAST_HELD = 93
 THRESHOLD = 0.5
 # Almost all is found, half of it, hardly anything.
 SABOTAGED = {
-    "three bands too few": Recipe.minhash(THRESHOLD, bands=14, rows=4),
+    "a few bands too few": Recipe.minhash(THRESHOLD, bands=14, rows=4),
     "few bands": Recipe.minhash(THRESHOLD, bands=4, rows=6),
     "one band of twelve rows": Recipe.minhash(THRESHOLD, bands=1, rows=12),
 }
