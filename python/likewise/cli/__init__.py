@@ -19,6 +19,7 @@ _COMMANDS = {
     "weights": "Count how many documents hold each feature, as a table of weights.",
     "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
     "report": "Write one HTML page about a run.",
+    "audit": "Measure what a run missed and what it wrongly took.",
     "serve": "Serve indexes over HTTP, and pages to look at them or at a run.",
     "diff": "Say whether two runs gave the same answer.",
 }

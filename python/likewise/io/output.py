@@ -23,12 +23,13 @@ PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 REPORT = "report.html"
+AUDIT = "audit.json"
 REVIEW = "review.csv"
 VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
 _BESIDE = (REVIEW, VIEW)
 
