@@ -20,13 +20,13 @@ fuzz_target!(|data: &[u8]| {
     for (offset, length) in split_lines(&file, 7).expect("split") {
         let piece = read_piece(&file, offset, length, &rules).expect("read");
         num_rows += piece.texts.len();
-        num_bad += piece.bad_rows.len();
+        num_bad += piece.bad.len();
         num_lines += piece.num_lines;
     }
     let Some(whole) = whole else {
         return assert_eq!(num_lines, 0);
     };
     assert_eq!(num_rows, whole.texts.len());
-    assert_eq!(num_bad, whole.bad_rows.len());
+    assert_eq!(num_bad, whole.bad.len());
     assert_eq!(num_lines, whole.num_lines);
 });

@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         let (mut num_rows, mut num_bad) = (0, 0);
         while let Some(piece) = stream.next_piece(piece_bytes).ok()? {
             num_rows += piece.texts.len();
-            num_bad += piece.bad_rows.len();
+            num_bad += piece.bad.len();
         }
         Some((num_rows, num_bad))
     };

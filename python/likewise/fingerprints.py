@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.fingerprint_lists import as_words
 from likewise.io.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
-from likewise.io.refusals import check_regular
+from likewise.io.refusals import NOT_NUMPY, check_regular
 from likewise.recipe import Recipe
 from likewise.sketch import Sketches
 from likewise.text import is_table
@@ -165,7 +165,7 @@ def _npy_file(path: Path) -> FlatFile:
     check_regular(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+    except NOT_NUMPY as error:
         raise InvalidInput(f"this is no array of fingerprints: {error}", str(path)) from error
     file = mapped_file(array)
     if file is None:

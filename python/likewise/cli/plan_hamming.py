@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.terminal import has_colour
+from likewise.io.refusals import NOT_NUMPY
 
 if TYPE_CHECKING:
     from likewise.plan import Costs, HammingPlan, PlannedSearch, TextbookSearch
@@ -95,7 +96,7 @@ def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
 
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
+    except NOT_NUMPY as error:
         raise InvalidInput(f"not an array of NumPy: {error}", str(path)) from error
     return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.columns import number_column, text_column
-from likewise.io.refusals import check_regular
+from likewise.io.refusals import NOT_NUMPY, check_regular
 from likewise.io.sketch_columns import check_columns, check_no_nulls
 from likewise.io.whole import WholeFile
 
@@ -99,7 +99,10 @@ def _beside_json(content: SketchFile) -> str:
 
 
 def _read_npy(path: Path) -> SketchFile:
-    array = np.load(path, allow_pickle=False)
+    try:
+        array = np.load(path, allow_pickle=False)
+    except NOT_NUMPY as error:
+        raise InvalidInput(f"this is no .npy file: {error}", str(path)) from error
     try:
         fields = json.loads(_beside(path).read_text(encoding="utf-8"))
         recipe, empty_rows = fields["recipe"], fields["empty_rows"]
@@ -108,7 +111,7 @@ def _read_npy(path: Path) -> SketchFile:
         raise InvalidInput(
             f"{_beside(path).name} is missing: it holds the recipe of these sketches", str(path)
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InvalidInput("the recipe of these sketches cannot be read", str(_beside(path))) from error
     is_empty = np.zeros(len(array), bool)
     is_empty[empty_rows] = True
