@@ -96,7 +96,7 @@ def _first_pass(
     def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
         (piece,) = job.read()
         counts, least, _ = _hashed(piece.texts, num_words, with_whole=False)
-        counted = seen.counted(least, _places(counts, num_words), width)
+        counted = seen.counted(least, _num_windows(counts, num_words), width)
         with lock:
             seen.add(*counted)
         collection.add(file, number, piece)
@@ -130,9 +130,12 @@ def _second_pass(
     def second(file: int, number: int, job: Job) -> None:
         (piece,) = job.read()
         of_documents, least, whole = _hashed(piece.texts, num_words, with_whole=True)
-        places = _places(of_documents, num_words)
-        may_repeat = seen.twice(least)
-        firsts.add(whole[may_repeat], places[may_repeat] + starts[file, number])
+        may_repeat = np.flatnonzero(seen.twice(least))
+        # Of each document one window begins at each word but the last ones.
+        num_windows = _num_windows(of_documents, num_words)
+        gaps = np.cumsum(of_documents - num_windows) - (of_documents - num_windows)
+        places = may_repeat + np.repeat(gaps, num_windows)[may_repeat]
+        firsts.add(whole[may_repeat], places + starts[file, number])
 
     for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
         pass
@@ -157,11 +160,9 @@ def _hashed(
     return as_array(counts, np.uint32), as_array(least, np.uint64), as_array(whole, np.uint64)
 
 
-def _places(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:
-    """Return where windows begin that lie within one document."""
-    ends = np.cumsum(counts, dtype=np.int64)
-    every = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-    return every[every + num_words <= np.repeat(ends, counts)]
+def _num_windows(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:
+    """Return how many windows the documents of so many words have."""
+    return np.maximum(counts.astype(np.int64) - (num_words - 1), 0)
 
 
 def _stretches(matches: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Iterator[_Stretches]:

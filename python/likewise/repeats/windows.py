@@ -32,7 +32,7 @@ class SeenTwice:
         self._counts = np.zeros(1 << bits, np.uint8)
 
     def counted(
-        self, least: Hashes, places: NDArray[np.int64], width: int
+        self, least: Hashes, num_windows: NDArray[np.int64], width: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Return slots of the hashes of consecutive windows, and how often each is met.
 
@@ -40,12 +40,14 @@ class SeenTwice:
         ----------
         least : ndarray of shape (m,), uint64
             The least hash of each window.
-        places : ndarray of shape (m,), int64
-            Where the windows begin: those of a document follow each other, and none touches another document's.
+        num_windows : ndarray of shape (n,), int64
+            Of each document, one after the other.
         width : int
             Windows that one short window can be the least of. A longer run of one hash is met more than once.
         """
-        is_begin = np.concatenate([[True], (least[1:] != least[:-1]) | (np.diff(places) != 1)])[: len(least)]
+        is_begin = np.append(True, least[1:] != least[:-1])[: len(least)]
+        firsts = np.cumsum(num_windows) - num_windows
+        is_begin[firsts[num_windows > 0]] = True
         begins = np.flatnonzero(is_begin)
         runs = np.diff(np.append(begins, len(least)))
         slots, which = np.unique(least[begins] >> self._shift, return_inverse=True)
