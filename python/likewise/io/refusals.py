@@ -6,15 +6,11 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from zipfile import BadZipFile
 
 from likewise.errors import InvalidInput
 
 # No room, or a file as large as it may be.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-# What NumPy raises of a file that is none of its arrays.
-NOT_NUMPY = (ValueError, EOFError, OverflowError, SyntaxError, TypeError, RecursionError, MemoryError, BadZipFile)
 
 
 @contextmanager

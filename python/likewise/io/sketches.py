@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.arrays import read_array
 from likewise.io.columns import number_column, text_column
-from likewise.io.refusals import NOT_NUMPY, check_regular
+from likewise.io.refusals import check_regular
 from likewise.io.sketch_columns import check_columns, check_no_nulls
 from likewise.io.whole import WholeFile
 
@@ -99,10 +100,7 @@ def _beside_json(content: SketchFile) -> str:
 
 
 def _read_npy(path: Path) -> SketchFile:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except NOT_NUMPY as error:
-        raise InvalidInput(f"this is no .npy file: {error}", str(path)) from error
+    array = read_array(path, is_mapped=False)
     try:
         fields = json.loads(_beside(path).read_text(encoding="utf-8"))
         recipe, empty_rows = fields["recipe"], fields["empty_rows"]

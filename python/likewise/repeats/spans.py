@@ -59,8 +59,9 @@ def repeated_spans(
     A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
     overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
     word that goes stands elsewhere. Memory is that of the counts of hashes (up to 1 GiB,
-    about a sixth of the bytes of text), a 64th of the windows that may repeat at a time (16 bytes each, and as much for
-    sorting), and some 60 bytes a stretch; disk is 32 bytes a window that may repeat.
+    about a sixth of the bytes of text), on each thread a 64th of the windows that may repeat (16 bytes each, and twice
+    as much for sorting) and then texts of some 32 MB, and some 60 bytes a stretch; disk is 32 bytes a window that may
+    repeat.
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
