@@ -84,9 +84,15 @@ quality: build ## Score every method on the labelled development sets (docs/benc
 	$(BIN)/python bench/quality.py
 
 .PHONY: docs
-docs: build ## Build the documentation into docs/_build
+docs: build ## Build the documentation into docs/_build, check its links, names and options, run its commands
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -n -q docs docs/_build
+	$(BIN)/python tools/check_book.py docs/_build
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/house/test_commands_of_pages.py
+
+.PHONY: figures
+figures: build ## Draw the figures of the documentation anew
+	$(BIN)/python tools/docs_figures.py
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := text lines records packed tables segment
