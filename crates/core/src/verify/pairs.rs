@@ -297,3 +297,54 @@ fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let num_apart = u128::from(a.total + b.total - 2 * min_bound);
     by_weight.min((a.norm() + b.norm() - num_apart) / 2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    #[test]
+    fn lists_that_stand_dense_are_measured_as_others() {
+        let mut sets = FeatureSets::new(0);
+        for position in 0..300 {
+            // Most features are those of a template.
+            let own = (0..5 + mix64(position) % 60).map(|i| 1000 * (position + 1) + i);
+            let features: Vec<u64> = (0..40).chain(own).map(mix64).collect();
+            sets.insert(position as u32, FeatureSet::new(&features, &[]));
+        }
+        let verify = |pairs: &[(u32, u32)], threads| {
+            let (later, earlier): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+            let (isa, stop) = (Isa::best(), AtomicBool::new(false));
+            sets.verify_pairs(
+                &later,
+                &earlier,
+                Measure::Jaccard,
+                0.55,
+                isa,
+                threads,
+                &stop,
+            )
+            .unwrap()
+        };
+        let bits = |found: &[f64]| found.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+        // Each against 199 others: more than one piece of work takes.
+        let dense: Vec<(u32, u32)> = (0..300)
+            .flat_map(|later| (1..200).map(move |step| (later, (later + step * 7) % 300)))
+            .collect();
+        let found = verify(&dense, 1);
+        let mut num_matching = 0;
+        for (&(a, b), &similarity) in dense.iter().zip(&found) {
+            let (a, b) = (sets.get(a).unwrap(), sets.get(b).unwrap());
+            let exact = a.similarity(b, Measure::Jaccard);
+            num_matching += usize::from(exact >= 0.55);
+            assert!(similarity == exact || similarity.is_nan() && exact < 0.55);
+        }
+        assert!(num_matching > 1000 && num_matching < dense.len() - 1000);
+        assert_eq!(bits(&verify(&dense, 3)), bits(&found));
+        // The same pairs, no two of a later document in a row.
+        let order: Vec<usize> = (0..dense.len()).map(|i| i * 1009 % dense.len()).collect();
+        let sparse: Vec<(u32, u32)> = order.iter().map(|&i| dense[i]).collect();
+        let expected: Vec<f64> = order.iter().map(|&i| found[i]).collect();
+        assert_eq!(bits(&verify(&sparse, 2)), bits(&expected));
+    }
+}

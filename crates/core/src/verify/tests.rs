@@ -324,58 +324,6 @@ fn the_bitmap_bound_holds_and_is_the_same_everywhere() {
 }
 
 #[test]
-fn lists_that_stand_dense_are_measured_as_others() {
-    let mut random = Random(11);
-    let mut sets = FeatureSets::new(0);
-    for position in 0..300 {
-        // Half of the features are those of a template.
-        let own = (0..5 + random.below(60)).map(|i| 1000 * (position + 1) + i);
-        let features: Vec<u64> = (0..40).chain(own).map(mix64).collect();
-        sets.insert(position as u32, FeatureSet::new(&features, &[]));
-    }
-    let cancel = AtomicBool::new(false);
-    // Each against 199 others, far from what one piece of work takes; and the same pairs with no two of a later one in a row.
-    let pairs: Vec<(u32, u32)> = (0..300)
-        .flat_map(|later| (1..200).map(move |step| (later, (later + step * 7) % 300)))
-        .collect();
-    let sparse: Vec<usize> = (0..pairs.len())
-        .map(|i| (i * 199) % pairs.len() + i * 199 / pairs.len())
-        .collect();
-    let verify = |pairs: &[(u32, u32)], threads| {
-        let (later, earlier): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
-        sets.verify_pairs(
-            &later,
-            &earlier,
-            Measure::Jaccard,
-            0.55,
-            Isa::best(),
-            threads,
-            &cancel,
-        )
-        .unwrap()
-    };
-    let found = verify(&pairs, 1);
-    let mut num_matching = 0;
-    for (&(a, b), &similarity) in pairs.iter().zip(&found) {
-        let (a, b) = (sets.get(a).unwrap(), sets.get(b).unwrap());
-        let exact = a.similarity(b, Measure::Jaccard);
-        num_matching += usize::from(exact >= 0.55);
-        assert!(similarity == exact || similarity.is_nan() && exact < 0.55);
-    }
-    assert!(num_matching > 1000 && num_matching < pairs.len() - 1000);
-    let bits = |found: &[f64]| {
-        found
-            .iter()
-            .map(|value| value.to_bits())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(bits(&verify(&pairs, 3)), bits(&found));
-    let shuffled: Vec<(u32, u32)> = sparse.iter().map(|&i| pairs[i % pairs.len()]).collect();
-    let expected: Vec<f64> = sparse.iter().map(|&i| found[i % pairs.len()]).collect();
-    assert_eq!(bits(&verify(&shuffled, 2)), bits(&expected));
-}
-
-#[test]
 fn positions_come_and_go() {
     let mut sets = FeatureSets::new(2);
     let empty_bytes = sets.num_bytes();
