@@ -13,8 +13,15 @@ use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
 
-/// Pairs verified between two looks at the cancel flag.
-const GRAIN_PAIRS: usize = 4096;
+/// Pairs verified between two looks at the cancel flag, where there are enough for all threads.
+const GRAIN_PAIRS: usize = 32768;
+/// Pairs for which a thread is worth its start.
+const FEW_PAIRS: usize = 4096;
+
+/// Pairs of a later document, on average, from which on pairs are measured by their earlier one.
+const DENSE: usize = 16;
+/// Parts into which earlier documents are dealt then: so many that the sets of a part stay in the nearest cache.
+const NUM_PARTS: usize = 256;
 
 /// Pairs ahead of the measured one whose bitmaps are asked for; places come twice as early.
 const PREFETCH_PAIRS: usize = 8;
@@ -118,32 +125,54 @@ impl FeatureSets {
         if threshold.is_nan() {
             return Err(Error::invalid("threshold", "NaN, not a number from 0 to 1"));
         }
+        let grain = (later.len() / (4 * threads.max(1))).clamp(FEW_PAIRS, GRAIN_PAIRS);
         let parts = map_ranges(
             later.len(),
-            GRAIN_PAIRS,
+            grain,
             threads,
             cancel,
-            || (),
-            |(), range| {
-                let last = range.end - 1;
-                range
-                    .map(|i| {
-                        // The later ones come in runs and stay in the cache; the earlier ones are anywhere.
-                        prefetch_read(
-                            &self.places,
-                            earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
-                        );
-                        self.prefetch_bitmap(earlier[(i + PREFETCH_PAIRS).min(last)]);
-                        let a = self.required("later", later[i])?;
-                        let b = self.required("earlier", earlier[i])?;
-                        Ok(verify(a, b, measure, threshold, isa))
-                    })
-                    .collect::<Result<Vec<f64>, Error>>()
+            Vec::new,
+            |places, range| {
+                let (later, earlier) = (&later[range.clone()], &earlier[range]);
+                let num_runs = 1 + later.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                places.clear();
+                if later.len() >= DENSE * num_runs {
+                    deal(earlier, places);
+                } else {
+                    places.extend(0..later.len() as u32);
+                }
+                self.verify_in_order(places, later, earlier, |a, b| {
+                    verify(a, b, measure, threshold, isa)
+                })
             },
         )?;
         let mut similarities = Vec::with_capacity(later.len());
         for part in parts {
             similarities.append(&mut part?);
+        }
+        Ok(similarities)
+    }
+
+    /// Measures the pairs at `places`, in the order of these; the results stand in the order of the pairs.
+    #[inline]
+    fn verify_in_order(
+        &self,
+        places: &[u32],
+        later: &[u32],
+        earlier: &[u32],
+        measured: impl Fn(&FeatureSet, &FeatureSet) -> f64,
+    ) -> Result<Vec<f64>, Error> {
+        let mut similarities = vec![f64::NAN; later.len()];
+        let last = places.len() - 1;
+        for (k, &place) in places.iter().enumerate() {
+            // The later ones come in runs, or are few, and stay in the cache; the earlier ones are anywhere.
+            let ahead = places[(k + 2 * PREFETCH_PAIRS).min(last)];
+            prefetch_read(&self.places, earlier[ahead as usize] as usize);
+            let ahead = places[(k + PREFETCH_PAIRS).min(last)];
+            self.prefetch_bitmap(earlier[ahead as usize]);
+            let a = self.required("later", later[place as usize])?;
+            let b = self.required("earlier", earlier[place as usize])?;
+            similarities[place as usize] = measured(a, b);
         }
         Ok(similarities)
     }
@@ -178,6 +207,28 @@ impl FeatureSet {
         isa: Isa,
     ) -> f64 {
         verify(self, other, measure, threshold, isa)
+    }
+}
+
+/// Puts the indices of `positions` in an order in which equal ones stand near each other, otherwise rising.
+///
+/// Where documents of one template meet, some hundred later ones are measured against the same thousands of earlier ones. One
+/// later after the other, each earlier set would be fetched from afar again and again, and its page looked up.
+fn deal(positions: &[u32], places: &mut Vec<u32>) {
+    let part_of = |position: u32| (position.wrapping_mul(0x9E37_79B1) >> 24) as usize;
+    let mut starts = [0; NUM_PARTS];
+    for &position in positions {
+        starts[part_of(position)] += 1;
+    }
+    let mut total = 0;
+    for start in &mut starts {
+        total += std::mem::replace(start, total);
+    }
+    places.resize(positions.len(), 0);
+    for (i, &position) in positions.iter().enumerate() {
+        let start = &mut starts[part_of(position)];
+        places[*start] = i as u32;
+        *start += 1;
     }
 }
 
@@ -245,4 +296,55 @@ fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));
     let num_apart = u128::from(a.total + b.total - 2 * min_bound);
     by_weight.min((a.norm() + b.norm() - num_apart) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix64;
+
+    #[test]
+    fn lists_that_stand_dense_are_measured_as_others() {
+        let mut sets = FeatureSets::new(0);
+        for position in 0..300 {
+            // Most features are those of a template.
+            let own = (0..5 + mix64(position) % 60).map(|i| 1000 * (position + 1) + i);
+            let features: Vec<u64> = (0..40).chain(own).map(mix64).collect();
+            sets.insert(position as u32, FeatureSet::new(&features, &[]));
+        }
+        let verify = |pairs: &[(u32, u32)], threads| {
+            let (later, earlier): (Vec<u32>, Vec<u32>) = pairs.iter().copied().unzip();
+            let (isa, stop) = (Isa::best(), AtomicBool::new(false));
+            sets.verify_pairs(
+                &later,
+                &earlier,
+                Measure::Jaccard,
+                0.55,
+                isa,
+                threads,
+                &stop,
+            )
+            .unwrap()
+        };
+        let bits = |found: &[f64]| found.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+        // Each against 199 others: more than one piece of work takes.
+        let dense: Vec<(u32, u32)> = (0..300)
+            .flat_map(|later| (1..200).map(move |step| (later, (later + step * 7) % 300)))
+            .collect();
+        let found = verify(&dense, 1);
+        let mut num_matching = 0;
+        for (&(a, b), &similarity) in dense.iter().zip(&found) {
+            let (a, b) = (sets.get(a).unwrap(), sets.get(b).unwrap());
+            let exact = a.similarity(b, Measure::Jaccard);
+            num_matching += usize::from(exact >= 0.55);
+            assert!(similarity == exact || similarity.is_nan() && exact < 0.55);
+        }
+        assert!(num_matching > 1000 && num_matching < dense.len() - 1000);
+        assert_eq!(bits(&verify(&dense, 3)), bits(&found));
+        // The same pairs, no two of a later document in a row.
+        let order: Vec<usize> = (0..dense.len()).map(|i| i * 1009 % dense.len()).collect();
+        let sparse: Vec<(u32, u32)> = order.iter().map(|&i| dense[i]).collect();
+        let expected: Vec<f64> = order.iter().map(|&i| found[i]).collect();
+        assert_eq!(bits(&verify(&sparse, 2)), bits(&expected));
+    }
 }
