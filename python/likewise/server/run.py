@@ -115,7 +115,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, once what was loaded is out of the way of later collections of garbage."""
         await super().startup(sockets=sockets)
-        # Modules and routes live as long as the service; going over them all takes tens of milliseconds, in which nobody
+        # Modules and routes live as long as the service; to go over them all takes tens of milliseconds, when nobody
         # is answered.
         gc.collect()
         gc.freeze()
