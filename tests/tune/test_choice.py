@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from likewise.tune import measured
-from likewise.tune.choice import Evidence, choices, choose, cross_validated
+from likewise.tune import choice, measured
+from likewise.tune.choice import Chosen, Evidence, _num_doubtful, choices, choose, cross_validated
 
 SETTINGS = np.arange(2, 99) / 100
 
@@ -116,7 +116,35 @@ def test_labels_that_tell_nothing_promise_nothing():
     assert found.precision.low < 0.5
 
 
-def test_the_held_out_figures_do_not_know_their_own_labels():
+def test_of_pairs_nobody_labelled_those_near_negatives_count_against_a_setting():
+    similarity, labels = np.array([0.8, 0.3]), np.array([True, False])
+    settings = np.array([0.3, 0.6, 0.8])
+    # 900 pairs from .3 on, none from .6, 100 from .8; the share of negatives is (n + .15) / (all + .3) there.
+    found = _num_doubtful(similarity, settings, np.array([1000.0, 100.0, 100.0]), labels)
+    near_duplicates = 100 * 0.15 / 1.3
+    assert found[1:] == pytest.approx([near_duplicates, near_duplicates])
+    assert found[0] == pytest.approx(near_duplicates + 900 * 1.15 / 1.3)
+
+
+def test_each_label_is_judged_by_a_choice_that_was_made_without_it(monkeypatch):
+    labels = np.repeat([True, False], 30)
+    # Similarities that name their labels.
+    similarity = np.arange(60) / 100
+    left_out = []
+
+    def choice_of(part):
+        seen = np.round(part.similarity[0] * 100).astype(int)
+        left_out.append(sorted(set(range(60)) - set(seen.tolist())))
+        assert part.is_duplicate.sum() == 24
+        return Chosen(0, 0.5, 0.0)
+
+    monkeypatch.setattr(choice, "choose", choice_of)
+    cross_validated(evidence(similarity, labels))
+    assert [len(part) for part in left_out] == [12] * 5
+    assert sorted(number for part in left_out for number in part) == list(range(60))
+
+
+def test_what_separates_well_is_held_out_well():
     labels = np.repeat([True, False], 30)
     similarity = np.where(labels, 0.8, 0.2) + np.random.default_rng(4).uniform(-0.1, 0.1, 60)
     found = cross_validated(evidence(similarity, labels))

@@ -20,6 +20,7 @@ _COMMANDS = {
     "tune": "Find the recipe and threshold that fit this data, from labelled pairs.",
     "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
     "report": "Write one HTML page about a run.",
+    "audit": "Measure what a run missed and what it wrongly took.",
     "serve": "Serve indexes over HTTP, and pages to look at them or at a run.",
     "diff": "Say whether two runs gave the same answer.",
 }
