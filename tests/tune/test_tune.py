@@ -112,6 +112,13 @@ def test_a_file_that_is_no_labels(folder):
     assert likewise_command("tune", "notes.jsonl", "--labels", "absent.csv", cwd=folder).status == 2
 
 
+def test_a_recipe_that_cannot_be_written_is_refused_before_the_work(folder):
+    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "both input and output")):
+        ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", out, cwd=folder)
+        assert ran.status == 2
+        assert said in ran.err
+
+
 def test_one_document_is_nothing_to_tune(tmp_path):
     (tmp_path / "one.jsonl").write_bytes(jsonl(["some text"]))
     with pytest.raises(InvalidInput, match="at least two"):

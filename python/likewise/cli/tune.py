@@ -91,6 +91,7 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidParameter
+    from likewise.io.whole import WholeFile
     from likewise.tune import Labels, open_tuner, read_labels, write_recipe
 
     asks = ask or labels is None
@@ -100,6 +101,8 @@ def command(
         )
     if asks and as_json:
         raise InvalidParameter("json", "does not go with questions; answer them first, then give --labels")
+    # Refuses a place where nothing can be written before the work, not after it.
+    WholeFile(out)
     path = labels or out.with_name(f"{out.stem}.labels.csv")
     given = read_labels(path) if path.exists() or not asks else Labels([])
     rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words")}

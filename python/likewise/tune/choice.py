@@ -221,24 +221,8 @@ def _resampled(num_labels: int) -> NDArray[np.int64]:
     return np.stack([np.bincount(row, minlength=num_labels) for row in drawn])
 
 
-def cross_validated(evidence: Evidence, candidates: Sequence[int] | None = None) -> Measured:
-    """Return what the choice reaches on labels that it was not made by: five parts, each judged by the other four.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        All labels.
-    candidates : sequence of int, optional
-        Choose among these alone.
-    """
-    if candidates is not None:
-        evidence = Evidence(
-            evidence.similarity[list(candidates)],
-            evidence.is_duplicate,
-            evidence.weight,
-            [evidence.settings[k] for k in candidates],
-            [evidence.num_above[k] for k in candidates],
-        )
+def cross_validated(evidence: Evidence) -> Measured:
+    """Return what the choice reaches on labels that it was not made by: five parts, each judged by the other four."""
     verdicts = np.zeros(len(evidence), bool)
     folds = _folds(evidence.is_duplicate)
     for number in range(_NUM_FOLDS):

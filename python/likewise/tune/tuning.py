@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.dedup import FileRun
 from likewise.errors import InvalidInput
+from likewise.io.whole import WholeFile
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.tune.choice import Chosen, Evidence, Measured, choices, cross_validated, measured
@@ -290,8 +291,15 @@ def tune_files(
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write a recipe as JSON that ``--recipe`` takes."""
-    path.write_text(json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write a recipe as JSON that ``--recipe`` takes, whole or not at all."""
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            text = json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False)
+            whole.unfinished.write_text(f"{text}\n", encoding="utf-8")
+            whole.finish()
+        finally:
+            whole.discard()
 
 
 def _words(tokens: str | None) -> dict[str, Any]:
