@@ -12,6 +12,7 @@ threshold.
 
 import argparse
 import json
+import resource
 import shutil
 import sys
 import threading
@@ -70,8 +71,10 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
     made_s = time.perf_counter() - began
     command = [sys.executable, "-m", "likewise", "dedup", str(corpus), "-o", str(out), "--json", "--quiet"]
     command += ["--method", method, *(["--memory", memory] if memory else [])]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with FreeDisk(work) as disk:
         done = run_process(command, limit_s=LIMIT_S)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.failure:
         raise SystemExit(done.failure)
     summary = json.loads(done.output)
@@ -83,6 +86,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
         "method": method,
         "made_megabytes_a_second": round(num_bytes / 1e6 / made_s, 1),
         "seconds": round(done.seconds, 2),
+        "processor_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
         "megabytes_a_second": round(num_bytes / 1e6 / done.seconds, 1),
         "microseconds_a_document": round(done.seconds / num_documents * 1e6, 2),
         "peak_anonymous_bytes": done.peak_bytes,
@@ -91,6 +95,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
         "timings": summary["timings"],
         "num_removed": summary["num_removed"],
         "num_candidates": summary["num_candidates"],
+        "num_measured": summary["num_measured"],
         "num_capped": summary["num_capped"],
         "stated_recall": summary["recall"],
         **against_truth(variant, num_documents, out, Recipe.from_dict(summary["recipe"])),

@@ -76,6 +76,7 @@ __all__ = [
     "read_csv_texts",
     "read_jsonl_piece",
     "read_jsonl_texts",
+    "rewrite_jsonl_rows",
     "s_curve",
     "sample_sets",
     "simhash_features",
@@ -1365,6 +1366,46 @@ def read_jsonl_texts(
     offsets : uint64
     lengths : uint32
         As `JsonlPiece` gave them.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is no longer one: the file changed.
+    """
+
+def rewrite_jsonl_rows(
+    path: str | PathLike[str],
+    offsets: Buffer,
+    lengths: Buffer,
+    rules: JsonlRules,
+    counts: Buffer,
+    starts: Buffer,
+    ends: Buffer,
+    *,
+    threads: int = 1,
+) -> tuple[Array, Array, int]:
+    """Write rows anew without stretches of their texts; all else stays byte for byte.
+
+    Parameters
+    ----------
+    offsets : uint64
+    lengths : uint32
+        As `JsonlPiece` gave them.
+    rules : JsonlRules
+        With one text field.
+    counts : uint32
+        Stretches of each row.
+    starts, ends : uint32
+        Of the stretches of all rows one after another, by where they begin: bytes of the UTF-8 of the text.
+
+    Returns
+    -------
+    lines : uint8
+        The lines, each with a newline; of a row of whose text nothing but white space is left, none.
+    ends : uint64
+        Where the line of each row ends.
+    num_removed_bytes : int
+        Bytes of text that went.
 
     Raises
     ------

@@ -35,6 +35,7 @@ pub use error::Error;
 pub use fingerprints::FingerprintFile;
 pub use jsonl::capture::push_lossy;
 pub use jsonl::piece::{BadRow, Piece, read_piece};
+pub use jsonl::rewrite::{Rewritten, Stretches, rewrite_rows};
 pub use jsonl::rows::read_rows;
 pub use jsonl::rules::JsonlRules;
 pub use lines::split_lines;
