@@ -15,7 +15,7 @@ from likewise import Recipe
 from likewise.dedup import FileRun, IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.runs import run_differences
-from tests.house.test_documentation import blocks
+from tests.house.pages import blocks
 
 # Starting Java takes its time where others work; its sockets are closed when it ends.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]

@@ -17,11 +17,11 @@ from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
-_RANGE = 4096
+_RANGE = 16384
 # Each range costs a few bits a position, so that of very many documents ranges are longer.
 _MOST_RANGES = 2048
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
-_PAIRS_AT_ONCE = 32768
+_PAIRS_AT_ONCE = 131072
 # Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
 # search a pass may hold (12 bytes each).
 _FIRST_PASS = 65536

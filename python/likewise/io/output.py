@@ -25,12 +25,13 @@ PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 REPORT = "report.html"
+AUDIT = "audit.json"
 REVIEW = "review.csv"
 VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
 _BESIDE = (REVIEW, VIEW)
 
@@ -159,7 +160,7 @@ class OutputDirectory:
         _lock_file(self._lock, self.path)
         try:
             found = json.loads(self._lock.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         ours = json.loads(json.dumps(self._identity))
         if self._fresh or not isinstance(found, dict):
@@ -225,7 +226,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 def _is_summary(path: Path) -> bool:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and "recipe_id" in fields
 
