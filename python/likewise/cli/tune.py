@@ -159,6 +159,8 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
             asked.answer(pair, {"y": True, "n": False, "s": None}[said])
             history.append(pair)
         write_labels([*others, *asked.labels()], path)
+    if asked.num_answered < wanted:
+        click.echo(f"{asked.num_answered} of {wanted} answered, kept in {path}; the same command goes on.")
 
 
 def _answer() -> str:

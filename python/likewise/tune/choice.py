@@ -12,12 +12,16 @@ from likewise.estimates import Estimate, estimate_of_share
 
 # A label counts for settings around its similarity, within so much: a threshold that passes between two of sixty labels
 # by a hair is not better than its neighbours.
-_HALF_WIDTH = 0.12
+_HALF_WIDTH = 0.2
+# Of labels with weights: those of unlike pairs may stand for thousands, which must not spread.
+_HALF_WIDTH_OF_WEIGHTED = 0.07
 # How much the pairs of the sample that nobody labelled count beside the labels.
-_SHARE_OF_SAMPLE = 0.2
+_SHARE_OF_SAMPLE = 0.65
 # A recipe that the grid has later must be better by so many standard errors of the difference.
-_STANDARD_ERRORS = 0.5
+_STANDARD_ERRORS = 0.25
 _NUM_RESAMPLED = 200
+# Labels of no kind that are thought to stand everywhere.
+_PRIOR = 0.3
 _NUM_FOLDS = 5
 # Recall from which on a setting tells how many duplicates there may be.
 _LEAST_RECALL = 0.5
@@ -116,10 +120,11 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
 
     Notes
     -----
-    Each label counts for a setting by a triangular kernel around its similarity. Where labels weigh alike, the F1 that
-    follows from the sample enters: with R the share of the duplicates above a setting, N the pairs of the sample above
-    it and P the duplicates in the sample, 2 P R / (N + P), where P is at most N / R of any candidate. So a threshold
-    between two labels falls where few pairs are.
+    Each label counts for a setting by a triangular kernel around its similarity. Where labels weigh alike nothing is
+    known of how they were drawn, and few of them may stand where most pairs are. So the sample is asked too: with R the
+    share of the labelled duplicates above a setting, P the duplicates in the sample (at most its pairs above a setting
+    with R of a half, over R), and O its pairs above the setting that are none by the labels near each of them,
+    2 P R / (P R + O + P). Both F1 enter by a weighted harmonic mean.
     """
     curves, kernels = smoothed_f1(evidence)
     best = [_plateau(curve) for curve in curves]
@@ -134,14 +139,19 @@ def smoothed_f1(evidence: Evidence) -> tuple[list[NDArray[np.float64]], list[NDA
     """Return the F1 of each candidate at each of its settings, and how far each label is above each setting."""
     weight, positive = evidence.weight, evidence.weight * evidence.is_duplicate
     total = positive.sum()
+    width = _HALF_WIDTH_OF_WEIGHTED if evidence.is_weighted else _HALF_WIDTH
     kernels = [
-        _passed(similarity[:, None] - settings[None, :])
+        _passed(similarity[:, None] - settings[None, :], width)
         for similarity, settings in zip(evidence.similarity, evidence.settings, strict=True)
     ]
     of_labels = [2 * (positive @ passed) / np.maximum(weight @ passed + total, _TINY) for passed in kernels]
     if evidence.is_weighted or total == 0:
         return of_labels, kernels
     recalls = [(positive @ passed) / total for passed in kernels]
+    doubtful = [
+        _num_doubtful(similarity, settings, above, evidence.is_duplicate)
+        for similarity, settings, above in zip(evidence.similarity, evidence.settings, evidence.num_above, strict=True)
+    ]
     # Duplicates of the sample: no more than what any setting takes, over its recall.
     bounds = [
         (above[recall >= _LEAST_RECALL] / recall[recall >= _LEAST_RECALL]).min(initial=np.inf)
@@ -149,8 +159,10 @@ def smoothed_f1(evidence: Evidence) -> tuple[list[NDArray[np.float64]], list[NDA
     ]
     num_duplicates = max(min(bounds), total)
     of_sample = [
-        2 * num_duplicates * recall / (above + num_duplicates) if np.isfinite(num_duplicates) else np.ones_like(recall)
-        for recall, above in zip(recalls, evidence.num_above, strict=True)
+        2 * num_duplicates * recall / (num_duplicates * recall + others + num_duplicates)
+        if np.isfinite(num_duplicates)
+        else np.ones_like(recall)
+        for recall, others in zip(recalls, doubtful, strict=True)
     ]
     joined = []
     for labels, sample in zip(of_labels, of_sample, strict=True):
@@ -162,9 +174,22 @@ def smoothed_f1(evidence: Evidence) -> tuple[list[NDArray[np.float64]], list[NDA
     return joined, kernels
 
 
-def _passed(above: NDArray[np.float64]) -> NDArray[np.float64]:
+def _num_doubtful(
+    similarity: NDArray[np.float64],
+    settings: NDArray[np.float64],
+    num_above: NDArray[np.float64],
+    is_duplicate: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return how many pairs of the sample above each setting are no duplicates, by the labels near each of them."""
+    near = np.maximum(0.0, 1.0 - np.abs(similarity[:, None] - settings[None, :]) / _HALF_WIDTH)
+    share = ((~is_duplicate) @ near + _PRIOR / 2) / (near.sum(axis=0) + _PRIOR)
+    between = num_above - np.append(num_above[1:], 0.0)
+    return np.cumsum((between * share)[::-1])[::-1]
+
+
+def _passed(above: NDArray[np.float64], width: float) -> NDArray[np.float64]:
     """Return the distribution function of a triangle around 0, at these differences."""
-    u = np.clip(above / _HALF_WIDTH, -1.0, 1.0)
+    u = np.clip(above / width, -1.0, 1.0)
     return np.where(u < 0, 0.5 * (1 + u) * (1 + u), 1 - 0.5 * (1 - u) * (1 - u))
 
 

@@ -16,13 +16,32 @@ _PAIRS_A_DOCUMENT = 40
 _FIRST_ROUNDS = 2
 
 
+def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int) -> NDArray[np.int64]:
+    """Return the numbers of the pairs that some recipes find most alike, the first ones first.
+
+    Parameters
+    ----------
+    similarities : sequence of ndarray of shape (m,)
+        Of all pairs, by recipes that differ. Ranks are multiplied: a pair stands high where all find it alike.
+    num_documents : int
+        Of the pairs; 40 pairs a document are given.
+    """
+    product = np.ones(len(similarities[0]))
+    for similarity in similarities:
+        ordered_ones = np.sort(similarity)
+        above = len(ordered_ones) - np.searchsorted(ordered_ones, similarity, side="right")
+        equal = len(ordered_ones) - above - np.searchsorted(ordered_ones, similarity, side="left")
+        product *= above + (equal + 1) / 2
+    return np.argsort(product, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
+
+
 class Questions:
     """The pairs of a sample in strata, and what was answered.
 
     Parameters
     ----------
-    similarities : sequence of ndarray of shape (m,)
-        Of all pairs of the sample, by some recipes that differ; pairs are ranked by all of them together.
+    ranked : ndarray, int64
+        Pairs that may be asked about, as :func:`ranked_pairs` gives them.
     pairs : ndarray of shape (m, 2), int64
         Positions of the documents.
     doc_ids : sequence of str
@@ -32,30 +51,23 @@ class Questions:
 
     Notes
     -----
-    Ranks are multiplied: a pair stands high where all recipes find it alike. Strata are runs of ranks, each 2.5 times
+    Strata are runs of ranks, each 2.5 times
     as long as the one before. Two pairs of each are drawn first; then always from the stratum whose number of
     duplicates is least known for its size. An answered pair stands for as many as its stratum holds, over the answers.
     """
 
     def __init__(
         self,
-        similarities: Sequence[NDArray[np.float32]],
+        ranked: NDArray[np.int64],
         pairs: NDArray[np.int64],
         doc_ids: Sequence[str],
         seed: int,
     ) -> None:
         self.pairs, self._doc_ids = pairs, doc_ids
-        product = np.ones(len(pairs))
-        for similarity in similarities:
-            order = np.sort(similarity)
-            above = len(order) - np.searchsorted(order, similarity, side="right")
-            equal = len(order) - above - np.searchsorted(order, similarity, side="left")
-            product *= above + (equal + 1) / 2
-        most = min(len(pairs), _PAIRS_A_DOCUMENT * max(1, len(np.unique(pairs))))
-        ranked = np.argsort(product, kind="stable")[:most]
+        most = len(ranked)
         random = np.random.default_rng(seed)
         self._strata: list[NDArray[np.int64]] = []
-        start, size = 0, float(max(_LEAST_PAIRS, len(np.unique(pairs)) // 8))
+        start, size = 0, float(max(_LEAST_PAIRS, most // (8 * _PAIRS_A_DOCUMENT)))
         while start < most:
             self._strata.append(random.permutation(ranked[start : start + int(size)]))
             start += int(size)

@@ -18,7 +18,7 @@ from likewise.tune.collection import Collection, open_collection
 from likewise.tune.grid import BITS, Candidate, grid
 from likewise.tune.labels import Label, Labels
 from likewise.tune.proposal import Proposal, Tried
-from likewise.tune.questions import Questions
+from likewise.tune.questions import Questions, ranked_pairs
 
 MOST_DOCUMENTS = 1000
 # Of each kind; with fewer, a threshold is a guess.
@@ -46,6 +46,7 @@ class Tuner:
         self._collection, self._candidates, self._seed = collection, list(candidates), seed
         self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
         self._pairs = collection.sample_pairs
+        self._ranked: NDArray[np.int64] | None = None
         self._of_sample: dict[int, NDArray[np.float32]] = {}
 
     @property
@@ -69,21 +70,24 @@ class Tuner:
 
     def distribution(self, candidate: int = 0) -> list[tuple[float, int]]:
         """Return how many pairs of the sample lie in each twentieth of similarity: (lower edge, pairs), rising."""
-        counts = np.histogram(self._sampled(candidate), np.arange(_STEPS + 1) / _STEPS)[0]
+        counts = np.histogram(self.similarities(candidate), np.arange(_STEPS + 1) / _STEPS)[0]
         return [(i / _STEPS, int(count)) for i, count in enumerate(counts)]
 
     def similarity_of(self, pair: int, candidate: int = 0) -> float:
         """Return how alike a pair of the questions is."""
-        return float(self._sampled(candidate)[pair])
+        return float(self.similarities(candidate)[pair])
 
-    def questions(self) -> Questions:
-        """Return the pairs of the sample to ask about."""
-        ranking = [
-            self._sampled(number)
-            for number, candidate in enumerate(self._candidates)
-            if (candidate.measure, candidate.shingle, candidate.weights) in _RANKING
-        ]
-        return Questions(ranking or [self._sampled(0)], self._pairs, self._collection.doc_ids, self._seed)
+    def questions(self, seed: int | None = None) -> Questions:
+        """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
+        if self._ranked is None:
+            numbers = [
+                number
+                for number, candidate in enumerate(self._candidates)
+                if (candidate.measure, candidate.shingle, candidate.weights) in _RANKING
+            ]
+            self._ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+        drawn_by = self._seed if seed is None else seed
+        return Questions(self._ranked, self._pairs, self._collection.doc_ids, drawn_by)
 
     def propose(self, labels: Labels) -> Proposal:
         """Return the recipe that labels speak for.
@@ -159,7 +163,8 @@ class Tuner:
         self._of_sample[number] = both[: len(self._pairs)].astype(np.float32)
         return self._of_sample[number], both[len(self._pairs) :]
 
-    def _sampled(self, number: int) -> NDArray[np.float32]:
+    def similarities(self, number: int) -> NDArray[np.float32]:
+        """Return how alike all pairs of the sample are by a candidate of the grid."""
         if number not in self._of_sample:
             found = self._collection.similarity(self._candidates[number], self._pairs)
             self._of_sample[number] = found.astype(np.float32)
