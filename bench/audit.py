@@ -57,7 +57,8 @@ def coverage(texts: list[str], path: Path, recipe: Recipe, sample: int, repetiti
         those = [getattr(recall, name) for recall in shares]
         found[name] = {
             "true_recall": round(truth, 4),
-            "num_held": sum(one.low <= truth <= one.high for one in those),
+            # But for rounding.
+            "num_held": sum(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in those),
             "mean_estimate": round(float(np.mean([one.value for one in those])), 4),
             "mean_width": round(float(np.mean([one.high - one.low for one in those])), 4),
         }
