@@ -8,7 +8,9 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
+from likewise._native import Texts
 from likewise.audit import audit
+from likewise.audit.rarest import RarestFeatures
 from likewise.dedup import FileRun
 from tests.audit.corpora import SABOTAGED, failed, graded, resembling, run_of, write
 from tests.oracle import measures
@@ -197,3 +199,18 @@ def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
         share.to_dict() for share in (two.recall.pairs, two.recall.removals)
     ]
     assert one.certificate["missed_pairs"] == two.certificate["missed_pairs"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "similarity"), [("jaccard", 14 / 20), ("dice", 28 / 34), ("cosine", (14 / 20) ** 0.5)]
+)
+def test_what_a_document_shares_with_everybody_still_finds_its_match(measure, similarity):
+    # The match has nothing but what is common; one feature less is left out than would make it invisible.
+    common = [f"common{i}" for i in range(14)]
+    whole = " ".join([*common, *(f"rare{i}" for i in range(6))])
+    texts = Texts.from_list([whole, *(" ".join([*common, f"of{i}"]) for i in range(5))])
+    rules = Recipe.minhash(shingle=1).feature_rules
+    part = Texts.from_list([" ".join(common)])
+    for threshold, is_found in ((similarity - 1e-9, True), (0.5, True), (similarity + 0.2, False)):
+        rarest = RarestFeatures(texts, rules, measure=measure, threshold=min(threshold, 1.0), threads=1)
+        assert (0 in rarest.sharing(part)[1]) == is_found

@@ -126,6 +126,21 @@ def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeyp
     assert found.recall.removals.value < 0.9
 
 
+def test_evidence_that_is_true_but_not_the_best_fails(tmp_path):
+    words = [f"w{i}" for i in range(90)]
+    texts = [" ".join(words[low : low + 60]) for low in (0, 30, 10)]
+    out = run_of(tmp_path, texts, Recipe.minhash(0.4, shingle=1))
+    assert pq.read_table(out / "removed.parquet").column("similarity").to_pylist() == [50 / 70]
+    assert audit(out).passed
+
+    def second_best(columns):
+        offset = (tmp_path / "in.jsonl").read_bytes().index(b"\n") + 1
+        columns |= {"kept_row": [1], "kept_id": ["d1"], "kept_offset": [offset], "similarity": [40 / 80]}
+
+    rewritten(out, second_best)
+    assert failed(audit(out)) == ["the run acted on every match of the sample that its search finds"]
+
+
 def test_the_certificate_names_what_was_audited_and_tells_a_change(tmp_path, texts):
     out = run_of(tmp_path, texts)
     done = likewise_command("audit", out, "--sample", 100, "--seed", 4)
