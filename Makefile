@@ -88,25 +88,34 @@ quality-check: build ## Fail if a figure of the gating sets fell by more than .0
 	$(BIN)/python bench/quality_gate.py
 
 .PHONY: docs
-docs: build ## Build the documentation into docs/_build
+docs: build ## Build the documentation into docs/_build, check its links, names and options, run its commands
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -n -q docs docs/_build
+	$(BIN)/python tools/check_book.py docs/_build
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/house/test_commands_of_pages.py
+
+.PHONY: figures
+figures: build ## Draw the figures of the documentation anew
+	$(BIN)/python tools/docs_figures.py
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := text lines records packed tables segment
 
 .PHONY: fuzz
-fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md; needs cargo-fuzz)
+fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
+	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
 	cargo fuzz build -s none
-	@for target in $(FUZZ_TARGETS); do mkdir -p fuzz/corpus/$$target; echo "fuzz $$target"; \
-	  cargo fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) \
-	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 || exit 1; done
+	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(TEST_PROCESSES) -I TARGET $(SHELL) -c 'mkdir -p fuzz/corpus/TARGET; \
+	  said=$$(cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET -- -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 2>&1) \
+	    || { echo "fuzz TARGET: $$said"; exit 255; }; \
+	  echo "fuzz TARGET: $$(grep -o "number_of_executed_units: [0-9]*" <<<"$$said")"'
 
 .PHONY: dist
 dist: build ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet --group dist
-	$(BIN)/maturin sdist --out dist --quiet
+	$(BIN)/maturin sdist --out dist
 	RUSTFLAGS="--remap-path-prefix=$(CURDIR)=likewise --remap-path-prefix=$(HOME)=home" \
 	  $(BIN)/maturin build --release --locked --out dist --quiet -i $(BIN)/python --target-dir target/dist
 	$(BIN)/python tools/finish_wheel.py dist/*.whl

@@ -1,8 +1,12 @@
-//! Any file of JSON lines: pieces of every size give the same rows, each line is a row, a bad row or blank.
+//! Any file of JSON lines: pieces of every size give the same rows, each line is a row, a bad row or blank; rows whose text
+//! loses its first half are the rows of the other half.
 #![no_main]
 
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{JsonlRules, read_piece, split_lines};
+use likewise_disk::{JsonlRules, Stretches, read_piece, rewrite_rows, split_lines};
 use likewise_fuzz::temporary;
 
 fuzz_target!(|data: &[u8]| {
@@ -20,13 +24,62 @@ fuzz_target!(|data: &[u8]| {
     for (offset, length) in split_lines(&file, 7).expect("split") {
         let piece = read_piece(&file, offset, length, &rules).expect("read");
         num_rows += piece.texts.len();
-        num_bad += piece.bad_rows.len();
+        num_bad += piece.bad.len();
         num_lines += piece.num_lines;
     }
     let Some(whole) = whole else {
         return assert_eq!(num_lines, 0);
     };
     assert_eq!(num_rows, whole.texts.len());
-    assert_eq!(num_bad, whole.bad_rows.len());
+    assert_eq!(num_bad, whole.bad.len());
     assert_eq!(num_lines, whole.num_lines);
+    check_rewritten(&file, length);
 });
+
+/// Takes the first half of every text away, and reads what is left.
+fn check_rewritten(file: &File, length: u64) {
+    let rules = JsonlRules {
+        text_fields: vec!["text".to_owned()],
+        id_field: None,
+        id_required: false,
+        fields: Vec::new(),
+        max_document: 4096,
+    };
+    let before = read_piece(file, 0, length, &rules).expect("read");
+    let texts: Vec<&str> = (0..before.texts.len())
+        .map(|i| before.texts.get(i))
+        .collect();
+    let halves: Vec<usize> = texts
+        .iter()
+        .map(|text| text.floor_char_boundary(text.len() / 2))
+        .collect();
+    let gone = Stretches {
+        counts: &vec![1; texts.len()],
+        starts: &vec![0; texts.len()],
+        ends: &halves.iter().map(|&half| half as u32).collect::<Vec<_>>(),
+    };
+    let never = AtomicBool::new(false);
+    let made = rewrite_rows(
+        file,
+        &before.offsets,
+        &before.lengths,
+        &rules,
+        gone,
+        1,
+        &never,
+    )
+    .expect("rewrite");
+    assert_eq!(made.num_removed_bytes, halves.iter().sum::<usize>() as u64);
+    let is_blank = |c: char| c.is_whitespace() || ('\u{1C}'..='\u{1F}').contains(&c);
+    let expected: Vec<&str> = (0..texts.len())
+        .map(|i| &texts[i][halves[i]..])
+        .filter(|text| !text.chars().all(is_blank))
+        .collect();
+    if made.lines.is_empty() {
+        return assert!(expected.is_empty());
+    }
+    let file = temporary("rewritten", &made.lines);
+    let after = read_piece(&file, 0, made.lines.len() as u64, &rules).expect("read");
+    let left: Vec<&str> = (0..after.texts.len()).map(|i| after.texts.get(i)).collect();
+    assert_eq!(left, expected);
+}

@@ -1,16 +1,37 @@
-//! Any CSV file: records of pieces of every size are the same.
+//! Any CSV file: the records of pieces of every size are those of the whole.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{CsvRules, CsvStream, read_csv_header};
+use likewise_disk::{CsvRules, CsvStream, Piece, RecordSplitter, read_csv_header};
 use likewise_fuzz::temporary;
 
+/// Where each good and bad row stands, its text or why it is bad, and how many lines there are.
+type Rows = (Vec<(u64, u32, String)>, Vec<(u64, u64, String)>, u64);
+
+fn add(rows: &mut Rows, piece: &Piece) {
+    for i in 0..piece.texts.len() {
+        let text = piece.texts.get(i).to_owned();
+        rows.0.push((piece.offsets[i], piece.lengths[i], text));
+    }
+    for bad in &piece.bad {
+        rows.1.push((bad.offset, bad.length, bad.reason.clone()));
+    }
+    rows.2 += piece.num_lines;
+}
+
+// The first byte tells how large pieces are, and how far the file is there when they are cut.
 fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else {
+        return;
+    };
     let file = temporary("records", data);
     let Ok(header) = read_csv_header(&file, b',') else {
         return;
     };
     let num_columns = header.names.len();
+    if num_columns == 0 {
+        return;
+    }
     let rules = CsvRules {
         delimiter: b',',
         num_columns,
@@ -20,15 +41,29 @@ fuzz_target!(|data: &[u8]| {
         field_columns: vec![None],
         max_document: 4096,
     };
-    let count = |piece_bytes: u64| -> Option<(usize, usize)> {
-        let again = temporary("records", data);
-        let mut stream = CsvStream::open(again, &header, rules.clone()).ok()?;
-        let (mut num_rows, mut num_bad) = (0, 0);
-        while let Some(piece) = stream.next_piece(piece_bytes).ok()? {
-            num_rows += piece.texts.len();
-            num_bad += piece.bad_rows.len();
-        }
-        Some((num_rows, num_bad))
+    let read = |offset, length| {
+        let file = file.try_clone().expect("clone");
+        CsvStream::open(file, rules.clone(), offset, length)
+            .and_then(|stream| stream.read(0))
+            .expect("read")
     };
-    assert_eq!(count(5), count(1 << 20));
+    let (start, end) = (header.num_bytes, data.len() as u64);
+    let mut whole = Rows::default();
+    add(&mut whole, &read(start, end - start));
+    let (piece_bytes, step) = (u64::from(choice & 15), 1 + u64::from(choice >> 4) * 7);
+    let mut splitter = RecordSplitter::new(file.try_clone().expect("clone"), b',', start);
+    let (mut pieces, mut at, mut limit) = (Rows::default(), start, start);
+    while at < end {
+        limit = (limit + step).min(end);
+        while let Some((offset, length)) = splitter
+            .next_piece(limit, piece_bytes, limit == end)
+            .expect("cut")
+        {
+            assert_eq!(offset, at);
+            assert!(length > 0);
+            at += length;
+            add(&mut pieces, &read(offset, length));
+        }
+    }
+    assert_eq!(pieces, whole);
 });

@@ -76,6 +76,7 @@ __all__ = [
     "read_csv_texts",
     "read_jsonl_piece",
     "read_jsonl_texts",
+    "rewrite_jsonl_rows",
     "s_curve",
     "sample_sets",
     "simhash_features",
@@ -1372,6 +1373,46 @@ def read_jsonl_texts(
         If a row is no longer one: the file changed.
     """
 
+def rewrite_jsonl_rows(
+    path: str | PathLike[str],
+    offsets: Buffer,
+    lengths: Buffer,
+    rules: JsonlRules,
+    counts: Buffer,
+    starts: Buffer,
+    ends: Buffer,
+    *,
+    threads: int = 1,
+) -> tuple[Array, Array, int]:
+    """Write rows anew without stretches of their texts; all else stays byte for byte.
+
+    Parameters
+    ----------
+    offsets : uint64
+    lengths : uint32
+        As `JsonlPiece` gave them.
+    rules : JsonlRules
+        With one text field.
+    counts : uint32
+        Stretches of each row.
+    starts, ends : uint32
+        Of the stretches of all rows one after another, by where they begin: bytes of the UTF-8 of the text.
+
+    Returns
+    -------
+    lines : uint8
+        The lines, each with a newline; of a row of whose text nothing but white space is left, none.
+    ends : uint64
+        Where the line of each row ends.
+    num_removed_bytes : int
+        Bytes of text that went.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is no longer one: the file changed.
+    """
+
 def copy_lines(
     source: str | PathLike[str],
     target: str | PathLike[str],
@@ -1405,6 +1446,8 @@ class PackedFile:
         How it is packed.
     max_bytes, max_ratio : int
         Most plain bytes in all, and for each byte read (looked at beyond the first 64 MB).
+    threads : int
+        Threads that unpack frames of Zstandard which tell their size; all else is unpacked by one.
 
     Raises
     ------
@@ -1413,7 +1456,14 @@ class PackedFile:
     """
 
     def __new__(
-        cls, path: str | PathLike[str], spool: str | PathLike[str], *, codec: str, max_bytes: int, max_ratio: int
+        cls,
+        path: str | PathLike[str],
+        spool: str | PathLike[str],
+        *,
+        codec: str,
+        max_bytes: int,
+        max_ratio: int,
+        threads: int = 1,
     ) -> PackedFile: ...
     def next_piece(self, piece_bytes: int) -> tuple[int, int, int] | None:
         """Unpack about `piece_bytes` more: (offset, length, packed bytes) of whole lines; None at the end.

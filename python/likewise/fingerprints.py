@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.fingerprint_lists import as_words
+from likewise.io.arrays import read_array
 from likewise.io.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
 from likewise.io.refusals import check_regular
 from likewise.recipe import Recipe
@@ -163,10 +164,7 @@ def _read(path: Path) -> Fingerprints:
 def _npy_file(path: Path) -> FlatFile:
     """Return where an array lies in its file; a recipe beside it tells its width and its empty texts."""
     check_regular(path)
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise InvalidInput(f"this is no array of fingerprints: {error}", str(path)) from error
+    array = read_array(path, is_mapped=True)
     file = mapped_file(array)
     if file is None:
         how = how_to_store(array.dtype, fortran_order=not array.flags.c_contiguous)

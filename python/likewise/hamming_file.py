@@ -70,7 +70,7 @@ def read_hamming_file(
             raise InvalidInput("the recipe does not have the identity that stands beside it", str(path))
         empty_rows = np.array(extra["empty_rows"], np.int64)
         return native, recipe, empty_rows, extra["num_rows"], extra["with_rows"], _ids_of(ids)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"the description of the index cannot be read: {error}", str(path)) from error

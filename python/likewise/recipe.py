@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe_check import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
 from likewise.recipe_defaults import default_bits, default_tokens, package_defaults
 from likewise.recipe_features import feature_fields
@@ -376,4 +376,7 @@ class Recipe(RecipeFields):
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
-        return cls.from_dict(fields_of_file(Path(path)))
+        try:
+            return cls.from_dict(fields_of_file(Path(path)))
+        except RecipeMismatch as error:
+            raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error

@@ -145,6 +145,48 @@ pub fn read_jsonl_texts(
     Ok(Column::concat(columns.iter())?.into())
 }
 
+/// Writes rows anew without stretches of their texts: the lines one after another, where each ends, and the bytes of text
+/// that went. A row of whose text nothing is left has no line.
+#[pyfunction]
+#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, threads=1))]
+#[allow(clippy::too_many_arguments)]
+pub fn rewrite_jsonl_rows(
+    py: Python<'_>,
+    path: PathBuf,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    rules: &JsonlRules,
+    counts: &Bound<'_, PyAny>,
+    starts: &Bound<'_, PyAny>,
+    ends: &Bound<'_, PyAny>,
+    threads: usize,
+) -> Result<(Array, Array, u64), Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u32>::take("lengths", lengths)?;
+    let counts = Input::<u32>::take("counts", counts)?;
+    let starts = Input::<u32>::take("starts", starts)?;
+    let ends = Input::<u32>::take("ends", ends)?;
+    let gone = disk::Stretches {
+        counts: counts.values(),
+        starts: starts.values(),
+        ends: ends.values(),
+    };
+    let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
+    let made = run(py, num_bytes, |cancel| {
+        disk::rewrite_rows(
+            &open(&path)?,
+            offsets.values(),
+            lengths.values(),
+            &rules.rules,
+            gone,
+            threads,
+            cancel,
+        )
+        .map_err(|error| Failure::disk(error, &path))
+    })?;
+    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+}
+
 /// Writes byte ranges of `source` one after another into `target`, a new or emptied file; returns the bytes written.
 #[pyfunction]
 #[pyo3(signature = (source, target, offsets, lengths, *, threads=1))]

@@ -88,6 +88,7 @@ mod _native {
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
+        rewrite_jsonl_rows,
     };
     #[pymodule_export]
     use super::packed::{PackedFile, pack_lines};

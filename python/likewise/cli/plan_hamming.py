@@ -88,15 +88,10 @@ def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | Non
 
 
 def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
-    import numpy as np
-
-    from likewise.errors import InvalidInput
+    from likewise.io.arrays import read_array
     from likewise.plan import bit_statistics
 
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise InvalidInput(f"not an array of NumPy: {error}", str(path)) from error
+    array = read_array(path, is_mapped=True)
     return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
 
 

@@ -119,7 +119,7 @@ def _keep(parts: Path, recipe: Recipe) -> None:
 
 def _known(parts: Path, recipe: Recipe) -> Recipe | None:
     """Return the recipe with what an earlier run counted, if that is there and whole."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
+    with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
         facts = json.loads((parts / _COUNTED).read_text())
         if facts["has_table"]:
             recipe = recipe.with_table(Weights.read(parts / _TABLE))

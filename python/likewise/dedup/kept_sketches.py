@@ -18,7 +18,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.csv import CsvFile
 from likewise.io.inputs import InputFile
 from likewise.io.lines import LineFile
-from likewise.io.output import KEPT, SKETCHES
+from likewise.io.output import KEPT, SKETCHES, SUMMARY
 from likewise.io.parts import find_parts, is_whole, read_part
 from likewise.io.source import Piece
 from likewise.recipe import Recipe
@@ -124,7 +124,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         listing = json.loads((directory / _LISTING).read_text(encoding="utf-8"))
         names = ("version", "sketch_id", "recipe", "files", "parts")
         version, sketch_id, fields, listed, labels = (listing[name] for name in names)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InvalidInput("the list of kept sketches cannot be read", str(directory / _LISTING)) from error
     if version != PARTS_VERSION:
         raise InvalidInput(
@@ -159,7 +159,10 @@ def recipe_of_run(run: Path) -> Recipe:
     InvalidParameter
         If it went by weights that it did not keep.
     """
-    recipe = Recipe.from_file(run / "summary.json")
+    try:
+        recipe = Recipe.from_file(run / SUMMARY)
+    except InvalidParameter as error:
+        raise InvalidInput(f"the recipe of this run cannot be used: {error.message}", str(run / SUMMARY)) from error
     if recipe.needs_counting:
         if not (run / SKETCHES / _TABLE).is_file():
             raise InvalidParameter(

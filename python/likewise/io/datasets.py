@@ -48,7 +48,7 @@ def open_dataset(path: Path) -> Dataset | None:
     try:
         state = json.loads((path / STATE).read_bytes())
         names = [entry["filename"] for entry in state["_data_files"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         # Some other program's state.json.
         return None
     for name in names:
@@ -81,7 +81,7 @@ def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes
         return
     try:
         info = json.loads(info_path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"this is not JSON: {error}", str(info_path)) from error
     splits = info.get("splits") if isinstance(info, dict) else None
     split = splits.get(dataset.state.get("_split")) if isinstance(splits, dict) else None

@@ -1,7 +1,6 @@
 """Huge files of fingerprints that are read once, in order: flat words, .npy, Parquet sketches."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
-from likewise.io.flat import RecipeBeside, how_to_store, read_recipe_beside
+from likewise.io.flat import RecipeBeside, how_to_store, read_recipe_beside, recipe_of_metadata
 from likewise.io.refusals import check_regular
 from likewise.io.sketch_columns import check_no_nulls
-from likewise.recipe import Recipe
 
 # What a file is known by: its size, when it was written, and the bytes of so many blocks spread over it.
 _NUM_BLOCKS = 64
@@ -129,7 +127,7 @@ class ParquetFile:
             )
         metadata = schema.metadata or {}
         recipe = metadata.get(b"likewise.recipe")
-        self.recipe = None if recipe is None else Recipe.from_json(json.dumps(json.loads(recipe)))
+        self.recipe = None if recipe is None else recipe_of_metadata(recipe, path)
         self._columns = ["sketch", "is_empty"] if "is_empty" in schema.names else ["sketch"]
         sizes = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -200,7 +198,7 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran_order, kind = read(file)
-        except ValueError as error:
+        except Exception as error:  # NumPy raises a dozen kinds of them.
             raise InvalidInput(f"this is no .npy file: {error}", str(path)) from error
         offset = file.tell()
     width = shape[1] if len(shape) == 2 else 1
@@ -212,6 +210,6 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
             f"it holds {kind} of shape {shape}; the queries are fingerprints of {num_words} words of type uint64",
             str(path),
         )
-    if path.stat().st_size < offset + 8 * num_words * shape[0]:
+    if shape[0] < 0 or path.stat().st_size < offset + 8 * num_words * shape[0]:
         raise InvalidInput(f"it ends before its {shape[0]} rows", str(path))
     return FlatFile(path, num_words, offset, int(shape[0]), read_recipe_beside(path, int(shape[0])))

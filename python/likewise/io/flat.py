@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.sketch_columns import check_columns, check_no_nulls
 from likewise.recipe import Recipe
 
@@ -68,7 +68,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
         metadata = file.schema_arrow.metadata or {}
         if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
             raise InvalidInput("the file holds no sketches with their recipe", str(path))
-        recipe = Recipe.from_json(json.dumps(json.loads(metadata[_RECIPE_KEY])))
+        recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
         if recipe.bits is None:
             raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
         check_columns(file.schema_arrow, ["is_empty"], path)
@@ -136,10 +136,24 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
         fields = json.loads(beside.read_text(encoding="utf-8"))
         recipe = Recipe.from_json(json.dumps(fields["recipe"]))
         empty_rows = np.unique(np.array(fields["empty_rows"], np.uint32))
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
         raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
     if recipe.bits is None:
         raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
     if len(empty_rows) and empty_rows[-1] >= num_rows:
         raise InvalidInput(f"it names row {empty_rows[-1]} of {num_rows}", str(beside))
     return RecipeBeside(recipe, recipe.bits, empty_rows)
+
+
+def recipe_of_metadata(data: bytes, path: Path) -> Recipe:
+    """Return the recipe that stands in the metadata of a file.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+    """
+    try:
+        return Recipe.from_json(data.decode())
+    except (InvalidParameter, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the recipe of these sketches cannot be read: {error}", str(path)) from error

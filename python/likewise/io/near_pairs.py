@@ -93,5 +93,5 @@ def read_facts(path: Path) -> NearPairFacts:
     try:
         metadata = pq.read_schema(path).metadata or {}
         return NearPairFacts(**json.loads(metadata[_FACTS]))
-    except (pa.ArrowInvalid, KeyError, ValueError, TypeError) as error:
+    except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError, TypeError) as error:
         raise InvalidInput("these are no stored pairs of a run, or they are damaged", str(path)) from error

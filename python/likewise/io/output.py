@@ -157,7 +157,7 @@ class OutputDirectory:
         _lock_file(self._lock, self.path)
         try:
             found = json.loads(self._lock.read())
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         ours = json.loads(json.dumps(self._identity))
         if self._fresh or not isinstance(found, dict):
@@ -223,7 +223,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
 def _is_summary(path: Path) -> bool:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(fields, dict) and "recipe_id" in fields
 

@@ -65,7 +65,7 @@ class ResumableParquet:
             version, identity = fields["version"], fields["identity"]
             self._parts = [str(name) for name in fields["parts"]]
             self.num_done, self.num_written = int(fields["num_done"]), int(fields["num_written"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise InvalidInput(
                 "what is unfinished here cannot be read; remove the directory to begin anew", str(self._work)
             ) from error

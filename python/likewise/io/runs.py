@@ -33,11 +33,23 @@ def read_summary(run: Path) -> dict[str, Any]:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InvalidInput("there is no finished run here (no summary.json)", str(run)) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the summary cannot be read: {error}", str(run / SUMMARY)) from error
-    if not isinstance(summary, dict) or "recipe_id" not in summary:
+    if not isinstance(summary, dict) or "recipe_id" not in summary or not _is_formed(summary):
         raise InvalidInput("this is no summary of Likewise", str(run / SUMMARY))
     return summary
+
+
+def _is_formed(summary: dict[str, Any]) -> bool:
+    """Return whether what is read from a summary is of its type, where it is there."""
+    inputs = summary.get("inputs", [])
+    return (
+        isinstance(summary["recipe_id"], str)
+        and all(isinstance(summary.get(name, {}), dict) for name in ("recipe", "options", "timings"))
+        and all(isinstance(summary.get(name), int | None) for name in _COUNTS)
+        and isinstance(inputs, list)
+        and all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in inputs)
+    )
 
 
 @dataclass(frozen=True)
@@ -255,7 +267,7 @@ def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
 
     try:
         return pq.ParquetFile(run / EVIDENCE).read()
-    except (FileNotFoundError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise InvalidInput("the run's evidence is missing or damaged; run it again", str(run / EVIDENCE)) from error
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
+from likewise.io.arrays import read_array
 from likewise.io.columns import number_column, text_column
 from likewise.io.refusals import check_regular
 from likewise.io.sketch_columns import check_columns, check_no_nulls
@@ -99,7 +100,7 @@ def _beside_json(content: SketchFile) -> str:
 
 
 def _read_npy(path: Path) -> SketchFile:
-    array = np.load(path, allow_pickle=False)
+    array = read_array(path, is_mapped=False)
     try:
         fields = json.loads(_beside(path).read_text(encoding="utf-8"))
         recipe, empty_rows = fields["recipe"], fields["empty_rows"]
@@ -108,7 +109,7 @@ def _read_npy(path: Path) -> SketchFile:
         raise InvalidInput(
             f"{_beside(path).name} is missing: it holds the recipe of these sketches", str(path)
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InvalidInput("the recipe of these sketches cannot be read", str(_beside(path))) from error
     is_empty = np.zeros(len(array), bool)
     is_empty[empty_rows] = True

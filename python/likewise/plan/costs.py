@@ -149,7 +149,7 @@ class Costs:
         """
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"not JSON: {error}", str(path)) from error
         return cls.from_dict(values if isinstance(values, dict) else {})
 

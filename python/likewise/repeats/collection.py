@@ -111,14 +111,18 @@ class Collection:
         """Return the number of each row's file."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
-    def doc_ids(self, rows: NDArray[np.int64]) -> list[str]:
+    def doc_ids(self, rows: NDArray[np.int64]) -> Texts:
         """Return ids: their own, else ``file:line``."""
-        own = self._ids.take(rows).to_list()
-        files, lines, flags = self.file_of(rows), self._lines[rows], self._has_id[rows]
-        return [
-            doc_id if flag else f"{self.files[file].name}:{line + 1}"
-            for doc_id, flag, file, line in zip(own, flags.tolist(), files.tolist(), lines.tolist(), strict=True)
-        ]
+        own, flags = self._ids.take(rows.astype(np.uint32)), self._has_id[rows]
+        if flags.all():
+            return own
+        files, lines = self.file_of(rows).tolist(), self._lines[rows].tolist()
+        return Texts.from_list(
+            [
+                doc_id if flag else f"{self.files[file].name}:{line + 1}"
+                for doc_id, flag, file, line in zip(own.to_list(), flags.tolist(), files, lines, strict=True)
+            ]
+        )
 
     def texts(self, rows: NDArray[np.int64]) -> Texts:
         """Read the texts of rows again; rising."""

@@ -120,7 +120,7 @@ def dedup_parts(
         else:
             repeats, about = repeated_units(collection, recipe, parts, rules, work=work, timing=timing, progress=report)
         repeats = _in_order(repeats)
-        rewriter = Rewriter(collection, repeats)
+        rewriter = Rewriter(collection, repeats, threads=rules.threads)
         report(StageStarted("writing", 0, "bytes"))
         began = Timing.now()
         with timing.wall("writing"):
@@ -159,6 +159,12 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
         raise InvalidParameter("text_field", "with --unit it is one field, since it is written anew")
     if parts.unit == "span" and recipe.method != "exact":
         raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
+    plain = Recipe.exact()
+    for name in ("fold", "markup") if parts.unit == "span" else ():
+        if getattr(recipe, name) != getattr(plain, name):
+            raise InvalidParameter(name, "does not act on spans: their words are those of the text as it stands")
+    if recipe.keep != "first":
+        raise InvalidParameter("keep", f"{recipe.keep} does not act with --unit: of parts the first stays")
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")
@@ -243,14 +249,14 @@ def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, ob
     """Return the parts of which most bytes went, by the place that stays."""
     if not len(repeats):
         return []
-    places = np.stack([repeats.kept_rows, repeats.kept_starts, repeats.kept_ends], axis=1)
-    unique, which = np.unique(places, axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    num_bytes = np.bincount(which, weights=(repeats.ends - repeats.starts).astype(float))
-    times = np.bincount(which)
+    order = np.lexsort((repeats.kept_ends, repeats.kept_starts, repeats.kept_rows))
+    places = np.stack([repeats.kept_rows, repeats.kept_starts, repeats.kept_ends])[:, order]
+    firsts = np.flatnonzero(np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0)))
+    num_bytes = np.add.reduceat((repeats.ends - repeats.starts)[order], firsts)
+    times = np.diff(np.append(firsts, len(order)))
     shown = []
     for i in np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN].tolist():
-        row, start, end = unique[i].tolist()
+        row, start, end = places[:, firsts[i]].tolist()
         (text,) = collection.texts(np.array([row])).to_list()
         part = text.encode()[start : min(end, start + _SHOWN_BYTES)].decode(errors="ignore")
         shown.append({"num_times": int(times[i]), "num_bytes": int(num_bytes[i]), "text": part})

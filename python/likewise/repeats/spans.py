@@ -3,6 +3,8 @@
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ from likewise.repeats.windows import Firsts, SeenTwice
 
 _BYTES_A_WORD = 6
 _UNPACKED_TIMES = 4
-# Stretches whose texts are read again at once.
-_STRETCHES_AT_ONCE = 4096
+# Stretches whose texts are read again at once by a thread, and bytes of their lines.
+_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 4096, 32 << 20
 # What goes with a last word: what touches it, and the spaces behind.
 _BEHIND = re.compile(rb"\S*\s*")
 
@@ -57,8 +59,9 @@ def repeated_spans(
     A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
     overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
     word that goes stands elsewhere. Memory is that of the counts of hashes (up to 1 GiB,
-    about a sixth of the bytes of text), a 64th of the windows that may repeat at a time (16 bytes each, and as much for
-    sorting), and some 60 bytes a stretch; disk is 32 bytes a window that may repeat.
+    about a sixth of the bytes of text), on each thread a 64th of the windows that may repeat (16 bytes each, and twice
+    as much for sorting) and then texts of some 32 MB, and some 60 bytes a stretch; disk is 32 bytes a window that may
+    repeat.
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
@@ -72,9 +75,9 @@ def repeated_spans(
         with timing.wall("candidates"):
             _second_pass(collection, num_words, seen, counts, firsts, rules, work, progress)
             del seen
-            stretches = list(_stretches(firsts))
+            stretches = list(_stretches(firsts.matches(rules.threads)))
         with timing.wall("verification"):
-            repeats = _measured(collection, stretches, doc_starts, num_words)
+            repeats = _measured(collection, stretches, doc_starts, num_words, rules.threads)
     finally:
         firsts.close()
     return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0}
@@ -94,7 +97,7 @@ def _first_pass(
     def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
         (piece,) = job.read()
         counts, least, _ = _hashed(piece.texts, num_words, with_whole=False)
-        counted = seen.counted(least, _places(counts, num_words), width)
+        counted = seen.counted(least, _num_windows(counts, num_words), width)
         with lock:
             seen.add(*counted)
         collection.add(file, number, piece)
@@ -124,15 +127,16 @@ def _second_pass(
     """Put aside the windows that may repeat one."""
     ends = np.cumsum([of_job.sum(dtype=np.int64) for _, of_job in counts])
     starts = {key: int(end - of_job.sum(dtype=np.int64)) for (key, of_job), end in zip(counts, ends, strict=True)}
-    lock = threading.Lock()
 
     def second(file: int, number: int, job: Job) -> None:
         (piece,) = job.read()
         of_documents, least, whole = _hashed(piece.texts, num_words, with_whole=True)
-        places = _places(of_documents, num_words)
-        may_repeat = seen.twice(least)
-        with lock:
-            firsts.add(whole[may_repeat], places[may_repeat] + starts[file, number])
+        may_repeat = np.flatnonzero(seen.twice(least))
+        # Of each document one window begins at each word but the last ones.
+        num_windows = _num_windows(of_documents, num_words)
+        gaps = np.cumsum(of_documents - num_windows) - (of_documents - num_windows)
+        places = may_repeat + np.repeat(gaps, num_windows)[may_repeat]
+        firsts.add(whole[may_repeat], places + starts[file, number])
 
     for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
         pass
@@ -157,17 +161,15 @@ def _hashed(
     return as_array(counts, np.uint32), as_array(least, np.uint64), as_array(whole, np.uint64)
 
 
-def _places(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:
-    """Return where windows begin that lie within one document."""
-    ends = np.cumsum(counts, dtype=np.int64)
-    every = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
-    return every[every + num_words <= np.repeat(ends, counts)]
+def _num_windows(counts: NDArray[np.uint32], num_words: int) -> NDArray[np.int64]:
+    """Return how many windows the documents of so many words have."""
+    return np.maximum(counts.astype(np.int64) - (num_words - 1), 0)
 
 
-def _stretches(firsts: Firsts) -> Iterator[_Stretches]:
+def _stretches(matches: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Iterator[_Stretches]:
     """Yield the longest stretches of windows that repeat consecutive ones."""
     place, first = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for more_places, more_firsts in firsts.matches():
+    for more_places, more_firsts in matches:
         place, first = np.concatenate([place, more_places]), np.concatenate([first, more_firsts])
         if not len(place):
             continue
@@ -182,43 +184,82 @@ def _stretches(firsts: Firsts) -> Iterator[_Stretches]:
 
 
 def _measured(
-    collection: Collection, stretches: list[_Stretches], doc_starts: NDArray[np.int64], num_words: int
+    collection: Collection,
+    stretches: list[_Stretches],
+    doc_starts: NDArray[np.int64],
+    num_words: int,
+    threads: int,
 ) -> Repeats:
     """Return the stretches that are equal, word for word, in the texts themselves."""
     nothing = (np.zeros(0, np.int64),) * 3
     places, firsts, num_windows = (np.concatenate(columns) for columns in zip(nothing, *stretches, strict=True))
-    rows = np.searchsorted(doc_starts, places, side="right") - 1
-    kept_rows = np.searchsorted(doc_starts, firsts, side="right") - 1
-    found: list[tuple[int, int, int, int, int, int]] = []
-    # Where another stretch follows at once, what stands between goes too.
-    is_followed = np.isin(places + num_windows + num_words - 1, places)
-    for low in range(0, len(rows), _STRETCHES_AT_ONCE):
-        part = slice(low, low + _STRETCHES_AT_ONCE)
-        needed = np.unique(np.concatenate([rows[part], kept_rows[part]]))
-        texts = collection.texts(needed)
-        counts, starts, ends, words = _words(texts)
-        bases = np.cumsum(counts, dtype=np.int64) - counts
-        own, other = np.searchsorted(needed, rows[part]), np.searchsorted(needed, kept_rows[part])
-        begins = bases[own] + places[part] - doc_starts[rows[part]]
-        kept_begins = bases[other] + firsts[part] - doc_starts[kept_rows[part]]
-        lengths = num_windows[part] + num_words - 1
-        data: dict[int, bytes] = {}
-        columns = (own, rows[part], kept_rows[part], begins, kept_begins, lengths, is_followed[part])
-        for i, own_row, other_row, begin, kept_begin, length, goes_on in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
-            end, kept_end = begin + length, kept_begin + length
-            if not np.array_equal(words[begin:end], words[kept_begin:kept_end]):
-                continue
-            if i not in data:
-                data[i] = str(texts[i]).encode()
-            is_last = end == bases[i] + counts[i]
-            limit = len(data[i]) if is_last else int(starts[end])
-            behind = _BEHIND.match(data[i], int(ends[end - 1]), limit)
-            assert behind is not None
-            stop = limit if goes_on and not is_last else behind.end()
-            kept = int(starts[kept_begin]), int(ends[kept_end - 1])
-            found.append((own_row, int(starts[begin]), stop, other_row, *kept))
-    table = np.array(found, np.int64).reshape(-1, 6)
-    row, start, end, kept_row, kept_start, kept_end = table.T
-    return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(table)))
+    lengths = num_windows + num_words - 1
+    # Where another stretch follows at once, what stands between goes too. Places rise.
+    ends = places + lengths
+    following = np.searchsorted(places, ends)
+    is_followed = np.append(places, -1)[following] == ends
+
+    rows, kept_rows = (np.searchsorted(doc_starts, at, side="right") - 1 for at in (places, firsts))
+
+    def measured(part: tuple[int, int]) -> NDArray[np.int64]:
+        low, high = part
+        return _equal_stretches(
+            collection,
+            doc_starts,
+            (rows[low:high], kept_rows[low:high]),
+            (places[low:high], firsts[low:high]),
+            lengths[low:high],
+            is_followed[low:high].tolist(),
+        )
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:
+        found = list(pool.map(measured, pairwise(_batches(collection.lengths, rows, kept_rows))))
+    row, start, end, kept_row, kept_start, kept_end = np.concatenate([np.zeros((0, 6), np.int64), *found]).T
+    return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(row)))
+
+
+def _batches(num_bytes: NDArray[np.uint32], *sides: NDArray[np.int64]) -> list[int]:
+    """Return where batches of stretches begin and end, whose documents are few enough to be read at once."""
+    sizes = np.zeros(len(sides[0]), np.int64)
+    for rows in sides:
+        sizes += num_bytes[rows] * np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+    by_bytes, by_number = np.cumsum(sizes) // _BYTES_AT_ONCE, np.arange(len(sizes)) // _STRETCHES_AT_ONCE
+    begins = 1 + np.flatnonzero((np.diff(by_bytes) != 0) | (np.diff(by_number) != 0))
+    return [0, *begins.tolist(), len(sizes)] if len(sizes) else []
+
+
+def _equal_stretches(
+    collection: Collection,
+    doc_starts: NDArray[np.int64],
+    sides: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: tuple[NDArray[np.int64], NDArray[np.int64]],
+    lengths: NDArray[np.int64],
+    is_followed: list[bool],
+) -> NDArray[np.int64]:
+    """Return row, start, end of the stretches that equal their firsts, and the same of these: shape (m, 6)."""
+    rows, kept_rows = sides
+    needed = np.unique(np.concatenate(sides))
+    texts = collection.texts(needed)
+    counts, starts, ends, words = _words(texts)
+    bases = np.cumsum(counts, dtype=np.int64) - counts
+    own, other = np.searchsorted(needed, rows), np.searchsorted(needed, kept_rows)
+    begins = bases[own] + places[0] - doc_starts[rows]
+    kept_begins = bases[other] + places[1] - doc_starts[kept_rows]
+    # Words of the two, those of all stretches one after another.
+    offsets = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    differs = words[np.repeat(begins, lengths) + offsets] != words[np.repeat(kept_begins, lengths) + offsets]
+    is_equal = ~np.logical_or.reduceat(differs, np.cumsum(lengths) - lengths)
+    lasts = begins + lengths - 1
+    is_last = lasts + 1 == bases[own] + counts[own]
+    found: list[int] = []
+    number, data = -1, b""
+    each = zip(own.tolist(), lasts.tolist(), is_last.tolist(), is_followed, strict=True)
+    for i, last, ends_text, goes_on in each:
+        if i != number:
+            number, data = i, str(texts[i]).encode()
+        limit = len(data) if ends_text else int(starts[last + 1])
+        behind = _BEHIND.match(data, int(ends[last]), limit)
+        assert behind is not None
+        found.append(limit if goes_on and not ends_text else behind.end())
+    columns = (rows, starts[begins], np.array(found, np.int64), kept_rows, starts[kept_begins])
+    return np.stack([*columns, ends[kept_begins + lengths - 1]], axis=1).astype(np.int64)[is_equal]

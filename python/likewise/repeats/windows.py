@@ -1,6 +1,9 @@
 """Hashes of windows of words: which were met twice, and which was first of those that are equal."""
 
+import threading
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,6 @@ _LEAST_SLOTS, _MOST_SLOTS = 1 << 16, 1 << 30
 # A slot that a hash meets by chance costs work, not truth.
 _SLOTS_A_HASH = 16
 _PARTITIONS = 64
-_RECORD = np.dtype([("hash", "<u8"), ("place", "<u8")])
-_MATCH = np.dtype([("place", "<u8"), ("first", "<u8")])
 
 
 class SeenTwice:
@@ -31,7 +32,7 @@ class SeenTwice:
         self._counts = np.zeros(1 << bits, np.uint8)
 
     def counted(
-        self, least: Hashes, places: NDArray[np.int64], width: int
+        self, least: Hashes, num_windows: NDArray[np.int64], width: int
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Return slots of the hashes of consecutive windows, and how often each is met.
 
@@ -39,12 +40,14 @@ class SeenTwice:
         ----------
         least : ndarray of shape (m,), uint64
             The least hash of each window.
-        places : ndarray of shape (m,), int64
-            Where the windows begin: those of a document follow each other, and none touches another document's.
+        num_windows : ndarray of shape (n,), int64
+            Of each document, one after the other.
         width : int
             Windows that one short window can be the least of. A longer run of one hash is met more than once.
         """
-        is_begin = np.concatenate([[True], (least[1:] != least[:-1]) | (np.diff(places) != 1)])[: len(least)]
+        is_begin = np.append(True, least[1:] != least[:-1])[: len(least)]
+        firsts = np.cumsum(num_windows) - num_windows
+        is_begin[firsts[num_windows > 0]] = True
         begins = np.flatnonzero(is_begin)
         runs = np.diff(np.append(begins, len(least)))
         slots, which = np.unique(least[begins] >> self._shift, return_inverse=True)
@@ -61,37 +64,37 @@ class SeenTwice:
 
 
 class Partitions:
-    """Records put aside in files by the upper bits of a number, to be taken back one file at a time.
+    """Pairs of numbers put aside in files by a small number, to be taken back one file at a time.
 
     Parameters
     ----------
     place : Path
         A new directory.
-    dtype : numpy dtype
-        Of a record.
     """
 
-    def __init__(self, place: Path, dtype: np.dtype[np.void]) -> None:
+    def __init__(self, place: Path) -> None:
         place.mkdir()
-        self._dtype = dtype
         self._files = [(place / str(number)).open("w+b") for number in range(_PARTITIONS)]
+        self._lock = threading.Lock()
 
-    def add(self, records: NDArray[np.void], numbers: NDArray[np.int64]) -> None:
-        """Append records to the partitions of these numbers."""
+    def add(self, first: Hashes, second: Hashes, numbers: NDArray[np.uint8]) -> None:
+        """Append pairs to the partitions of these numbers. Safe from several threads."""
         order = np.argsort(numbers, kind="stable")
-        records = records[order]
-        bounds = np.searchsorted(numbers[order], np.arange(_PARTITIONS + 1))
-        for number, (low, high) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-            if high > low:
-                self._files[number].write(records[low:high].tobytes())
+        pairs = np.stack([first[order], second[order]], axis=1)
+        bounds = np.searchsorted(numbers[order], np.arange(_PARTITIONS + 1)).tolist()
+        with self._lock:
+            for file, low, high in zip(self._files, bounds[:-1], bounds[1:], strict=True):
+                if high > low:
+                    file.write(pairs[low:high].data)
 
-    def take(self) -> Iterator[NDArray[np.void]]:
-        """Yield the records of each partition, whose file goes then."""
-        for file in self._files:
-            file.seek(0)
-            yield np.frombuffer(file.read(), self._dtype)
-            file.truncate(0)
-            file.close()
+    def take(self, number: int) -> tuple[Hashes, Hashes]:
+        """Return the pairs of a partition, whose file goes then."""
+        file = self._files[number]
+        file.seek(0)
+        pairs = np.frombuffer(file.read(), np.uint64).reshape(-1, 2)
+        file.truncate(0)
+        file.close()
+        return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def close(self) -> None:
         """Close what is open."""
@@ -105,7 +108,7 @@ class Firsts:
     Parameters
     ----------
     work : Path
-        A directory for files: 16 bytes a window.
+        A directory for files: 32 bytes a window.
     num_words : int
         Words of a window.
     doc_starts : ndarray of shape (n + 1,), int64
@@ -115,36 +118,52 @@ class Firsts:
     def __init__(self, work: Path, num_words: int, doc_starts: NDArray[np.int64]) -> None:
         self._num_words = num_words
         self._doc_starts = doc_starts
-        self._by_hash = Partitions(work / "windows", _RECORD)
-        self._by_place = Partitions(work / "matches", _MATCH)
-        self._step = max(1, -(-int(doc_starts[-1]) // _PARTITIONS))
+        self._by_hash = Partitions(work / "windows")
+        self._by_place = Partitions(work / "matches")
+        self._step = np.uint64(max(1, -(-int(doc_starts[-1]) // _PARTITIONS)))
 
     def add(self, hashes: Hashes, places: NDArray[np.int64]) -> None:
-        """Put windows aside: their hashes, and where among all words each begins."""
-        records = np.empty(len(hashes), _RECORD)
-        records["hash"], records["place"] = hashes, places
-        self._by_hash.add(records, (hashes >> np.uint64(58)).astype(np.int64))
+        """Put windows aside: their hashes, and where among all words each begins. Safe from several threads."""
+        self._by_hash.add(hashes, places.astype(np.uint64), (hashes >> np.uint64(58)).astype(np.uint8))
 
-    def matches(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def matches(self, threads: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield windows that repeat one, in order, and the first that each repeats.
 
-        That is of an earlier document, or of the same one and does not overlap.
+        That is of an earlier document, or of the same one and does not overlap. Each thread sorts a partition.
         """
-        for records in self._by_hash.take():
-            order = np.lexsort((records["place"], records["hash"]))
-            hashes, places = records["hash"][order], records["place"][order].astype(np.int64)
-            if not len(hashes):
-                continue
-            is_first = np.concatenate([[True], hashes[1:] != hashes[:-1]])
-            firsts = places[np.maximum.accumulate(np.where(is_first, np.arange(len(places)), 0))]
-            own_start = self._doc_starts[np.searchsorted(self._doc_starts, places, side="right") - 1]
-            repeats = ~is_first & ((firsts < own_start) | (firsts + self._num_words <= places))
-            found = np.empty(int(repeats.sum()), _MATCH)
-            found["place"], found["first"] = places[repeats], firsts[repeats]
-            self._by_place.add(found, (found["place"] // np.uint64(self._step)).astype(np.int64))
-        for found in self._by_place.take():
-            order = np.argsort(found["place"], kind="stable")
-            yield found["place"][order].astype(np.int64), found["first"][order].astype(np.int64)
+        with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:
+            # The parts come in any order: places are sorted afterwards.
+            for done in [pool.submit(self._match, number) for number in range(_PARTITIONS)]:
+                done.result()
+            waiting: deque[Future[tuple[NDArray[np.int64], NDArray[np.int64]]]] = deque()
+            for number in range(_PARTITIONS):
+                waiting.append(pool.submit(self._matches_of, number))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _match(self, number: int) -> None:
+        """Put aside the windows of a partition that equal an earlier one."""
+        hashes, places = self._by_hash.take(number)
+        if not len(hashes):
+            return
+        # Equal hashes in any order: the least of their places is the first, and that needs no stable sort.
+        order = np.argsort(hashes)
+        hashes, places = hashes[order], places[order]
+        begins = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+        firsts = np.repeat(np.minimum.reduceat(places, begins), np.diff(np.append(begins, len(places))))
+        is_later = places != firsts
+        places, firsts = places[is_later], firsts[is_later]
+        self._by_place.add(places, firsts, (places // self._step).astype(np.uint8))
+
+    def _matches_of(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        pairs = self._by_place.take(number)
+        order = np.argsort(pairs[0])
+        places, firsts = (column[order].astype(np.int64) for column in pairs)
+        own_start = self._doc_starts[np.searchsorted(self._doc_starts, places, side="right") - 1]
+        repeats = (firsts < own_start) | (firsts + self._num_words <= places)
+        return places[repeats], firsts[repeats]
 
     def close(self) -> None:
         """Close what is open."""

@@ -1,25 +1,22 @@
 """What a run over parts writes: the evidence, the documents without their repeats, those that were left empty."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from json.decoder import scanstring  # type: ignore[attr-defined]
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from likewise import _native
-from likewise.errors import InvalidInput
 from likewise.io.columns import constant_column, number_column, text_column
-from likewise.io.jsonl import JsonlFile
+from likewise.io.source import as_array
 from likewise.repeats.collection import Collection, Repeats
 
 _COPY_BYTES = 4 << 20
 _PACKED_BYTES = 2 << 20
-_BRACKETS = re.compile(r'["\[\]{}]')
-_PLAIN = re.compile(r"[^\s,\]}]+")
-_SPACES = " \t\r\n\ufeff"
+# Lines that are written anew at once.
+_REWRITTEN_BYTES = 8 << 20
 
 
 def evidence_of(
@@ -74,10 +71,13 @@ class Rewriter:
         The documents.
     repeats : Repeats
         What goes.
+    threads : int
+        Threads that write lines anew.
     """
 
-    def __init__(self, collection: Collection, repeats: Repeats) -> None:
+    def __init__(self, collection: Collection, repeats: Repeats, *, threads: int) -> None:
         self._collection = collection
+        self._threads = threads
         self._rows, self._bounds = np.unique(repeats.rows, return_index=True)
         self._bounds = np.append(self._bounds, len(repeats))
         self._starts, self._ends = repeats.starts, repeats.ends
@@ -85,93 +85,36 @@ class Rewriter:
         self.emptied: list[int] = []
         self.num_removed_bytes = 0
 
-    def lines(self, number: int) -> Iterator[tuple[int, bytes | None]]:
-        """Yield rows of file `number` of which something goes, with their new lines; None where nothing is left."""
+    def lines(self, number: int) -> Iterator[tuple[int, memoryview | None]]:
+        """Yield rows of file `number` of which something goes, with their new lines; None where nothing is left.
+
+        Lines end with their newline, and hold until the next batch.
+        """
         low, high = np.searchsorted(self._rows, self._collection.starts[number : number + 2]).tolist()
         if low == high:
             return
         file = self._collection.files[number]
-        with file.plain_path.open("rb") as source:
-            for i in range(low, high):
-                row = int(self._rows[i])
-                source.seek(int(self._collection.offsets[row]))
-                line = source.read(int(self._collection.lengths[row]))
-                spans = slice(int(self._bounds[i]), int(self._bounds[i + 1]))
-                yield row, self._line(file, row, line, self._starts[spans].tolist(), self._ends[spans].tolist())
-
-    def _line(self, file: JsonlFile, row: int, line: bytes, starts: list[int], ends: list[int]) -> bytes | None:
-        text = line.decode("utf-8", "surrogatepass")
-        start, end = _value_place(text, file.rules.text_fields[0], file.name)
-        value = scanstring(text, start + 1, False)[0].encode("utf-8", "surrogatepass")  # noqa: FBT003 - its signature
-        kept, at = [], 0
-        for first, last in zip(starts, ends, strict=True):
-            if first > at:
-                kept.append(value[at:first])
-            at = max(at, last)
-        kept.append(value[at:])
-        left = b"".join(kept)
-        self.num_removed_bytes += len(value) - len(left)
-        shown = left.decode("utf-8", "surrogatepass")
-        if not shown.strip():
-            self.emptied.append(row)
-            return None
-        made = json.dumps(shown, ensure_ascii=text.isascii())
-        return f"{text[:start]}{made}{text[end:]}".encode("utf-8", "surrogatepass")
-
-
-def _value_place(line: str, name: str, file: str) -> tuple[int, int]:
-    """Return where the value of a field stands in a line: a string with its quotes."""
-    at, end = _skipped(line, 0), 0
-    parts = name.split(".")
-    for depth, part in enumerate(parts):
-        found = _member(line, at, part)
-        if found is None:
-            raise InvalidInput(f"the line has no field {name!r} any more; run again when the file rests", file)
-        at, end = found
-        if line[at] != ("{" if depth < len(parts) - 1 else '"'):
-            raise InvalidInput(f"the field {name!r} is another now; run again when the file rests", file)
-    return at, end
-
-
-def _member(line: str, at: int, name: str) -> tuple[int, int] | None:
-    """Return where the value of an object's member stands."""
-    at = _skipped(line, at + 1)
-    while line[at] == '"':
-        key, at = scanstring(line, at + 1, False)  # noqa: FBT003
-        start = _skipped(line, _skipped(line, at) + 1)
-        end = _value_end(line, start)
-        if key == name:
-            return start, end
-        at = _skipped(line, end)
-        if line[at] != ",":
-            return None
-        at = _skipped(line, at + 1)
-    return None
-
-
-def _value_end(line: str, at: int) -> int:
-    """Return where a value ends; however deep it is."""
-    if line[at] == '"':
-        return int(scanstring(line, at + 1, False)[1])  # noqa: FBT003
-    if line[at] not in "[{":
-        plain = _PLAIN.match(line, at)
-        return at if plain is None else plain.end()
-    depth = 0
-    while (found := _BRACKETS.search(line, at)) is not None:
-        at = found.end()
-        if found[0] == '"':
-            at = int(scanstring(line, at, False)[1])  # noqa: FBT003
-            continue
-        depth += 1 if found[0] in "[{" else -1
-        if depth == 0:
-            break
-    return at
-
-
-def _skipped(line: str, at: int) -> int:
-    while line[at] in _SPACES:
-        at += 1
-    return at
+        batch = np.cumsum(self._collection.lengths[self._rows[low:high]], dtype=np.int64) // _REWRITTEN_BYTES
+        for first, behind in pairwise([low, *(low + 1 + np.flatnonzero(np.diff(batch))).tolist(), high]):
+            rows = self._rows[first:behind]
+            spans = slice(int(self._bounds[first]), int(self._bounds[behind]))
+            lines, ends, num_removed = _native.rewrite_jsonl_rows(
+                str(file.plain_path),
+                self._collection.offsets[rows],
+                self._collection.lengths[rows],
+                file.native_rules,
+                np.diff(self._bounds[first : behind + 1]).astype(np.uint32),
+                self._starts[spans].astype(np.uint32),
+                self._ends[spans].astype(np.uint32),
+                threads=self._threads,
+            )
+            self.num_removed_bytes += num_removed
+            data, start = memoryview(lines), 0
+            for row, end in zip(rows.tolist(), as_array(ends, np.uint64).tolist(), strict=True):
+                if start == end:
+                    self.emptied.append(row)
+                yield row, data[start:end] if start < end else None
+                start = end
 
 
 def write_documents(
@@ -241,7 +184,7 @@ def _write(collection: Collection, rewriter: Rewriter, number: int, out: BinaryI
             if line is None:
                 num_gone += 1
             else:
-                out.write(line + b"\n")
+                out.write(line)
         stretch(done, len(starts))
     return int(high - low) - num_gone
 
@@ -263,7 +206,7 @@ def write_emptied(collection: Collection, rows: Sequence[int], path: Path) -> No
     if not rows:
         return
     found = np.array(rows, np.int64)
-    places = zip(rows, collection.doc_ids(found), collection.file_of(found).tolist(), strict=True)
+    places = zip(rows, collection.doc_ids(found).to_list(), collection.file_of(found).tolist(), strict=True)
     with path.open("w", encoding="utf-8") as file:
         for row, doc_id, number in places:
             entry = {"row": row, "doc_id": doc_id, "file": collection.files[number].name}

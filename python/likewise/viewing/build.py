@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Groups are found by words of so many characters of their kept documents.
 FOUND_BY = 1000
 _ROWS_AT_ONCE = 8192
+_OF_MEMBERS = ["row", "doc_id", "file", "offset", "length", "similarity", "distance"]
+_COLUMNS = [*_OF_MEMBERS, "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"]
 
 
 def build_from_evidence(
@@ -56,8 +58,10 @@ def build_from_evidence(
 
     try:
         table = pq.ParquetFile(evidence).read()
+        # A column that is not there is a KeyError.
+        table.select(_COLUMNS)
         keys = _group_keys(table)
-    except (FileNotFoundError, pa.ArrowInvalid, KeyError) as error:
+    except (OSError, pa.ArrowException, KeyError) as error:
         raise InvalidInput("the run's evidence is missing or damaged; run it again", str(evidence)) from error
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
@@ -94,12 +98,11 @@ def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has 
 
 
 def _add_members(writer: CatalogueWriter, table: Any, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:  # noqa: ANN401
-    names = ["row", "doc_id", "file", "offset", "length", "similarity", "distance"]
     below = "below_threshold" if "below_threshold" in table.column_names else None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         which = order[start : start + _ROWS_AT_ONCE]
         part = table.take(which)
-        columns = [part[name].to_pylist() for name in names]
+        columns = [part[name].to_pylist() for name in _OF_MEMBERS]
         flags = part[below].to_pylist() if below else [0] * len(which)
         writer.add_members(zip((keys[which] + 1).tolist(), *columns, map(int, flags), strict=True))
 

@@ -89,7 +89,7 @@ class Thresholds:
                     str(path),
                 )
             columns = file.read(["rank_a", "rank_b", "similarity"])
-        except pa.ArrowInvalid as error:
+        except (OSError, pa.ArrowException) as error:
             raise InvalidInput("the stored pairs are damaged; run again", str(path)) from error
         ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
         # Documents without a pair stay at any threshold.

@@ -90,6 +90,13 @@ def is_run(path: Path) -> bool:
     return (path / SUMMARY).is_file()
 
 
+# What pages and reports show of a summary.
+_SHOWN = (
+    *("verification", "num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_bad_rows"),
+    *("num_candidates", "num_capped", "num_below_threshold", "recall", "recipe", "version", "timings", "inputs"),
+)
+
+
 class RunView:
     """The output of a finished run, as a context.
 
@@ -117,6 +124,8 @@ class RunView:
         self._summary = read_summary(path)
         if self._summary.get("options", {}).get("unit"):
             raise InvalidInput("this run took parts out of documents (--unit): it has no groups to show", str(path))
+        if lacking := [name for name in _SHOWN if name not in self._summary]:
+            raise InvalidInput(f"this is no summary of a run: it lacks {', '.join(lacking)}", str(path / SUMMARY))
         self._progress = progress or no_progress
         self._recipe, self._note = _recipe_of(self._summary)
         self._stack = ExitStack()

@@ -91,6 +91,24 @@ impl<'r> RowParser<'r> {
         self.resolve(line)
     }
 
+    /// Where the value of the first text field stands in a line that holds a string there: quotes included.
+    pub fn text_place(&mut self, line: &[u8], offset: u64) -> Result<Range<usize>, String> {
+        let inner = without_mark(line, offset);
+        let num_before = line.len() - inner.len();
+        let inner = std::str::from_utf8(inner).map_err(|error| error.to_string())?;
+        if let Err(error) = self.capture(inner, true) {
+            let replaced = replace_non_numbers(inner).ok_or_else(|| bad_json(&error))?;
+            self.capture(&replaced, true)
+                .map_err(|error| bad_json(&error))?;
+        }
+        match &self.captured.texts[0].found {
+            Found::Raw(range) if inner.as_bytes()[range.start] == b'"' => {
+                Ok(num_before + range.start..num_before + range.end)
+            }
+            _ => Err(format!("no string in \"{}\"", self.rules.text_fields[0])),
+        }
+    }
+
     /// Finds the wanted values. With `all_raw` only bad JSON is an error.
     fn capture(&mut self, line: &str, all_raw: bool) -> Result<(), serde_json::Error> {
         self.captured.forget_all(&self.tree);

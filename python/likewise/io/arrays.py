@@ -1,0 +1,41 @@
+"""Arrays of NumPy in files of strangers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+
+_MAGIC = b"\x93NUMPY"
+
+
+def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
+    """Return the array of an ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    is_mapped : bool
+        Whether the array is mapped from the file, read-only, instead of read.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none: NumPy's own reader raises a dozen kinds of errors on broken headers, takes archives and leaves
+        them open.
+    OSError
+        If the file cannot be opened.
+    """
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise InvalidInput("this is no .npy file", str(path))
+    try:
+        # Sizes that a header claims may be beyond any integer of the machine.
+        with np.errstate(over="ignore"):
+            array: NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
+    except Exception as error:
+        raise InvalidInput(f"this is no array of NumPy: {error}", str(path)) from error
+    return array
