@@ -105,6 +105,7 @@ FUZZ_TARGETS := text lines records packed tables segment
 fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
 	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
 	cargo fuzz build -s none
+	mkdir -p fuzz/corpus && tar -xzf fuzz/corpus.tar.gz --skip-old-files -C fuzz/corpus
 	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(TEST_PROCESSES) -I TARGET $(SHELL) -c 'mkdir -p fuzz/corpus/TARGET; \
 	  said=$$(cargo fuzz run -s none TARGET fuzz/corpus/TARGET fuzz/seeds/TARGET -- -max_total_time=$(FUZZ_SECONDS) \
 	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 2>&1) \

@@ -1,6 +1,6 @@
 """Whether quality holds: no figure of the gating sets may fall by more than .01 against results/quality.json.
 
-    quality_gate.py [--quick] [--results FILE]
+    quality_gate.py [--quick] [--set NAME ...] [--results FILE]
 
 Runs the recipes of quality.py on the gating sets, scored by the sets' own scorer; `--quick` only those that a user gets
 by naming a method, which takes some seconds. Exit status 0: nothing fell. 1: something did, each figure named. 2: there
@@ -35,9 +35,11 @@ def fallen(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
     ]
 
 
-def compared(names: tuple[str, ...], results: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
+def compared(
+    sets: tuple[str, ...], names: tuple[str, ...], results: dict[str, Any]
+) -> Iterator[tuple[str, str, list[str]]]:
     """Each set and recipe with what fell; KeyError where the results lack it."""
-    for set_name in GATING:
+    for set_name in sets:
         if not is_there(set_name):
             print(f"{set_name}: skipped, not at ../shared/data")
             continue
@@ -51,12 +53,14 @@ def main() -> int:
     """Compare, and say what fell."""
     parser = argparse.ArgumentParser(description="Fail where quality fell on the gating sets.")
     parser.add_argument("--quick", action="store_true", help="only the recipes that a user gets by naming a method")
+    parser.add_argument("--set", action="append", choices=GATING, help="only this set")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     num_compared, num_fallen = 0, 0
     try:
         results = json.loads(options.results.read_text())
-        for set_name, name, what in compared(QUICK if options.quick else tuple(RECIPES), results):
+        names = QUICK if options.quick else tuple(RECIPES)
+        for set_name, name, what in compared(tuple(options.set or GATING), names, results):
             num_compared += 1
             num_fallen += len(what)
             for figure in what:

@@ -10,7 +10,7 @@ so that Java starts once. Last a DataFrame whose rows were shuffled: Spark puts 
 the files stand; its evidence is compared as a table, but for the places in files, which it has not.
 
 Needs ``pip install "likewise[spark]"`` and Java; about 6 GB of disk at 100,000 documents. Sets that are not on this
-machine are left out and named. Writes results/same_answer.json after each set, and the table of
+machine are left out and named. Writes results/same_answer.json after each run, and the table of
 docs/benchmarks/scale.md.
 """
 
@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +117,26 @@ def digest(evidence: Any) -> str:
 class Matrix:
     """All runs of one set by one method."""
 
-    def __init__(self, name: str, method: str, ids: list[str], texts: list[str], work: Path, spark: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        method: str,
+        ids: list[str],
+        texts: list[str],
+        work: Path,
+        spark: Any,
+        note: Callable[..., None],
+    ) -> None:
         self._name, self._method = name, method
+        self._note = note
         self._ids, self._texts = ids, texts
         self._work, self._spark = work, spark
         self._recipe = getattr(likewise.Recipe, method)()
         self._reference = work / "reference"
         self.runs: list[dict[str, Any]] = []
 
-    def play(self) -> dict[str, Any]:
-        """Run all, compare each with the first, and return what the results say."""
+    def play(self) -> None:
+        """Run all, compare each with the first, and note each as it ends."""
         files = write_shards(self._ids, self._texts, self._work)
         self._local(files[1], self._reference, None, 2)
         for num in NUM_SHARDS:
@@ -143,11 +154,14 @@ class Matrix:
                 )
         if self._spark is not None:
             self._data_frame()
+
+    def facts(self) -> dict[str, Any]:
+        """What the results say of the runs that have ended."""
         summary = json.loads((self._reference / "summary.json").read_text())
-        evidence = evidence_of(self._reference)
+        names = ("num_documents", "num_kept", "num_removed", "num_capped", "recipe_id")
         return {
-            **{name: summary[name] for name in ("num_documents", "num_kept", "num_removed", "num_capped", "recipe_id")},
-            "evidence_sha256": digest(evidence),
+            **{name: summary[name] for name in names},
+            "evidence_sha256": digest(evidence_of(self._reference)),
             "runs": self.runs,
         }
 
@@ -168,6 +182,7 @@ class Matrix:
     def _add(self, run: dict[str, Any]) -> None:
         self.runs.append(run)
         print(f"{self._name} {self._method} {run}", flush=True)
+        self._note(self._name, self._method, self.facts())
 
     def _local(self, files: list[Path], out: Path, memory: str | None, threads: int) -> None:
         bound = [] if memory is None else ["--memory", memory]
@@ -237,6 +252,12 @@ def main() -> int:
     if given.what == "page":
         table.insert(PAGE, MARK, markdown(results))
         return 0
+
+    def note(name: str, method: str, row: dict[str, Any]) -> None:
+        results["sets"].setdefault(name, {})[method] = row
+        results["machine"] = machine.facts()
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+
     spark = None
     if not given.no_spark:
         from likewise.spark.session import open_session
@@ -252,14 +273,12 @@ def main() -> int:
             work = given.work / f"{os.getpid()}"
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
+            matrix = Matrix(name, method, *found, work.absolute(), spark, note)
             try:
-                row = Matrix(name, method, *found, work.absolute(), spark).play()
+                matrix.play()
             finally:
                 shutil.rmtree(work)
-            num_differing += sum(not run["is_same"] for run in row["runs"])
-            results["sets"].setdefault(name, {})[method] = row
-            results["machine"] = machine.facts()
-            RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+            num_differing += sum(not run["is_same"] for run in matrix.runs)
     table.insert(PAGE, MARK, markdown(results))
     if spark is not None:
         spark.stop()

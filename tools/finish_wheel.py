@@ -20,7 +20,14 @@ DATA = """Data in the package
 Unicode Character Database 17.0.0 (properties, case folding, normalisation, word and sentence breaks): Unicode-3.0,
 https://www.unicode.org/license.txt
 
+Dictionary and model of jieba (tokens `chinese`), as jieba-rs carries them: MIT, https://github.com/fxsjy/jieba
+
+Character tables of OpenCC (fold `traditional`), as ferrous-opencc carries them: Apache-2.0,
+https://github.com/BYVoid/OpenCC
+
 """
+# Where the words of the MIT licence begin, behind whose they are.
+MIT = "Permission is hereby granted, free of charge"
 
 
 def crates() -> list[dict[str, Any]]:
@@ -51,16 +58,37 @@ def _host() -> str:
 
 
 def licences(packages: list[dict[str, Any]]) -> str:
-    """Return the licence texts of the crates, as their authors ship them."""
-    parts = ["Software in the native module\n=============================\n\n"]
+    """Return the licence texts of the crates, as their authors ship them; each text once, behind the crates it is of.
+
+    Of a crate that ships none the words of its licence are taken from another one; those of Apache-2.0 are the
+    package's own. Raises ValueError where that leaves a crate without words.
+    """
+    owners: dict[str, list[str]] = {}
+    without = []
     for package in packages:
-        parts.append(f"{package['name']} {package['version']}: {package['license']}\n{package['repository'] or ''}\n\n")
+        name = f"{package['name']} {package['version']}"
         folder = Path(package["manifest_path"]).parent
-        for path in sorted(folder.iterdir()):
-            if LICENCE_FILE.match(path.name) and path.is_file():
-                text = path.read_text(encoding="utf-8", errors="replace").strip()
-                parts.append(f"--- {path.name}\n{text}\n\n")
-    return "".join(parts) + DATA
+        files = [path for path in sorted(folder.iterdir()) if LICENCE_FILE.match(path.name) and path.is_file()]
+        for path in files:
+            text = path.read_text(encoding="utf-8", errors="replace").strip()
+            owners.setdefault("\n".join(line.rstrip() for line in text.splitlines()), []).append(name)
+        if not files:
+            without.append(package)
+    mit = min((text[text.index(MIT) :] for text in owners if text.count(MIT) == 1 and len(text) < 1500), key=len)
+    for package in without:
+        name, expression = f"{package['name']} {package['version']}", package["license"]
+        if "Apache-2.0" in expression:
+            text = "Apache-2.0: its words are in the file LICENSE beside this one."
+        elif expression == "MIT":
+            text = f"Copyright (c) the authors of {package['name']}, {package['repository']}\n\n{mit}"
+        else:
+            raise ValueError(f"{name} ({expression}) ships no words of its licence")
+        owners.setdefault(text, []).append(name)
+    parts = ["Software in the native module\n=============================\n\n"]
+    parts += [f"{p['name']} {p['version']}: {p['license']}, {p['repository'] or 'no repository'}\n" for p in packages]
+    for text, names in owners.items():
+        parts.append(f"\n--- {', '.join(dict.fromkeys(names))}\n\n{text}\n")
+    return "".join([*parts, "\n", DATA])
 
 
 def bill_of_materials(packages: list[dict[str, Any]], version: str) -> dict[str, Any]:

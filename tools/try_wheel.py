@@ -52,6 +52,10 @@ def check_contents(wheel: Path) -> None:
         bill = next(name for name in names if name.endswith(".cyclonedx.json"))
         components = json.loads(archive.read(bill))["components"]
         assert len(components) > 10
+        texts = archive.read(next(name for name in names if name.endswith("THIRD-PARTY.txt"))).decode()
+        told_of = {name for line in texts.splitlines() if line.startswith("--- ") for name in line[4:].split(", ")}
+        silent = {f"{component['name']} {component['version']}" for component in components} - told_of
+        assert not silent, f"{wheel.name} has no words of the licences of {silent}"
         assert all(component["licenses"][0]["expression"] for component in components)
         home = str(Path.home()).encode()
         told = [name for name in names if name.endswith((".json", ".txt", "METADATA")) and home in archive.read(name)]

@@ -4,7 +4,11 @@ import json
 
 import numpy as np
 
+from likewise import Recipe, dedup_files
 from tests.golden.texts import made_up
+
+# Few bands: much is missed.
+SABOTAGED = Recipe.minhash(0.5, bands=4, rows=6)
 
 
 def graded(num_documents, seed, share_of_copies=0.6):
@@ -46,3 +50,14 @@ def write(path, texts):
     """Write texts as JSON Lines; the path."""
     path.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts)))
     return path
+
+
+def run_of(folder, texts, recipe=SABOTAGED, **options):
+    """The output directory of a run over texts."""
+    dedup_files(write(folder / "in.jsonl", texts), folder / "out", recipe, **options)
+    return folder / "out"
+
+
+def failed(found):
+    """The checks that do not hold."""
+    return [check.name for check in found.checks if not check.passed]

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from likewise.audit.intervals import StratumTotals, gamma_quantile, share
+from likewise.audit.intervals import StratumTotals, gamma_quantile
+from likewise.audit.intervals import share as share_of
+
+
+def share(strata, *, least_part, least_other=None, known_total=0.0):
+    least_other = least_part if least_other is None else least_other
+    return share_of(strata, least_part=least_part, least_other=least_other, known_total=known_total)
 
 
 def stratum(num_documents, totals, parts):
@@ -48,11 +54,22 @@ def test_the_variance_is_that_of_the_linearised_ratio():
     totals, parts = [4.0, 2.0, 6.0, 8.0], [1.0, 1.0, 1.0, 2.0]
     # Residuals of the ratio 1/4: 0, .5, -.5, 0; their variance 1/6, of the sum of 40 documents 40^2 (1 - 1/10) / 4.
     variance = 40**2 * 0.9 * (0.5 / 3) / 4 / 200**2
-    mean, one_more = 0.25, 10 * 1.25 / 200
     found = share([stratum(40, totals, parts)], least_part=0.5)
-    assert found.low == pytest.approx(gamma_quantile(mean**2 / variance, 0.025) * variance / mean)
-    raised, wider = mean + one_more, variance + one_more**2
-    assert found.high == pytest.approx(gamma_quantile(raised**2 / wider, 0.975) * wider / raised)
+
+    def limit(mean, variance, probability):
+        return gamma_quantile(mean**2 / variance, probability) * variance / mean
+
+    # One more of 10 documents has 1.25 on the average.
+    one_more = 10 * 1.25 / 200
+    assert found.high == pytest.approx(limit(0.25 + one_more, variance + one_more**2, 0.975))
+    # All that is not known of others as well.
+    assert found.low == 0.0
+    certain = share([stratum(40, totals, parts)], least_part=0.5, known_total=200.0)
+    residuals = np.array(parts) - 0.125 * np.array(totals)
+    variance = 40**2 * 0.9 * residuals.var(ddof=1) / 4 / 400**2
+    one_more = 10 * 3.75 / 400
+    most_others = limit(0.875 + one_more, variance + one_more**2, 0.975)
+    assert certain.low == pytest.approx(min(limit(0.125, variance, 0.025), 0.125 / (0.125 + most_others)))
 
 
 def test_all_documents_leave_no_doubt():
@@ -80,7 +97,7 @@ def test_where_there_is_nothing_nothing_is_known():
 
 
 def test_what_is_known_beforehand_counts():
-    found = share([stratum(100, [1, 0, 0, 0], [1, 0, 0, 0])], least_part=1.0, known_total=75.0)
+    found = share([stratum(100, [1, 0, 0, 0], [1, 0, 0, 0])], least_part=1.0, least_other=0.0, known_total=75.0)
     assert found.value == pytest.approx(25 / 100)
     assert 0 <= found.low < 0.25 < found.high <= 1
 

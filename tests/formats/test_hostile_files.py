@@ -10,10 +10,15 @@ import shutil
 import struct
 import time
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import likewise
 from likewise.cli import main
+from likewise.errors import LikewiseError
+from likewise.hamming import hamming_stream
 from tests.formats.files import ROWS, arrow, gzipped, jsonl, parquet
 from tests.formats.test_broken import BAD_UTF8, cuts, flips, forget_peak, resident_peak
 
@@ -214,3 +219,20 @@ def test_damaged_indexes(tmp_path, capfd, made):
                 assert said.err.startswith("error: "), where
                 assert "seen.lw" in said.err, where
     assert num_cases >= 20
+
+
+@pytest.mark.parametrize(
+    "recipe", [b"", b"\xff", b"[" * 100_000, b"{}", b'{"method": "simhash", "bits": 64, "x": 1}', b"null"]
+)
+def test_sketches_with_hostile_recipes(tmp_path, recipe):
+    path = tmp_path / "in.parquet"
+    table = pa.table({"sketch": pa.array([1, 2, 3], pa.int64()), "is_empty": pa.array([False] * 3)})
+    pq.write_table(table.replace_schema_metadata({"likewise.recipe": recipe}), path)
+    queries = np.zeros(1, np.uint64)
+    for read in (
+        lambda: likewise.HammingIndex.build(path, tmp_path / "out.lwh", within=3),
+        lambda: list(hamming_stream(path, queries, within=3)),
+        lambda: likewise.hamming_pairs(path, within=3),
+    ):
+        with pytest.raises(LikewiseError, match=r"in\.parquet"):
+            read()

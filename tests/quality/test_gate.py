@@ -31,13 +31,13 @@ def test_a_figure_that_fell_fails_by_name(tmp_path):
     row = results["sets"]["warc-real"]["recipes"]["minhash, defaults"]
     then, row["f1"] = row["f1"], row["f1"] + 0.011
     (tmp_path / "raised.json").write_text(json.dumps(results))
-    status, said = gate("--results", str(tmp_path / "raised.json"))
+    status, said = gate("--set", "warc-real", "--results", str(tmp_path / "raised.json"))
     assert status == 1
     assert f"warc-real, minhash, defaults: f1 fell from {then + 0.011:.4f} to {then:.4f}" in said
 
 
 def test_nothing_to_compare_with_is_no_success(tmp_path):
     (tmp_path / "empty.json").write_text('{"sets": {}}')
-    status, said = gate("--results", str(tmp_path / "empty.json"))
+    status, said = gate("--set", "warc-real", "--results", str(tmp_path / "empty.json"))
     assert status == 2
     assert "make quality" in said

@@ -176,7 +176,7 @@ def test_what_spark_gave_up_for_is_told_in_a_sentence():
     from pyspark.errors import PySparkException
 
     def raised(error):
-        with pytest.raises(likewise.errors.LikewiseError) as caught, spark_failures("hdfs:///tmp/run"):
+        with pytest.raises(likewise.errors.EngineFailed) as caught, spark_failures("hdfs:///tmp/run"):
             raise error
         return str(caught.value)
 

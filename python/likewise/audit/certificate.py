@@ -1,5 +1,6 @@
 """The certificate of an audit: what was looked at and what was found, as JSON that tells if it was changed."""
 
+import errno
 import hashlib
 import json
 import os
@@ -58,6 +59,29 @@ def is_sealed(certificate: dict[str, Any]) -> bool:
 def _seal(fields: dict[str, Any]) -> str:
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_target(path: Path) -> None:
+    """Raise before the work if a certificate cannot go there: another file stands there, or nothing may be written.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is no certificate.
+    OSError
+        If the directory is missing or cannot be written to.
+    """
+    if path.exists():
+        try:
+            fields = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            fields = None
+        if not isinstance(fields, dict) or "seal" not in fields:
+            raise InvalidInput("this file is no certificate of an audit; name another with -o", str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
 
 
 def write_certificate(certificate: dict[str, Any], path: Path) -> None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 # Both sides together 5 in a hundred.
 _TAIL = 0.025
 _NORMAL = 1.959963984540054
-# A share above is that of what is usual.
-_MOST_RARE = 0.4
+# A share up to here is that of what is rare.
+_MOST_RARE = 0.2
 # Beyond, the cube root of a gamma variable is normal to more digits than are shown.
 _MOST_EXACT_SHAPE = 10_000.0
 
@@ -74,7 +74,7 @@ class StratumTotals:
         return self.num_documents / len(self.totals) if len(self.totals) else 0.0
 
 
-def share(strata: Sequence[StratumTotals], *, least_part: float, known_total: float = 0.0) -> Share:
+def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: float, known_total: float = 0.0) -> Share:
     """Return the share that the parts have in the totals of all documents.
 
     Parameters
@@ -83,6 +83,8 @@ def share(strata: Sequence[StratumTotals], *, least_part: float, known_total: fl
         Each sampled by itself, at random and without replacement.
     least_part : float
         What a document has at least, if it has any part.
+    least_other : float
+        What it has at least of another kind, if any; 0 where all that is of another kind is known.
     known_total : float
         What is to be added to the totals, of documents outside the strata that have no part.
 
@@ -98,8 +100,9 @@ def share(strata: Sequence[StratumTotals], *, least_part: float, known_total: fl
     limits are those of a gamma distribution of this mean and variance; for the upper one the mean is first raised by
     one more sampled document with a part, of the stratum whose documents stand for most (Fay, Feuer: Confidence
     intervals for directly standardized rates, Statistics in Medicine 16, 1997). So a sample without any part does not
-    prove that there is none. Where the share is large, its rest is treated so too, and
-    the wider limits count. Source of the linearised ratio: Cochran, Sampling Techniques, 1977, 6.11.
+    prove that there is none. The rest has such limits too: the lower limit is the share beside the most rest, and of a
+    share that is not rare one less the most rest, if that is lower.
+    Source of the linearised ratio: Cochran, Sampling Techniques, 1977, 6.11.
     """
     total = known_total + sum(stratum.weight * float(stratum.totals.sum()) for stratum in strata)
     unseen = [stratum for stratum in strata if len(stratum.totals) < stratum.num_documents]
@@ -110,28 +113,27 @@ def share(strata: Sequence[StratumTotals], *, least_part: float, known_total: fl
         return Share(part, part, part, is_exact=True)
     variance = sum(_variance(stratum, part) for stratum in unseen) / total**2
     weight = max(stratum.weight for stratum in unseen) / total
-    parts, others = (
-        weight * _usual(np.concatenate([getattr(stratum, name) for stratum in strata]), least_part)
-        for name in ("parts", "others")
-    )
-    low, high = _limits(part, variance, parts)
+    parts = weight * _usual([stratum.parts for stratum in strata], least_part)
+    others = weight * _usual([stratum.others for stratum in strata], least_other)
+    least, most = _limits(part, variance, parts)
+    least_others, most_others = _limits(1.0 - part, variance, others)
+    low = min(least, part / (part + most_others)) if part > 0.0 else 0.0
     if part > _MOST_RARE:
-        # What is rare is the rest, whose limits reach further on its side.
-        least_others, most_others = _limits(1.0 - part, variance, others)
-        low, high = min(low, 1.0 - most_others), max(high, 1.0 - least_others)
-    return Share(part, min(low, part), max(high, part), is_exact=False)
+        low = max(0.0, min(low, 1.0 - most_others))
+    return Share(part, min(low, part), min(1.0, max(most, 1.0 - least_others, part)), is_exact=False)
 
 
-def _usual(values: NDArray[np.float64], least: float) -> float:
+def _usual(values: Sequence[NDArray[np.float64]], least: float) -> float:
     """Return the mean of what documents have that have any of it."""
-    some = values[values > 0.0]
+    some = np.concatenate(values)
+    some = some[some > 0.0]
     return max(least, float(some.mean())) if len(some) else least
 
 
 def _limits(part: float, variance: float, one_more: float) -> tuple[float, float]:
     low = _gamma_limit(part, variance, _TAIL) if part > 0.0 else 0.0
     high = _gamma_limit(part + one_more, variance + one_more**2, 1.0 - _TAIL)
-    return low, min(1.0, high)
+    return low, high
 
 
 def _variance(stratum: StratumTotals, part: float) -> float:

@@ -33,6 +33,13 @@ _COLUMNS = (
 )
 
 
+# Of a summary.
+_NEEDED = (
+    *("recipe", "recipe_id", "sketch_id", "version", "verification", "inputs", "options", "recall"),
+    *("num_documents", "num_kept", "num_removed"),
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What a run says of its removals.
@@ -173,6 +180,9 @@ def open_run(
 
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
+    missing = sorted(set(_NEEDED) - set(summary))
+    if missing:
+        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
     if summary.get("options", {}).get("unit"):
         raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
     if "against" in summary:
@@ -215,26 +225,27 @@ def read_evidence(path: Path) -> Evidence:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    damaged = InvalidInput("the run's evidence is missing or damaged; run it again", str(path / EVIDENCE))
     try:
         table = pq.ParquetFile(path / EVIDENCE).read()
-        missing = sorted({*_COLUMNS} - {*table.column_names})
-        if missing:
-            raise pa.ArrowInvalid(f"no column {missing[0]}")
     except (OSError, pa.ArrowException) as error:
-        raise InvalidInput(
-            f"the run's evidence is missing or damaged ({error}); run it again", str(path / EVIDENCE)
-        ) from error
+        raise damaged from error
+    if not {*_COLUMNS} <= {*table.column_names}:
+        raise damaged
 
-    def numbers(name: str, kind: type, absent: object) -> Any:  # noqa: ANN401
-        column = table.column(name)
-        return column.fill_null(absent).to_numpy().astype(kind) if column.null_count else column.to_numpy().astype(kind)
+    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401 - PyArrow has no types
+        try:
+            column = table.column(name).cast(kind)
+        except pa.ArrowException as error:
+            raise damaged from error
+        return (column.fill_null(absent) if column.null_count else column).to_numpy()
 
     below = "below_threshold" in table.column_names
     return Evidence(
         table,
-        numbers("row", np.int64, -1),
-        numbers("kept_row", np.int64, -1),
-        numbers("similarity", np.float64, np.nan),
-        numbers("distance", np.int64, -1),
-        numbers("below_threshold", np.bool_, 0) if below else np.zeros(table.num_rows, bool),
+        numbers("row", pa.int64(), -1),
+        numbers("kept_row", pa.int64(), -1),
+        numbers("similarity", pa.float64(), np.nan),
+        numbers("distance", pa.int64(), -1),
+        numbers("below_threshold", pa.uint8(), 0).astype(bool) if below else np.zeros(table.num_rows, bool),
     )

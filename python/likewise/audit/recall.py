@@ -77,8 +77,8 @@ def estimate(
             of_removals.append(StratumTotals(stratum.num_documents, ought, ought))
             num_overlooked += stratum.weight * float(ought.sum())
     return Recall(
-        pairs=share(of_pairs, least_part=0.5).rest,
-        removals=share(of_removals, least_part=1.0, known_total=float(num_right)).rest,
+        pairs=share(of_pairs, least_part=0.5, least_other=0.5).rest,
+        removals=share(of_removals, least_part=1.0, least_other=0.0, known_total=float(num_right)).rest,
         num_pairs=sum(one.weight * float(one.totals.sum()) for one in of_pairs),
         num_overlooked=num_overlooked,
         by_stage={name: float(lost[number]) for number, name in STAGES.items()},

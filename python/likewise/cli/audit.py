@@ -81,13 +81,16 @@ Examples:
 @QUIET
 def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
     """Run the command."""
-    from likewise.audit import audit, write_certificate
+    from likewise.audit import audit, check_target, write_certificate
     from likewise.io.output import AUDIT
+    from likewise.io.runs import read_summary
 
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
+    read_summary(out)
+    target = out / AUDIT if output is None else output
+    check_target(target)
     with ShownProgress(quiet=quiet) as progress:
         found = audit(out, progress=progress.report, **options)
-    target = out / AUDIT if output is None else output
     write_certificate(found.certificate, target)
     short = [] if least_recall is None else _not_proved(found, least_recall)
     if as_json:

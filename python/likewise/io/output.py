@@ -9,13 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch
+from likewise.errors import EngineFailed, InvalidInput, LikewiseError, RecipeMismatch
 from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"
 # What alone is worth nothing: texts put aside, files that are half unpacked.
-_WORTH_KEEPING = (".arrow", ".json")
+_WORTH_KEEPING = (".arrow", ".json", ".stages")
+# Of the parts: what another engine than this machine has finished.
+ENGINE_STAGES = "engine.stages"
 IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
@@ -93,7 +95,8 @@ class OutputDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.is_left = error is not None and not isinstance(error, LikewiseError) and self._has_parts()
+        is_refused = isinstance(error, LikewiseError) and not isinstance(error, EngineFailed)
+        self.is_left = error is not None and not is_refused and self._has_parts()
         if self.is_left:
             self._delete_all_but_parts()
             self._release()

@@ -113,7 +113,7 @@ class Collection:
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Texts:
         """Return ids: their own, else ``file:line``."""
-        own, flags = self._ids.take(rows.astype(np.uint32)), self._has_id[rows]
+        own, flags = self._ids.take(rows), self._has_id[rows]
         if flags.all():
             return own
         files, lines = self.file_of(rows).tolist(), self._lines[rows].tolist()

@@ -24,6 +24,8 @@ _BYTES_A_WORD = 6
 _UNPACKED_TIMES = 4
 # Stretches whose texts are read again at once by a thread, and bytes of their lines.
 _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 4096, 32 << 20
+# Words that are compared at once.
+_WORDS_AT_ONCE = 1 << 20
 # What goes with a last word: what touches it, and the spaces behind.
 _BEHIND = re.compile(rb"\S*\s*")
 
@@ -223,9 +225,27 @@ def _batches(num_bytes: NDArray[np.uint32], *sides: NDArray[np.int64]) -> list[i
     sizes = np.zeros(len(sides[0]), np.int64)
     for rows in sides:
         sizes += num_bytes[rows] * np.append(True, rows[1:] != rows[:-1])[: len(rows)]
-    by_bytes, by_number = np.cumsum(sizes) // _BYTES_AT_ONCE, np.arange(len(sizes)) // _STRETCHES_AT_ONCE
-    begins = 1 + np.flatnonzero((np.diff(by_bytes) != 0) | (np.diff(by_number) != 0))
-    return [0, *begins.tolist(), len(sizes)] if len(sizes) else []
+    return _cuts(np.cumsum(sizes) // _BYTES_AT_ONCE + np.arange(len(sizes)) // _STRETCHES_AT_ONCE)
+
+
+def _cuts(rising: NDArray[np.int64]) -> list[int]:
+    """Return where runs of equal numbers begin, and where the last one ends; nothing where there is none."""
+    return [0, *(1 + np.flatnonzero(np.diff(rising))).tolist(), len(rising)] if len(rising) else []
+
+
+def _are_equal(
+    words: NDArray[np.uint64],
+    begins: NDArray[np.int64],
+    others: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Return which stretches of words equal others of the same lengths, none of which is 0."""
+    firsts = np.cumsum(lengths) - lengths
+    # Where each word of each stretch stands in it.
+    offsets = np.arange(int(lengths.sum())) - np.repeat(firsts, lengths)
+    differs = words[np.repeat(begins, lengths) + offsets] != words[np.repeat(others, lengths) + offsets]
+    is_equal: NDArray[np.bool_] = ~np.logical_or.reduceat(differs, firsts)
+    return is_equal
 
 
 def _equal_stretches(
@@ -245,10 +265,10 @@ def _equal_stretches(
     own, other = np.searchsorted(needed, rows), np.searchsorted(needed, kept_rows)
     begins = bases[own] + places[0] - doc_starts[rows]
     kept_begins = bases[other] + places[1] - doc_starts[kept_rows]
-    # Words of the two, those of all stretches one after another.
-    offsets = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    differs = words[np.repeat(begins, lengths) + offsets] != words[np.repeat(kept_begins, lengths) + offsets]
-    is_equal = ~np.logical_or.reduceat(differs, np.cumsum(lengths) - lengths)
+    is_equal = np.zeros(len(lengths), np.bool_)
+    for low, high in pairwise(_cuts(np.cumsum(lengths) // _WORDS_AT_ONCE)):
+        part = slice(low, high)
+        is_equal[part] = _are_equal(words, begins[part], kept_begins[part], lengths[part])
     lasts = begins + lengths - 1
     is_last = lasts + 1 == bases[own] + counts[own]
     found: list[int] = []

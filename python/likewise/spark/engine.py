@@ -22,6 +22,7 @@ from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.io.lines import LineFile
+from likewise.io.output import ENGINE_STAGES, PARTS
 from likewise.io.source import BadRow, Source
 from likewise.progress import Planned, Progress
 from likewise.recipe import Recipe
@@ -47,7 +48,7 @@ class SparkEngine:
         this process is used whatever is named.
     checkpoint_dir : str, optional
         A path or URL that driver and workers write to, where finished stages stay for a run that goes on. Where None,
-        the run's own directory, of which nothing is left at its end.
+        the run's own directory, of which nothing is left when it is done.
     driver_memory : str
         What SimHash may take on the driver.
 
@@ -81,11 +82,11 @@ class SparkEngine:
             As a local run does.
         InvalidParameter
             If Spark cannot do the recipe, or is not there.
-        LikewiseError
+        EngineFailed
             If Spark gave up, with its reason.
         """
         check_recipe(recipe)
-        directory = self._checkpoint_dir or str((work / "spark").absolute())
+        directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
         progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))
         with spark_failures(directory):

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
-from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch
+from likewise.errors import EngineFailed, InvalidInput, RecipeMismatch
 
 _IDENTITY = "identity"
 _TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "bool": BooleanType()}
@@ -39,7 +39,7 @@ def worker_errors() -> Iterator[None]:
 
 @contextmanager
 def spark_failures(directory: str) -> Iterator[None]:
-    """Raise LikewiseError, in one sentence that says how to go on, where Spark gave up or its Java ended.
+    """Raise EngineFailed, in one sentence that says how to go on, where Spark gave up or its Java ended.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def spark_failures(directory: str) -> Iterator[None]:
         is_of_spark = isinstance(error, PySparkException) or type(error).__module__.startswith(("py4j", "grpc"))
         if not is_of_spark and not (isinstance(error, ConnectionError) and _is_from_py4j(error)):
             raise
-        raise LikewiseError(
+        raise EngineFailed(
             f"Spark failed: {_reason(str(error))}; the same command goes on behind the stages that are finished in "
             f"{directory}"
         ) from error

@@ -13,15 +13,8 @@ use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
 
-/// Pairs verified between two looks at the cancel flag, where there are enough for all threads.
-const GRAIN_PAIRS: usize = 32768;
-/// Pairs for which a thread is worth its start.
-const FEW_PAIRS: usize = 4096;
-
-/// Pairs of a later document, on average, from which on pairs are measured by their earlier one.
-const DENSE: usize = 16;
-/// Parts into which earlier documents are dealt then: so many that the sets of a part stay in the nearest cache.
-const NUM_PARTS: usize = 256;
+/// Pairs verified between two looks at the cancel flag.
+const GRAIN_PAIRS: usize = 4096;
 
 /// Pairs ahead of the measured one whose bitmaps are asked for; places come twice as early.
 const PREFETCH_PAIRS: usize = 8;
@@ -125,54 +118,32 @@ impl FeatureSets {
         if threshold.is_nan() {
             return Err(Error::invalid("threshold", "NaN, not a number from 0 to 1"));
         }
-        let grain = (later.len() / (4 * threads.max(1))).clamp(FEW_PAIRS, GRAIN_PAIRS);
         let parts = map_ranges(
             later.len(),
-            grain,
+            GRAIN_PAIRS,
             threads,
             cancel,
-            Vec::new,
-            |places, range| {
-                let (later, earlier) = (&later[range.clone()], &earlier[range]);
-                let num_runs = 1 + later.windows(2).filter(|pair| pair[0] != pair[1]).count();
-                places.clear();
-                if later.len() >= DENSE * num_runs {
-                    deal(earlier, places);
-                } else {
-                    places.extend(0..later.len() as u32);
-                }
-                self.verify_in_order(places, later, earlier, |a, b| {
-                    verify(a, b, measure, threshold, isa)
-                })
+            || (),
+            |(), range| {
+                let last = range.end - 1;
+                range
+                    .map(|i| {
+                        // The later ones come in runs and stay in the cache; the earlier ones are anywhere.
+                        prefetch_read(
+                            &self.places,
+                            earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
+                        );
+                        self.prefetch_bitmap(earlier[(i + PREFETCH_PAIRS).min(last)]);
+                        let a = self.required("later", later[i])?;
+                        let b = self.required("earlier", earlier[i])?;
+                        Ok(verify(a, b, measure, threshold, isa))
+                    })
+                    .collect::<Result<Vec<f64>, Error>>()
             },
         )?;
         let mut similarities = Vec::with_capacity(later.len());
         for part in parts {
             similarities.append(&mut part?);
-        }
-        Ok(similarities)
-    }
-
-    /// Measures the pairs at `places`, in the order of these; the results stand in the order of the pairs.
-    #[inline]
-    fn verify_in_order(
-        &self,
-        places: &[u32],
-        later: &[u32],
-        earlier: &[u32],
-        measured: impl Fn(&FeatureSet, &FeatureSet) -> f64,
-    ) -> Result<Vec<f64>, Error> {
-        let mut similarities = vec![f64::NAN; later.len()];
-        let last = places.len() - 1;
-        for (k, &place) in places.iter().enumerate() {
-            // The later ones come in runs, or are few, and stay in the cache; the earlier ones are anywhere.
-            let ahead = places[(k + 2 * PREFETCH_PAIRS).min(last)];
-            prefetch_read(&self.places, earlier[ahead as usize] as usize);
-            let ahead = places[(k + PREFETCH_PAIRS).min(last)];
-            self.prefetch_bitmap(earlier[ahead as usize]);
-            let a = self.required("later", later[place as usize])?;
-            let b = self.required("earlier", earlier[place as usize])?;
-            similarities[place as usize] = measured(a, b);
         }
         Ok(similarities)
     }
@@ -207,28 +178,6 @@ impl FeatureSet {
         isa: Isa,
     ) -> f64 {
         verify(self, other, measure, threshold, isa)
-    }
-}
-
-/// Puts the indices of `positions` in an order in which equal ones stand near each other, otherwise rising.
-///
-/// Where documents of one template meet, some hundred later ones are measured against the same thousands of earlier ones. One
-/// later after the other, each earlier set would be fetched from afar again and again, and its page looked up.
-fn deal(positions: &[u32], places: &mut Vec<u32>) {
-    let part_of = |position: u32| (position.wrapping_mul(0x9E37_79B1) >> 24) as usize;
-    let mut starts = [0; NUM_PARTS];
-    for &position in positions {
-        starts[part_of(position)] += 1;
-    }
-    let mut total = 0;
-    for start in &mut starts {
-        total += std::mem::replace(start, total);
-    }
-    places.resize(positions.len(), 0);
-    for (i, &position) in positions.iter().enumerate() {
-        let start = &mut starts[part_of(position)];
-        places[*start] = i as u32;
-        *start += 1;
     }
 }
 
@@ -304,7 +253,7 @@ mod tests {
     use crate::hash::mix64;
 
     #[test]
-    fn lists_that_stand_dense_are_measured_as_others() {
+    fn pieces_and_threads_change_no_similarity() {
         let mut sets = FeatureSets::new(0);
         for position in 0..300 {
             // Most features are those of a template.
@@ -327,7 +276,7 @@ mod tests {
             .unwrap()
         };
         let bits = |found: &[f64]| found.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
-        // Each against 199 others: more than one piece of work takes.
+        // Each against 199 others: many pieces of work.
         let dense: Vec<(u32, u32)> = (0..300)
             .flat_map(|later| (1..200).map(move |step| (later, (later + step * 7) % 300)))
             .collect();
