@@ -170,7 +170,7 @@ def write_page(results, path):
         lines.append(f"| {name} | {row['best_f1']:.3f} | {' | '.join(cells)} |")
     lines += [
         "",
-        "Of decompiled programs (code-ocd) no recipe separates well, and the best threshold is known only to a hundredth:",
+        "Of decompiled programs (code-ocd) no recipe tells well, and a threshold off by some hundredths costs much:",
         "sixty labels cannot tell it. The interval that the command prints says so.",
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
