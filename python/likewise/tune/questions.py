@@ -41,7 +41,7 @@ class Questions:
     Parameters
     ----------
     ranked : ndarray, int64
-        Pairs that may be asked about, as :func:`ranked_pairs` gives them.
+        Pairs that may be asked about, as ``ranked_pairs`` gives them.
     pairs : ndarray of shape (m, 2), int64
         Positions of the documents.
     doc_ids : sequence of str

@@ -229,7 +229,7 @@ def open_tuner(
     run : FileRun, optional
         How files are read.
     method, tokens, rules
-        What is tried (:func:`likewise.tune.grid.grid`).
+        What is tried (``likewise.tune.grid.grid``).
     most_documents : int
         Of the sample whose pairs are all measured.
     seed : int
