@@ -35,6 +35,12 @@ def _examples_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  
     lines[:] = shown
 
 
+def _stars_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  # noqa: ANN401
+    """Show a star in the help of an option as it is: it is no markup."""
+    lines[:] = [line if line.startswith("..") else line.replace("*", r"\*") for line in lines]
+
+
 def setup(app: Any) -> None:  # noqa: ANN401
+    app.connect("sphinx-click-process-options", _stars_as_they_are)
     """Connect what is done to the help of commands."""
     app.connect("sphinx-click-process-description", _examples_as_they_are)
