@@ -10,7 +10,7 @@ RUST_TESTS := --locked -p likewise-core -p likewise-disk -p likewise-index
 
 .PHONY: help
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 # The environment with every dependency group, and the package built into it in release mode.
 $(VENV)/.environment: pyproject.toml
@@ -83,10 +83,20 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 quality: build ## Score every method on the labelled development sets (docs/benchmarks/quality.md)
 	$(BIN)/python bench/quality.py
 
+.PHONY: quality-check
+quality-check: build ## Fail if a figure of the gating sets fell by more than .01 (a few of them: in `make test`)
+	$(BIN)/python bench/quality_gate.py
+
 .PHONY: docs
-docs: build ## Build the documentation into docs/_build
+docs: build ## Build the documentation into docs/_build, check its links, names and options, run its commands
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -W -n -q docs docs/_build
+	$(BIN)/python tools/check_book.py docs/_build
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/house/test_commands_of_pages.py
+
+.PHONY: figures
+figures: build ## Draw the figures of the documentation anew
+	$(BIN)/python tools/docs_figures.py
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := text lines records packed tables segment

@@ -2,13 +2,14 @@
 
     index.py grow --to 1e7 [--work FOLDER] [--kind real|uniform] [--seconds 140]
     index.py single|open|memory|texts|minhash [--work FOLDER]
-    index.py page
+    index.py page|plot
 
 `grow` feeds fingerprints of 64 bits with ids of 32 characters, and stops to measure at 1e5, 3e5, 1e6, ...: durable
 batches of 1,000 with `check_and_add_batch`, batches of 1,000 with `check_batch` that nobody has seen, and such of which
 every second document is near one that is held. It goes on where it stopped, so that a large index is made in slices of
 `--seconds`. The other steps use the index as large as it is. Each writes its
-figures into results/index.json; `page` writes the tables of docs/benchmarks/index.md.
+figures into results/index.json; `page` writes the tables of docs/benchmarks/index.md, `plot` its picture (with
+matplotlib).
 """
 
 import argparse
@@ -254,7 +255,7 @@ def minhash(work: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=["grow", "single", "open", "memory", "texts", "minhash", "page"])
+    parser.add_argument("step", choices=["grow", "single", "open", "memory", "texts", "minhash", "page", "plot"])
     parser.add_argument("--to", type=float, default=1e7)
     parser.add_argument("--kind", choices=["real", "uniform"], default="real")
     parser.add_argument("--seconds", type=float, default=140)
@@ -266,6 +267,8 @@ def main() -> None:
         grow(given.work, given.kind, int(given.to), given.seconds)
     elif given.step == "page":
         index_page.write(json.loads(RESULTS.read_text()))
+    elif given.step == "plot":
+        index_page.plot(json.loads(RESULTS.read_text()))
     elif given.step == "minhash":
         minhash(given.work)
     else:

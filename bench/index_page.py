@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import growth_plot
 from rivals import table
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "index.md"
+PLOT = PAGE.with_name("index-growth.svg")
 MARK = "index"
 GROWN = "{kind}-10000000"
 KINDS = ("uniform", "real")
@@ -89,3 +91,19 @@ def markdown(results: dict[str, Any]) -> str:
 def write(results: dict[str, Any]) -> None:
     """Write the tables into the page."""
     table.insert(PAGE, MARK, markdown(results))
+
+
+def plot(results: dict[str, Any]) -> None:
+    """Draw what a document costs as the index grows."""
+    looks = {
+        "microseconds an addition,\ndurable batches of 1,000": lambda row: 1e6 / row["documents_per_s"],
+        "microseconds a check,\nbatches of 1,000": lambda row: 1e6 / row["checks_per_s"],
+        "bytes of disk a document": lambda row: row["disk_bytes_a_document"],
+    }
+    panels: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    for name, value in looks.items():
+        lines = panels.setdefault(name, {})
+        for step, row in results["steps"]["grow"].items():
+            kind, held = step.split("-")
+            lines.setdefault(kind, []).append((int(held), value(row)))
+    growth_plot.draw(PLOT, panels)

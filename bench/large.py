@@ -5,12 +5,14 @@
     large.py plot
 
 About 1.2 kB of JSON a document: 10^7 are 12 GB, and the work folder takes about three times that. Results go to
-results/large.json, the plot to results/large.svg. The documents are planted copies of others by 15 %; of a copy that
-shares all but two of ten sentences the resemblance lies near .67, of one that shares all but three below the threshold.
+results/large.json, the plot to docs/benchmarks/large.svg. The documents are planted copies of others by 15 %; of a
+copy that shares all but two of ten sentences the resemblance lies near .67, of one that shares all but three below the
+threshold.
 """
 
 import argparse
 import json
+import resource
 import shutil
 import sys
 import threading
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+import growth_plot
 import large_corpus
 from likewise import Recipe
 from likewise.measures import similarity
@@ -29,7 +32,7 @@ from rivals.process import run as run_process
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "large.json"
-PLOT = HERE / "results" / "large.svg"
+PLOT = HERE.parent / "docs" / "benchmarks" / "large.svg"
 SEED = 7
 NUM_CHECKED = 2_000
 LIMIT_S = 6 * 3600
@@ -68,8 +71,10 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
     made_s = time.perf_counter() - began
     command = [sys.executable, "-m", "likewise", "dedup", str(corpus), "-o", str(out), "--json", "--quiet"]
     command += ["--method", method, *(["--memory", memory] if memory else [])]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with FreeDisk(work) as disk:
         done = run_process(command, limit_s=LIMIT_S)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.failure:
         raise SystemExit(done.failure)
     summary = json.loads(done.output)
@@ -81,6 +86,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
         "method": method,
         "made_megabytes_a_second": round(num_bytes / 1e6 / made_s, 1),
         "seconds": round(done.seconds, 2),
+        "processor_seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2),
         "megabytes_a_second": round(num_bytes / 1e6 / done.seconds, 1),
         "microseconds_a_document": round(done.seconds / num_documents * 1e6, 2),
         "peak_anonymous_bytes": done.peak_bytes,
@@ -89,6 +95,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
         "timings": summary["timings"],
         "num_removed": summary["num_removed"],
         "num_candidates": summary["num_candidates"],
+        "num_measured": summary["num_measured"],
         "num_capped": summary["num_capped"],
         "stated_recall": summary["recall"],
         **against_truth(variant, num_documents, out, Recipe.from_dict(summary["recipe"])),
@@ -168,33 +175,21 @@ def keep(row: dict[str, Any]) -> None:
 
 def plot() -> None:
     """Time, memory and disk a document over the number of documents."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    matplotlib.rcParams["svg.hashsalt"] = "likewise"  # the same figures give the same bytes
     rows = [row for row in json.loads(RESULTS.read_text()) if row["memory"] and row["method"] == "minhash"]
-    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
-    looks = (
-        ("microseconds a document", lambda row: row["microseconds_a_document"]),
-        ("peak anonymous memory, MB", lambda row: row["peak_anonymous_bytes"] / 1e6),
-        ("bytes of disk a document", lambda row: row["peak_disk_bytes"] / row["num_documents"]),
-    )
-    for axis, (name, value) in zip(axes, looks, strict=True):
-        for variant in large_corpus.VARIANTS:
-            some = [row for row in rows if row["variant"] == variant]
-            if some:
-                axis.plot([row["num_documents"] for row in some], [value(row) for row in some], "o-", label=variant)
-        axis.set_xscale("log")
-        axis.set_ylim(bottom=0)
-        axis.set_xlabel("documents")
-        axis.set_ylabel(name)
-        axis.grid(visible=True, linewidth=0.3)
-    axes[0].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(PLOT, metadata={"Date": None})
-    pyplot.close(figure)
+    looks = {
+        "microseconds a document": lambda row: row["microseconds_a_document"],
+        "peak anonymous memory, MB": lambda row: row["peak_anonymous_bytes"] / 1e6,
+        "bytes of disk a document": lambda row: row["peak_disk_bytes"] / row["num_documents"],
+    }
+    variants = [variant for variant in large_corpus.VARIANTS if any(row["variant"] == variant for row in rows)]
+    panels = {
+        name: {
+            variant: [(row["num_documents"], value(row)) for row in rows if row["variant"] == variant]
+            for variant in variants
+        }
+        for name, value in looks.items()
+    }
+    growth_plot.draw(PLOT, panels)
 
 
 def main() -> None:

@@ -1,14 +1,14 @@
 """What parts cost a run that is never disturbed, and what they spare one that is: seconds of wall and processor.
 
-    python bench/resume.py [FILE ...] [--repeats N] [--out results/resume.json]
+    resume.py [FILE ...] [--repeats N]
 
 Each FILE (default: the 100,000 plain documents as JSONL, zstd and Parquet) is run with parts and without, in turns,
-each in a process of its own; then killed once all is sketched, and continued.
+each in a process of its own; then killed once all is sketched, and continued. Writes results/resume.json and the table
+of docs/benchmarks/scale.md.
 """
 
 import argparse
 import json
-import os
 import resource
 import shutil
 import statistics
@@ -18,7 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import machine
+from rivals import table
+
 HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "resume.json"
+PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 CHILD = """
 import sys
 from likewise.dedup import dedup_files, files, resume
@@ -65,22 +70,37 @@ def measured(path, work, repeats):
     return medians
 
 
+def markdown(result):
+    """The table."""
+    facts = result["machine"]
+    lines = [
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, medians of {result['repeats']}, load average at "
+        f"the start {facts['load_average'][0]:.1f}.",
+        "",
+        "| file | processor, s | without parts | overhead | seconds | without parts | killed and continued |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in result["files"].items():
+        lines.append(
+            f"| {name} | {row['with']['cpu_s']:.2f} | {row['without']['cpu_s']:.2f} | {row['overhead_cpu']:+.1%} "
+            f"| {row['with']['wall_s']:.2f} | {row['without']['wall_s']:.2f} | {row['continued']['wall_s']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     files = options.files or [HERE / "data" / f"plain.{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")]
-    results = {"load_before": os.getloadavg()[0]}
+    result = {"machine": machine.facts(), "repeats": options.repeats, "files": {}}
     with tempfile.TemporaryDirectory(prefix="bench-resume-") as work:
         for path in files:
-            results[path.name] = measured(path, Path(work), options.repeats)
-            print(path.name, json.dumps(results[path.name]), flush=True)
-    if options.out:
-        from machine import facts
-
-        options.out.write_text(json.dumps({"machine": facts(), **results}, indent=1) + "\n")
+            result["files"][path.name] = measured(path, Path(work), options.repeats)
+            print(path.name, json.dumps(result["files"][path.name]), flush=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    table.insert(PAGE, "resume", markdown(result))
 
 
 if __name__ == "__main__":

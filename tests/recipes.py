@@ -1,5 +1,7 @@
 """The same recipe for the package and for the oracle, and runs in the oracle's terms."""
 
+import pytest
+
 import likewise
 from tests.oracle.candidates import plan_bit_bands, radius_for
 from tests.oracle.decide import Recipe as OracleRecipe
@@ -50,6 +52,29 @@ def verdicts(result):
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 Shingles, Bloom = likewise.Recipe.shingles, likewise.Recipe.bloom
+
+# One of each way in which pairs are found and compared; tests of all of RECIPES are slow for the others.
+QUICK = (
+    "minhash",
+    "minhash-containment",
+    "shingles-weighted",
+    "exact",
+    "bloom-bands",
+    "simhash",
+    "simhash-wide",
+    "simhash-bands",
+    "simhash-cosine",
+    "simhash-short",
+)
+
+
+def quick_first(names=None):
+    """Return names of recipes as parameters of a test, slow but for those of `QUICK`."""
+    return [
+        pytest.param(name, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in (RECIPES if names is None else names)
+    ]
+
 
 # Every method and measure, on short shingles so that small texts have something to say.
 RECIPES = {

@@ -25,7 +25,8 @@ def main() -> None:
             target = APART / name
             if (target / f"{name.replace('-', '_')}-{version}.dist-info").is_dir():
                 continue
-            command = [*PIP, "--no-deps", "--upgrade", "--target", str(target), requirement]
+            beside = remark.partition(";")[0].partition(" with ")[2].split()  # what it needs in a version of its own
+            command = [*PIP, "--no-deps", "--upgrade", "--target", str(target), requirement, *beside]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             complaint = [part for part in done.stderr.splitlines() if part.strip()]

@@ -1,6 +1,7 @@
-"""Run a command once: seconds from start to end, the highest anonymous memory of it and its children, a time limit."""
+"""Run a command once: seconds of clock and processor, the highest anonymous memory of it and its children, a limit."""
 
 import os
+import resource
 import signal
 import subprocess
 import threading
@@ -13,13 +14,14 @@ LOOK_EVERY_S = 0.02
 
 @dataclass(frozen=True)
 class Done:
-    """`failure` is empty where the command ended well."""
+    """`failure` is empty where the command ended well. `processor_s` counts all its processes that were waited for."""
 
     seconds: float
     peak_bytes: int
     output: str
     failure: str
     said: str = ""  # stderr
+    processor_s: float = 0
 
 
 def _children(process_id: int) -> list[int]:
@@ -45,6 +47,12 @@ def _anonymous_bytes(process_id: int) -> int:
     return total
 
 
+def _processor_s() -> float:
+    """Seconds of all processors that children of this process took until now, those that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def ended_after(limit_s: float) -> str:
     """The failure of a command that was ended at its limit."""
     return f"ended after {limit_s:.0f} s"
@@ -54,6 +62,7 @@ def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None
     """Run it in its own process group, which is ended as a whole at the limit."""
     peak = 0
     finished = threading.Event()
+    processor_before = _processor_s()
     start = time.perf_counter()
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ, **(env or {})),
@@ -81,4 +90,4 @@ def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None
     if not failure and process.returncode:
         last = [line for line in errors.splitlines() if line.strip()]
         failure = last[-1][:300] if last else f"ended with {process.returncode}"
-    return Done(seconds, peak, output, failure, errors)
+    return Done(seconds, peak, output, failure, errors, _processor_s() - processor_before)

@@ -54,7 +54,7 @@ def version(package: str) -> str | None:
     """The installed version, None if it is not installed."""
     folder = APART / package
     if folder.is_dir():
-        for found in importlib.metadata.distributions(path=[str(folder)]):
+        for found in importlib.metadata.distributions(path=[str(folder)], name=package):
             return found.version
     try:
         return importlib.metadata.version(package)

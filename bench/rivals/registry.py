@@ -2,6 +2,7 @@
 
 from rivals import (
     datasketch_rival,
+    datatrove_rival,
     fastsketch_rival,
     gaoya_rival,
     rensa_rival,
@@ -17,11 +18,13 @@ MODULES = (
     simhash_pybind_rival,
 )  # fmt: skip
 RIVALS: tuple[Rival, ...] = tuple(rival for module in MODULES for rival in module.RIVALS)
+# Whole pipelines, which take minutes: run by pipelines.py alone.
+PIPELINES: tuple[Rival, ...] = (*text_dedup_rival.PIPELINES, *datatrove_rival.PIPELINES)
 
 
 def find(name: str, method: str) -> Rival:
     """The rival of that name and method."""
-    for rival in RIVALS:
+    for rival in (*RIVALS, *PIPELINES):
         if (rival.name, rival.method) == (name, method):
             return rival
     raise LookupError(f"no rival {name!r} for {method}; there are {[(r.name, r.method) for r in RIVALS]}")

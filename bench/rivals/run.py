@@ -13,17 +13,20 @@ import os
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 BENCH = Path(__file__).parent.parent
 sys.path.insert(0, str(BENCH))
 
 import numpy as np
+from numpy.typing import NDArray
 
 import machine
 import truth
 from rivals import corpora, process, registry, table
-from rivals.protocol import APART, read_rows, version
+from rivals.protocol import APART, Rival, read_rows, version
 
 OURS = "likewise"
 # Threes of tokens, and SimHash over the features that the rivals use: single words, each occurrence.
@@ -56,61 +59,83 @@ def our_ids(out: Path) -> list[str]:
     return read_rows(kept)[1]
 
 
-def measure_files(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s: float) -> list[dict]:
-    """Files to kept documents: ours and each rival, in turn, `repeats` rounds."""
-    ids = read_rows(corpus.path)[1]  # fills the page cache too
-    row_of = {doc_id: row for row, doc_id in enumerate(ids)}
-    pairs, similarity = truth.truth(corpus.path, corpus.tokens)
-    entries = [(name, method, None) for name, method in OUR_RECIPES]
-    entries += [(rival.name, rival.method, rival) for rival in chosen if rival.dedup_jsonl]
-    rows = []
-    for name, method, rival in entries:
-        row: dict = {
-            "tool": name,
-            "method": method,
-            "corpus": corpus.name,
-            "num_documents": len(ids),
-            "all_seconds": [],
-        }
-        row["settings"] = rival.settings if rival else " ".join(OUR_RECIPES[name, method])
+@dataclass(frozen=True)
+class Judge:
+    """Runs tools on one corpus and holds what they keep against its exact pairs."""
+
+    corpus: corpora.Corpus
+    row_of: dict[str, int]
+    pairs: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, corpus: corpora.Corpus) -> "Judge":
+        """Reads the corpus, which fills the page cache too, and its truth."""
+        ids = read_rows(corpus.path)[1]
+        return cls(corpus, {doc_id: row for row, doc_id in enumerate(ids)}, *truth.truth(corpus.path, corpus.tokens))
+
+    def row(self, name: str, method: str, rival: Rival | None = None, recipe: Sequence[str] = ()) -> dict:
+        """What a tool is, and why it cannot run where it cannot; ours has a recipe, theirs a rival."""
+        num_documents = len(self.row_of)
+        row: dict = {"tool": name, "method": method, "corpus": self.corpus.name, "num_documents": num_documents}
+        row |= {"all_seconds": [], "all_processor_s": []}
+        row["settings"] = rival.settings if rival else " ".join(recipe)
         row["verified"] = rival.verified if rival else ("on the text" if method == "minhash" else "distance")
         if rival:
             row["package"], row["version"] = rival.package, version(rival.package)
             row["flags_all"] = rival.flags_all
             if row["version"] is None:
                 row["not_run"] = "not installed"
-            elif corpus.tokens not in rival.tokens:
+            elif self.corpus.tokens not in rival.tokens:
                 row["not_run"] = "no way to take these tokens"
-            elif len(ids) > rival.largest:
+            elif num_documents > rival.largest:
                 row["not_run"] = f"not run above {rival.largest:,} documents: {rival.why_not_larger}"
-        rows.append(row)
+        return row
+
+    def run(self, row: dict, limit_s: float) -> None:
+        """Run the tool of a row once more; medians stand in the row."""
+        if "not_run" in row:
+            return
+        with tempfile.TemporaryDirectory(dir=BENCH / "data") as folder:
+            out = Path(folder) / "out"
+            is_ours = "package" not in row
+            command = (
+                our_command(row["settings"].split(), self.corpus.path, out)
+                if is_ours
+                else their_command(row["tool"], row["method"], self.corpus.tokens, self.corpus.path, out)
+            )
+            done = process.run(command, limit_s=limit_s)
+            if done.failure:
+                row["not_run"] = done.failure
+                print(f"{row['tool']}: {done.failure}", file=sys.stderr)
+                return
+            names = our_ids(out) if is_ours else Path(f"{out}.ids").read_text(encoding="utf-8").split("\n")
+        row["all_seconds"].append(done.seconds)
+        row["all_processor_s"].append(done.processor_s)
+        row["seconds"] = statistics.median(row["all_seconds"])
+        row["processor_s"] = statistics.median(row["all_processor_s"])
+        row["peak_anonymous_mb"] = max(row.get("peak_anonymous_mb", 0), done.peak_bytes / 1e6)
+        kept = np.zeros(len(self.row_of), bool)
+        kept[[self.row_of[name] for name in names if name]] = True
+        row |= truth.judge(kept, self.pairs, self.similarity, flags_all=row.get("flags_all", False))
+
+
+def show(row: dict) -> None:
+    """Say how a row came out."""
+    hidden = ("settings", "all_seconds", "all_processor_s")
+    print({key: row[key] for key in row if key not in hidden}, file=sys.stderr, flush=True)
+
+
+def measure_files(corpus: corpora.Corpus, chosen: list[Rival], repeats: int, limit_s: float) -> list[dict]:
+    """Files to kept documents: ours and each rival, in turn, `repeats` rounds."""
+    judge = Judge.of(corpus)
+    rows = [judge.row(name, method, recipe=recipe) for (name, method), recipe in OUR_RECIPES.items()]
+    rows += [judge.row(rival.name, rival.method, rival) for rival in chosen if rival.dedup_jsonl]
     for _ in range(repeats):
         for row in rows:
-            if "not_run" in row:
-                continue
-            with tempfile.TemporaryDirectory(dir=BENCH / "data") as folder:
-                out = Path(folder) / "out"
-                recipe = OUR_RECIPES.get((row["tool"], row["method"]))
-                command = (
-                    our_command(recipe, corpus.path, out)
-                    if recipe
-                    else their_command(row["tool"], row["method"], corpus.tokens, corpus.path, out)
-                )
-                done = process.run(command, limit_s=limit_s)
-                if done.failure:
-                    row["not_run"] = done.failure
-                    print(f"{row['tool']}: {done.failure}", file=sys.stderr)
-                    continue
-                names = our_ids(out) if recipe else Path(f"{out}.ids").read_text(encoding="utf-8").split("\n")
-            row["all_seconds"].append(done.seconds)
-            row["peak_anonymous_mb"] = max(row.get("peak_anonymous_mb", 0), done.peak_bytes / 1e6)
-            kept = np.zeros(len(ids), bool)
-            kept[[row_of[name] for name in names if name]] = True
-            row |= truth.judge(kept, pairs, similarity, flags_all=row.get("flags_all", False))
+            judge.run(row, limit_s)
     for row in rows:
-        if row["all_seconds"]:
-            row["seconds"] = statistics.median(row["all_seconds"])
-        print({key: row[key] for key in row if key not in ("settings", "all_seconds")}, file=sys.stderr, flush=True)
+        show(row)
     return rows
 
 

@@ -31,6 +31,25 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
     return _run("text_dedup.minhash", ["--threshold", "0.8", "--ngram", "3", "--hash_func", "xxh3"], path, out)
 
 
+def dedup_minhash_same_bands(path: Path, out: Path, tokens: str) -> list[str]:
+    """As many permutations, bands and rows as Likewise takes at this threshold."""
+    options = [
+        "--threshold",
+        "0.8",
+        "--ngram",
+        "3",
+        "--hash_func",
+        "xxh3",
+        "--num_perm",
+        "128",
+        "--b",
+        "18",
+        "--r",
+        "7",
+    ]
+    return _run("text_dedup.minhash", options, path, out)
+
+
 def dedup_simhash(path: Path, out: Path, tokens: str) -> list[str]:
     """Its own features: three characters."""
     return _run("text_dedup.simhash", ["--bit_diff", "3", "--num_bucket", "4"], path, out)
@@ -54,5 +73,17 @@ RIVALS = [
         dedup_jsonl=dedup_simhash,
         largest=20_000,
         why_not_larger="many minutes",
+    ),
+]
+# MinHash as above, and once more beside Likewise's own bands.
+PIPELINES = [
+    RIVALS[0],
+    Rival(
+        name="text-dedup, 18 bands of 7",
+        package="text-dedup",
+        method="minhash",
+        settings="the same with --num_perm 128 --b 18 --r 7, as Likewise has them",
+        verified="no; closure",
+        dedup_jsonl=dedup_minhash_same_bands,
     ),
 ]

@@ -1446,6 +1446,8 @@ class PackedFile:
         How it is packed.
     max_bytes, max_ratio : int
         Most plain bytes in all, and for each byte read (looked at beyond the first 64 MB).
+    threads : int
+        Threads that unpack frames of Zstandard which tell their size; all else is unpacked by one.
 
     Raises
     ------
@@ -1454,7 +1456,14 @@ class PackedFile:
     """
 
     def __new__(
-        cls, path: str | PathLike[str], spool: str | PathLike[str], *, codec: str, max_bytes: int, max_ratio: int
+        cls,
+        path: str | PathLike[str],
+        spool: str | PathLike[str],
+        *,
+        codec: str,
+        max_bytes: int,
+        max_ratio: int,
+        threads: int = 1,
     ) -> PackedFile: ...
     def next_piece(self, piece_bytes: int) -> tuple[int, int, int] | None:
         """Unpack about `piece_bytes` more: (offset, length, packed bytes) of whole lines; None at the end.

@@ -6,6 +6,7 @@
     |- InvalidParameter (also a ValueError)
     |- InvalidInput     (also a ValueError)
     |- RecipeMismatch
+    |- EngineFailed
     |- StoreError
     |  |- IndexLocked
     |  |- IndexPoisoned
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "EngineFailed",
     "ForkedError",
     "IndexLocked",
     "IndexPoisoned",
@@ -122,6 +124,10 @@ class RecipeMismatch(LikewiseError):
     def __str__(self) -> str:
         fields = ", ".join(f"{name} is {a!r} here and {b!r} there" for name, (a, b) in self.differences.items())
         return f"{self.message}: {fields}" if fields else self.message
+
+
+class EngineFailed(LikewiseError):
+    """What does the work in place of this process gave up, Spark for instance: the same call goes on where it stood."""
 
 
 class StoreError(LikewiseError):

@@ -70,12 +70,12 @@ class Warned:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a run in bounded memory will take; comes before anything else.
+    """What a run in bounded memory will take, or where one on Spark takes place; comes before anything else.
 
     Parameters
     ----------
     lines : tuple of str
-        Memory, disk, passes and time in words.
+        Memory, disk, passes and time in words, or the master and where stages stay.
     """
 
     lines: tuple[str, ...]

@@ -51,7 +51,8 @@ class Pages:
         self._service.stderr.close()
 
 
-@pytest.fixture(scope="session")
+# Until the module ends: Playwright runs an event loop in the thread of the tests, in which no other can begin one.
+@pytest.fixture(scope="module")
 def browser():
     """The browser of all tests."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (dependency group browser)")
@@ -65,7 +66,7 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pages(browser, tmp_path_factory):
     """A run with hostile documents and stored pairs, served."""
     served = Pages(browser, make_run(tmp_path_factory.mktemp("browser"), store_pairs=0.2))

@@ -175,6 +175,7 @@ def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
         assert b"the same command continues it" in err
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_begun_again(tmp_path, big):
     out = tmp_path / "out"
     process = start("dedup", big, "-o", out)

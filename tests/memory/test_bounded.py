@@ -37,12 +37,20 @@ def little(monkeypatch):
     """Makes every part so small, from when it is called, that even a few hundred documents come in many."""
 
     def room(self, work):
-        return Room(ArraySpace(work), sets_bytes=30_000, max_pairs=50, rows_at_once=7, buckets_bytes=5_000)
+        return Room(
+            ArraySpace(work),
+            sets_bytes=30_000,
+            max_pairs=50,
+            rows_at_once=7,
+            buckets_bytes=5_000,
+            tables_bytes=20_000,
+        )
 
     small = {
         "sorting": {"_AT_ONCE": 64},
         "io.lines": {"_LINES_AT_ONCE": 33},
         **{f"dedup.{name}": {"_AT_ONCE": 50} for name in ("documents", "collapse", "priority", "pairing", "kept_rows")},
+        "dedup.slab_search": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
         "dedup.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
     }
 
@@ -182,6 +190,23 @@ def test_more_documents_than_memory_holds_are_refused_with_the_figure(corpus, tm
         dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(memory_bytes="1GB", on_error="skip"))
 
 
+def test_tables_that_memory_does_not_hold_come_slab_by_slab():
+    recipe = likewise.Recipe.simhash(bits=64, within=3).resolve()
+    task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
+    few, many = (task.plan(num, is_estimated=False) for num in (100_000, 10**7))
+    assert few.tables_bytes is None
+    assert few.num_passes == 1
+    # Two slabs at once are the tables of that many fingerprints, of 72 bytes each.
+    assert many.num_passes == -(-(10**7) // (many.tables_bytes // (2 * (72 + 16)))) > 10
+    assert many.held_bytes + 64_000_000 <= 256_000_000
+    assert many.room(None).tables_bytes == many.tables_bytes
+    assert f"{many.num_passes} passes" in " ".join(many.lines())
+    with pytest.raises(likewise.InvalidParameter, match=r"bytes a fingerprint in the tables"):
+        plan_memory._Task(likewise.Recipe.simhash(recall=0.9).resolve(), 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(
+            10**8, is_estimated=False
+        )
+
+
 def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):
     for quiet in (False, True):
         arguments = ["dedup", corpus, "-o", tmp_path / str(quiet), "--memory", "256MB", "--on-error", "skip"]
@@ -209,13 +234,26 @@ def corpus_of(path, num_documents):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--method", "simhash", "--within", "3"), ("--weights", "idf")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--method", "simhash", "--within", "3"),
+        # 672 bytes a fingerprint: 134 MB of tables, which 256 MB do not hold beside all else, and 512 do.
+        ("--method", "simhash", "--within", "3", "--bits", "256"),
+        ("--weights", "idf"),
+    ],
+)
 def test_memory_stays_below_its_bound(options, tmp_path):
-    corpus_of(tmp_path / "a.jsonl", 100_000)
+    has_slabs = "--bits" in options
+    corpus_of(tmp_path / "a.jsonl", 200_000 if has_slabs else 100_000)
     command = [sys.executable, "-m", "likewise", "dedup", tmp_path / "a.jsonl", "--quiet"]
     for memory, bound in (("256MB", 256e6), ("512MB", 512e6)):
         peak = peak_of([*command, "-o", tmp_path / memory, "--memory", memory, *options])
         assert peak < bound, f"{peak / 1e6:.0f} MB"
+        if "simhash" in options:
+            num_slabs = json.loads((tmp_path / memory / "summary.json").read_text())["memory"]["num_passes"]
+            assert (num_slabs > 1) == (has_slabs and memory == "256MB")
     peak_of([*command, "-o", tmp_path / "whole", *options])
     for memory in ("256MB", "512MB"):
         assert likewise_command("diff", tmp_path / "whole", tmp_path / memory).status == 0

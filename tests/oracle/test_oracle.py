@@ -29,6 +29,7 @@ def test_xxh3_against_the_reference_library():
             assert xxh3(data, seed) == xxhash.xxh3_64_intdigest(data, seed), (length, seed)
 
 
+@pytest.mark.slow
 def test_word_classes_against_a_regular_expression_library():
     regex = pytest.importorskip("regex")
     names = (
@@ -54,6 +55,7 @@ def test_word_classes_against_a_regular_expression_library():
     assert num_seen > 80_000
 
 
+@pytest.mark.slow
 def test_ignorables_against_a_regular_expression_library():
     regex = pytest.importorskip("regex")
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")

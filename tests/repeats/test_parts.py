@@ -217,6 +217,9 @@ def test_dry_run_and_refusals(tmp_path):
         ({"parts": PartRules("word")}, "unit"),
         ({"parts": PartRules("span", 3)}, "min_tokens"),
         ({"parts": PartRules("span"), "recipe": likewise.Recipe.minhash()}, "method"),
+        ({"parts": PartRules("span"), "recipe": likewise.Recipe.exact(keep="longest")}, "keep"),
+        ({"parts": PartRules("span"), "recipe": likewise.Recipe.exact(fold="accents")}, "fold"),
+        ({"parts": PartRules("span"), "recipe": likewise.Recipe.exact(markup="html")}, "markup"),
     ):
         arguments = {"parts": PartRules("line"), **options}
         with pytest.raises(InvalidParameter, match=word):
@@ -251,6 +254,8 @@ def test_command(tmp_path):
         (["--unit", "line", "--index", "x"], "index"),
         (["--min-tokens", "5"], "--min-tokens"),
         (["--dry-run"], "--dry-run"),
+        (["--unit", "line", "--threshold", "0.8"], "--threshold: with --unit line it acts beside --method"),
+        (["--unit", "span", "--threshold", "0.8"], "--threshold: does not act with --unit span"),
     ):
         done = likewise_command("dedup", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
         assert done.status == 2

@@ -23,6 +23,7 @@ from likewise.io.output import PARTS, UNFINISHED
 from likewise.io.runs import run_differences
 from tests.conftest import ROOT
 from tests.quality.test_promises import planted
+from tests.recipes import quick_first
 
 
 class Forker:
@@ -104,7 +105,12 @@ def parts_of(out):
 # Packed bytes count; and gzip is unpacked a megabyte at a time, so that each file is one part.
 @pytest.mark.parametrize(
     ("kind", "part_bytes", "calls"),
-    [("jsonl", 24_000, 3), ("jsonl.gz", 1, 1), ("csv", 24_000, 2), ("parquet", 8_000, 3)],
+    [
+        ("jsonl", 24_000, 3),
+        pytest.param("jsonl.gz", 1, 1, marks=pytest.mark.slow),
+        pytest.param("csv", 24_000, 2, marks=pytest.mark.slow),
+        ("parquet", 8_000, 3),
+    ],
 )
 def test_a_killed_run_reads_what_it_had_sketched(tmp_path, forker, texts, kind, part_bytes, calls):
     inputs = write_inputs(tmp_path / "in", texts, kind)
@@ -144,7 +150,7 @@ def test_what_keep_asks_for_is_in_the_parts(tmp_path, forker, texts):
     assert (tmp_path / "plain" / "errors.jsonl").read_bytes() == (tmp_path / "out" / "errors.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("recipe", ["minhash", "simhash", "bloom-bands", "simhash-recall"])
+@pytest.mark.parametrize("recipe", quick_first(["minhash", "simhash", "bloom-bands", "simhash-recall"]))
 def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     assert forker.run(tmp_path / "plain", inputs, recipe=recipe) == 0

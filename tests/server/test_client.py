@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 import likewise
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from tests.recipes import RECIPES
 from tests.store.conformance import check_conformance
 
@@ -47,6 +47,14 @@ def test_it_conforms(opener):
 @pytest.mark.parametrize("name", SERVED)
 def test_it_conforms_for_long(opener, name):
     check_conformance(opener, name, max_examples=40, steps=60)
+
+
+def test_a_closed_client_says_so(running):
+    client = running.client("pages")
+    client.close()
+    client.close()
+    with pytest.raises(StoreError, match="closed"):
+        client.check("one fine day")
 
 
 @pytest.fixture

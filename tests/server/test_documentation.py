@@ -6,7 +6,7 @@ import re
 import pytest
 
 import likewise
-from tests.house.test_documentation import blocks
+from tests.house.pages import blocks
 from tests.house.test_house import ROOT
 
 pytest.importorskip("fastapi", reason="needs likewise[server]")

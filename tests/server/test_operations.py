@@ -165,7 +165,9 @@ def test_a_collection_that_cannot_be_opened_is_named(begin, tmp_path):
     again = TestClient(create_app(tmp_path / "served", Settings(allowed_hosts=("testserver",))))
     assert "pages" in problem(again.get("/readyz"), "store")["detail"]
     problem(again.post(f"{PAGES}/check", json={"text": "x"}), "store", "collection")
-    assert "pages" in again.get("/v1/collections").json()["broken"]
+    broken = again.get("/v1/collections").json()["broken"]
+    assert set(broken) == {"pages"}
+    assert str(tmp_path) not in broken["pages"]
     assert again.get("/healthz").status_code == 200
     held.close()
 

@@ -131,7 +131,7 @@ def fuzz(service, num_requests, seed):
 
 def test_malformed_requests_get_answers(served):
     check_garbage(served)
-    fuzz(served, 400, seed=1)
+    fuzz(served, 200, seed=1)
 
 
 @pytest.mark.slow

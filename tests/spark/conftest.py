@@ -1,10 +1,13 @@
-"""One session for all tests, on two threads of this machine; skipped without PySpark or Java."""
+"""One session and one set of documents for all tests; skipped where there is no Spark."""
 
 import os
 import shutil
 import sys
 
+import pyarrow as pa
 import pytest
+
+from tests.quality.test_promises import planted
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +36,17 @@ def spark():
     session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def table():
+    """Documents whose order is that of their ids."""
+    texts = [text.encode("utf-8", "replace").decode() for text in planted()]
+    ids = [f"id{number:04d}" for number in range(len(texts))]
+    dates = [f"20{10 + number * 7 % 13}-03-01" if number % 5 else None for number in range(len(texts))]
+    return pa.table({"id": ids, "text": texts, "place": list(range(len(texts))), "when": dates})
+
+
+@pytest.fixture(scope="session")
+def frame(spark, table):
+    return spark.createDataFrame(table)

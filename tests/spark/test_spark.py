@@ -15,8 +15,7 @@ from likewise import Recipe
 from likewise.dedup import FileRun, IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.runs import run_differences
-from tests.house.test_documentation import blocks
-from tests.quality.test_promises import planted
+from tests.house.pages import blocks
 
 # Starting Java takes its time where others work; its sockets are closed when it ends.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -34,20 +33,6 @@ RECIPES = {
     "bit-bands": Recipe.simhash(recall=0.9, keep="shortest"),
     "exact": Recipe.exact(),
 }
-
-
-@pytest.fixture(scope="module")
-def table():
-    """Documents whose order is that of their ids."""
-    texts = [text.encode("utf-8", "replace").decode() for text in planted()]
-    ids = [f"id{number:04d}" for number in range(len(texts))]
-    dates = [f"20{10 + number * 7 % 13}-03-01" if number % 5 else None for number in range(len(texts))]
-    return pa.table({"id": ids, "text": texts, "place": list(range(len(texts))), "when": dates})
-
-
-@pytest.fixture(scope="module")
-def frame(spark, table):
-    return spark.createDataFrame(table)
 
 
 def check_same(found, local):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import likewise
 from likewise.bands import open_buckets
 from likewise.dedup.priority import field_value
+from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.source import ReadRules
 
@@ -25,6 +26,7 @@ from likewise.spark.cells import measure_cells
 from likewise.spark.measures import matches
 from likewise.spark.numbering import starts_of
 from likewise.spark.sort_keys import sort_key
+from likewise.spark.stages import spark_failures
 
 
 def cut(table, sizes):
@@ -158,3 +160,36 @@ def test_files_that_were_read_can_go_to_workers(tmp_path):
 
         assert texts(file) == ["one two"]
         assert texts(copy.deepcopy(file)) == ["one two"]
+
+
+JOB = """An error occurred while calling o82.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent
+\tat org.apache.spark.Somewhere
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+\t... 15 more
+Caused by: java.io.EOFException: nothing more
+\tat java.base/java.io"""
+
+
+def test_what_spark_gave_up_for_is_told_in_a_sentence():
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    def raised(error):
+        with pytest.raises(likewise.errors.EngineFailed) as caught, spark_failures("hdfs:///tmp/run"):
+            raise error
+        return str(caught.value)
+
+    assert raised(Py4JError(JOB)) == (
+        "Spark failed: java.io.EOFException: nothing more (org.apache.spark.SparkException: Python worker exited "
+        "unexpectedly (crashed)); the same command goes on behind the stages that are finished in hdfs:///tmp/run"
+    )
+    assert "Spark failed: no room left; the" in raised(PySparkException("no room left\n\tat somewhere"))
+    assert "Spark failed: Answer from Java side is empty; the" in raised(
+        Py4JNetworkError("Answer from Java side is empty")
+    )
+    # Neither ours nor what the system says of our own files is Spark's.
+    for other in (InvalidInput("bad"), FileNotFoundError("gone"), ConnectionResetError("a store"), ValueError("bug")):
+        with pytest.raises(type(other)) as caught, spark_failures("stages"):
+            raise other
+        assert caught.value is other

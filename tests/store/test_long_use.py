@@ -172,7 +172,7 @@ SIMHASH = ["simhash", "simhash-wide", "simhash-cosine", "simhash-short"]
 MINHASH = ["minhash", "minhash-default", "minhash-containment", "minhash-log-count"]
 
 
-@pytest.mark.parametrize(("ttl", "flush_rows"), [(50, 3), (None, 20)])
+@pytest.mark.parametrize(("ttl", "flush_rows"), [pytest.param(50, 3, marks=pytest.mark.slow), (None, 20)])
 def test_answers_do_not_depend_on_when_tables_are_built(tmp_path, ttl, flush_rows):
     # Texts of one template: buckets are full soon.
     use(tmp_path / "i", "minhash-log-count", 5, 40, ttl=ttl, flush_rows=flush_rows, num_bases=1)

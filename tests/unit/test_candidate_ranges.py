@@ -7,7 +7,7 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.dedup import candidates, ingest
+from likewise.dedup import candidates, ingest, verification
 from likewise.dedup.room import Room
 from likewise.dedup.timing import Timing
 from tests.recipes import RECIPES
@@ -42,9 +42,9 @@ def test_sparse_pairs_are_listed_in_large_ranges():
             found = super().candidates(0, min(2, high - low), None, max_pairs)
             return candidates.Candidates(found.later, found.earlier, None, 1, high)
 
-    ranges = candidates.ranges_of_candidates(Sparse(), 20_000, lambda: None, Timing(), 1 << 22)
+    ranges = candidates.ranges_of_candidates(Sparse(), 60_000, lambda: None, Timing(), 1 << 22)
     sizes = [high - low for low, high, _ in ranges]
-    assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
+    assert sizes == [256, 512, 1024, 2048, 4096, 8192, 16384, 16384, 11104]
 
 
 @pytest.mark.parametrize("most", [1, 7, 300])
@@ -60,6 +60,46 @@ def test_ranges_of_any_size_give_the_same_answer(monkeypatch, most):
             assert likewise.pairs(planted(), RECIPES[name]).equals(pairs)
         assert parts.removed.equals(whole.removed)
         assert parts.summary["num_candidates"] == whole.summary["num_candidates"]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Half of 2,000 pages are of one template and a few words more, so that hundreds of pairs of each are measured."""
+    template = " ".join(f"t{i}" for i in range(40))
+    own = [" ".join(f"x{i}q{j}" for j in range(10 + i % 25)) for i in range(2000)]
+    return [f"{template} {words}" if i % 2 else f"{words} {words[::-1]}" for i, words in enumerate(own)]
+
+
+@pytest.mark.parametrize("group", ["leaders", "components"])
+def test_feature_sets_that_find_no_room_change_no_answer(monkeypatch, pages, group):
+    recipe = likewise.Recipe.minhash(0.6, shingle=1, group=group)
+    pages = pages[:250]
+    whole = likewise.dedup(pages, recipe)
+    assert 20 < whole.summary["num_removed"] < 120
+    pairs = likewise.pairs(pages, recipe)
+    # Some sets; those of a block, not of a range; all.
+    for sets_bytes in (15_000, 120_000, 2_000_000):
+        with monkeypatch.context() as patched:
+            patched.setattr(ingest, "Room", partial(Room, sets_bytes=sets_bytes))
+            assert likewise.dedup(pages, recipe).removed.equals(whole.removed)
+            assert likewise.pairs(pages, recipe).equals(pairs)
+
+
+def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
+    batches = []
+    read = verification.Verifier._add
+
+    def counted(self, positions, reader):
+        batches.append(len(positions))
+        read(self, positions, reader)
+
+    monkeypatch.setattr(verification.Verifier, "_add", counted)
+    # Pairs are decided in many more steps.
+    monkeypatch.setattr(candidates, "_PAIRS_AT_ONCE", 1000)
+    likewise.dedup(pages, likewise.Recipe.minhash(0.6, shingle=1), threads=2)
+    assert 900 < sum(batches) <= 2000
+    # Four ranges, each read by two threads.
+    assert len(batches) <= 8
 
 
 def test_a_first_range_of_one_template_is_cut_off():

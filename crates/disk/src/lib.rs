@@ -18,6 +18,7 @@ pub mod lines;
 pub mod packed;
 pub mod parquet;
 pub mod position;
+pub mod priority;
 mod sections;
 pub mod segments;
 pub mod store;

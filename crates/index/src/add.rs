@@ -38,6 +38,8 @@ impl Index {
         let verdicts =
             self.mending(|| self.add_once(ids, documents, text_of, now_s, threads, cancel))?;
         self.build_when_due();
+        self.drain_when_due();
+        self.let_build_catch_up(ids.len());
         Ok(verdicts)
     }
 
@@ -151,6 +153,7 @@ impl Index {
             arrival_s: now_s,
         };
         store.append(&rows, &[])?;
+        shared.note_log(store);
 
         let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); staged.places.len()];
         for level in &staged.levels {

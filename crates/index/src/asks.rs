@@ -215,7 +215,7 @@ impl Index {
     /// That of a check for each duplicate, and a sync.
     pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
         self.ready(cancel)?;
-        self.mending(|| {
+        let removed = self.mending(|| {
             let shared = &self.shared;
             let mut writer = lock(&shared.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
@@ -233,12 +233,15 @@ impl Index {
             drop(looker);
             drop(state);
             shared.commit_events(store, &[removal.event()])?;
+            shared.note_log(store);
             Ok(Removed {
                 removal,
                 promoted_ids,
                 moved_ids,
             })
-        })
+        })?;
+        self.drain_when_due();
+        Ok(removed)
     }
 
     /// Does some work; where a table turns out to be damaged it is made again and the work done once more.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
     Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
 };
@@ -18,6 +20,8 @@ use crate::state::Layer;
 
 /// Bytes that a build takes, about.
 const BUILD_BYTES: usize = 256 << 20;
+/// Microseconds that whoever adds a row waits where the build falls behind: about those that adding one takes.
+const WAIT_US: u64 = 5;
 /// Rows without a segment that are better built into one before an index is used than held in memory.
 const MANY_ROWS: u32 = 1 << 18;
 
@@ -31,57 +35,53 @@ impl Index {
         if shared.stop.load(Ordering::Relaxed) || shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let (in_memory, flush_rows) = {
-            let state = shared.state();
-            let in_memory = match state.layers.last() {
-                Some(Layer::Tail(tail)) => tail.rows().len() as u32,
-                _ => 0,
-            };
-            (in_memory, shared.flush_rows(state.num_rows()))
-        };
+        let (in_memory, flush_rows) = shared.in_memory();
         if in_memory < flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
             return;
         }
-        let learned = match shared.state().layers.last() {
-            Some(Layer::Tail(tail)) => shared.learn_plan(tail.sketches()),
-            _ => Ok(()),
-        };
-        let frozen = learned.and_then(|()| shared.freeze(&mut shared.state_mut()));
-        if let Err(error) = frozen {
-            *lock(&shared.build_error) = Some(error.to_string());
-            shared.is_building.store(false, Ordering::Release);
+        self.in_background(
+            "likewise-upkeep",
+            |shared| &shared.is_building,
+            move |shared| {
+                shared.learn_plan()?;
+                shared.freeze(&mut shared.state_mut())?;
+                shared.build_due(flush_rows)
+            },
+        );
+    }
+
+    /// After documents were added: lets them wait for the build, where that falls behind, so that memory stays bounded.
+    pub(crate) fn let_build_catch_up(&self, num_added: usize) {
+        let shared = &self.shared;
+        if !shared.is_building.load(Ordering::Relaxed) {
             return;
         }
-        let shared = shared.clone();
-        let work = move || {
-            let built = shared.build_due(1, flush_rows, &shared.stop);
-            if let Err(error) = built
-                && !error.is_cancelled()
-            {
-                *lock(&shared.build_error) = Some(error.to_string());
-            }
-            shared.is_building.store(false, Ordering::Release);
+        let (in_memory, flush_rows) = shared.in_memory();
+        let us_a_row = match in_memory / flush_rows {
+            0..2 => return,
+            2..4 => WAIT_US,
+            _ => 4 * WAIT_US,
         };
-        lock(&self.threads).retain(|thread| !thread.is_finished());
-        self.keep(
-            std::thread::Builder::new()
-                .name("likewise-build".into())
-                .spawn(work),
-        );
+        std::thread::sleep(Duration::from_micros(us_a_row * num_added as u64));
     }
 }
 
 impl Shared {
-    /// Builds segments until none is due of the rows that are not in the newest tail.
+    /// Rows that came since the last segment was begun, and how many of them make one due.
+    fn in_memory(&self) -> (u32, u32) {
+        let state = self.state();
+        let in_memory = match state.layers.last() {
+            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+            _ => 0,
+        };
+        (in_memory, self.flush_rows(state.num_rows()))
+    }
+
+    /// Builds segments, while others go first, until none is due of the rows that are not in the newest tail or the index is closed.
     ///
     /// # Errors
     /// Those of the store and of the build.
-    pub fn build_due(
-        &self,
-        threads: usize,
-        min_rows: u32,
-        cancel: &AtomicBool,
-    ) -> Result<(), Error> {
+    fn build_due(&self, min_rows: u32) -> Result<(), Error> {
         loop {
             let (live, end) = {
                 let state = self.state();
@@ -94,7 +94,10 @@ impl Shared {
             let Some(rows) = next_build(&live, end, min_rows) else {
                 return Ok(());
             };
-            self.build(rows, threads, cancel)?;
+            let live = at_low_priority("likewise-build", || {
+                self.build_files_of(rows.clone(), 1, &self.stop)
+            })?;
+            self.install(live, &rows, &self.stop)?;
         }
     }
 
@@ -108,14 +111,33 @@ impl Shared {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<(), Error> {
-        let live = {
-            let store = Store::open_reader(&self.dir)?;
-            self.build_files(&store, rows.clone(), threads, cancel)?
-        };
+        let live = self.build_files_of(rows.clone(), threads, cancel)?;
+        self.install(live, &rows, cancel)
+    }
+
+    fn build_files_of(
+        &self,
+        rows: Range<u32>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<LiveSegment, Error> {
+        let store = Store::open_reader(&self.dir)?;
+        self.build_files(&store, rows, threads, cancel)
+    }
+
+    fn install(
+        &self,
+        live: LiveSegment,
+        rows: &Range<u32>,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
         let mut writer = lock(&self.writer);
         let store = writer.as_mut().ok_or(Error::Closed)?;
-        let dropped = self.publish(store, live, &rows, cancel)?;
+        let (dropped, replaced) = self.publish(store, live, rows, cancel)?;
+        self.note_log(store);
         drop(writer);
+        // Giving back the memory of so many rows takes a while: nobody waits for it.
+        drop(replaced);
         unlink_segments(&self.segment_dir(), &PlainFiles, &dropped)?;
         Ok(())
     }
@@ -151,14 +173,14 @@ impl Shared {
         }
     }
 
-    /// Names a built segment in the store and puts it in the place of what it holds; gives the names of those it replaces.
+    /// Names a built segment in the store and puts it in the place of what it holds; gives the names of the segments and the layers that it replaces.
     fn publish(
         &self,
         store: &mut Store,
         live: LiveSegment,
         rows: &Range<u32>,
         cancel: &AtomicBool,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<(Vec<String>, Vec<Layer>), Error> {
         let inside = |other: &Range<u32>| other.start >= rows.start && other.end <= rows.end;
         let dropped: Vec<String> = store
             .segments()?
@@ -181,7 +203,7 @@ impl Shared {
         let first = state.layers.iter().position(|layer| inside(&layer.rows()));
         let Some(first) = first else {
             // The layers are yet to be made of what the store names.
-            return Ok(dropped);
+            return Ok((dropped, Vec::new()));
         };
         let last = first
             + state.layers[first..]
@@ -189,7 +211,7 @@ impl Shared {
                 .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
                 .count();
         let new = Layer::Segment(Arc::new(segment));
-        state.layers.splice(first..last, [new]);
+        let replaced = state.layers.splice(first..last, [new]).collect();
         state.forget_moved(rows);
         for (event, row, leader) in moved {
             if rows.contains(&row) {
@@ -197,7 +219,7 @@ impl Shared {
             }
         }
         renew_late(self, store, &mut state)?;
-        Ok(dropped)
+        Ok((dropped, replaced))
     }
 
     /// Segments for many rows that have none, so that they need not be held in memory.

@@ -1,7 +1,7 @@
 //! How is an index opened, asked, and added to?
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -135,8 +135,32 @@ impl Index {
         );
     }
 
+    /// Does some work in the background, waited for when the index is closed. Whoever asks set `flag`; it is taken back at the end.
+    pub(crate) fn in_background(
+        &self,
+        name: &str,
+        flag: fn(&Shared) -> &AtomicBool,
+        work: impl FnOnce(&Shared) -> Result<(), Error> + Send + 'static,
+    ) {
+        let shared = self.shared.clone();
+        let work = move || {
+            if let Err(error) = work(&shared)
+                && !error.is_cancelled()
+            {
+                *lock(&shared.build_error) = Some(error.to_string());
+            }
+            flag(&shared).store(false, Ordering::Release);
+        };
+        lock(&self.threads).retain(|thread| !thread.is_finished());
+        let thread = std::thread::Builder::new().name(name.into()).spawn(work);
+        if thread.is_err() {
+            flag(&self.shared).store(false, Ordering::Release);
+        }
+        self.keep(thread);
+    }
+
     /// Remembers a thread, so that it is waited for when the index is closed.
-    pub(crate) fn keep(&self, thread: std::io::Result<JoinHandle<()>>) {
+    fn keep(&self, thread: std::io::Result<JoinHandle<()>>) {
         match thread {
             Ok(handle) => lock(&self.threads).push(handle),
             Err(error) => *lock(&self.shared.build_error) = Some(error.to_string()),
@@ -209,6 +233,8 @@ impl Shared {
             stop: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_building: AtomicBool::new(false),
+            new_log_pages: AtomicU32::new(0),
+            is_draining: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),

@@ -11,6 +11,7 @@ mod buckets;
 mod build;
 mod decide;
 mod documents;
+mod drain;
 mod error;
 mod index;
 mod keys;

@@ -186,7 +186,7 @@ pub fn load_state(
             Ok(())
         })?;
     }
-    shared.learn_plan(&newest)?;
+    shared.learn_plan_of(&newest)?;
     let mut end = 0;
     for segment in segments {
         let rows = segment.rows();

@@ -34,20 +34,24 @@ pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
     plan(&words, bits, within)
 }
 
-/// The plan for fingerprints like these, whose bits are rarely fair coins; none where these are few.
-///
-/// # Errors
-/// As [`plan_of_coins`].
-pub fn plan_like(sketches: &[u8], bits: u32, within: u32) -> Result<Option<SearchPlan>, Error> {
+/// Some of these fingerprints, to choose a plan by; none where they are few.
+pub fn sample(sketches: &[u8], bits: u32) -> Option<Vec<u64>> {
     let sketch_bytes = 8 * bits.div_ceil(64) as usize;
     let num = sketches.len() / sketch_bytes;
     if num < MIN_SAMPLED {
-        return Ok(None);
+        return None;
     }
     let sampled = sketches.chunks_exact(sketch_bytes);
     let sampled = sampled.step_by(num.div_ceil(NUM_SAMPLED));
-    let words: Vec<u64> = sampled.flat_map(words_of).collect();
-    plan(&words, bits, within).map(Some)
+    Some(sampled.flat_map(words_of).collect())
+}
+
+/// The plan for fingerprints like these, whose bits are rarely fair coins.
+///
+/// # Errors
+/// As [`plan_of_coins`].
+pub fn plan_like(sampled: &[u64], bits: u32, within: u32) -> Result<SearchPlan, Error> {
+    plan(sampled, bits, within)
 }
 
 fn plan(words: &[u64], bits: u32, within: u32) -> Result<SearchPlan, Error> {
@@ -73,10 +77,10 @@ mod tests {
         let skewed: Vec<u8> = (0..20_000_u64)
             .flat_map(|i| (mix64(i) & mix64(i + 30_000)).to_le_bytes())
             .collect();
-        let plan = plan_like(&skewed, 64, 3).unwrap().unwrap();
+        let plan = plan_like(&sample(&skewed, 64).unwrap(), 64, 3).unwrap();
         assert_eq!((plan.bits(), plan.within()), (64, 3));
         assert!(plan.keys() != coins.keys());
-        assert!(plan_like(&skewed[..8_000], 64, 3).unwrap().is_none());
+        assert!(sample(&skewed[..8_000], 64).is_none());
         for (bits, within) in [(32, 3), (96, 3), (128, 20), (256, 64)] {
             assert_eq!(plan_of_coins(bits, within).unwrap().bits(), bits);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::hamming::plan::SearchPlan;
@@ -14,10 +14,10 @@ use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
 use crate::look::Looker;
-use crate::plan::plan_like;
+use crate::plan::{plan_like, sample};
 use crate::rules::{Method, Rules};
 use crate::sets::RecentSets;
-use crate::state::State;
+use crate::state::{Layer, State};
 
 /// Whether segments are built.
 pub const HAS_SEGMENTS: bool = true;
@@ -62,6 +62,10 @@ pub struct Shared {
     pub is_closed: AtomicBool,
     /// Whether something builds segments now.
     pub is_building: AtomicBool,
+    /// Pages of the log since it was brought into the database last.
+    pub new_log_pages: AtomicU32,
+    /// Whether something brings the log into the database now.
+    pub is_draining: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
     /// Segments built.
@@ -126,15 +130,36 @@ impl Shared {
         plan.clone()
     }
 
-    /// Chooses the plan by fingerprints, which are like those to come. Of few it stays as it is.
+    /// Chooses the plan by the fingerprints in memory, which are like those to come. Of few it stays as it is.
     ///
     /// # Errors
     /// Those of the plan.
-    pub fn learn_plan(&self, sketches: &[u8]) -> Result<(), Error> {
-        let Method::Simhash { bits, within } = self.rules().method else {
-            return Ok(());
+    pub fn learn_plan(&self) -> Result<(), Error> {
+        let sampled = match self.state().layers.last() {
+            Some(Layer::Tail(tail)) => self.sample(tail.sketches()),
+            _ => None,
         };
-        if let Some(plan) = plan_like(sketches, bits, within)? {
+        self.plan_like(sampled)
+    }
+
+    /// The same by given ones.
+    ///
+    /// # Errors
+    /// Those of the plan.
+    pub fn learn_plan_of(&self, sketches: &[u8]) -> Result<(), Error> {
+        self.plan_like(self.sample(sketches))
+    }
+
+    fn sample(&self, sketches: &[u8]) -> Option<Vec<u64>> {
+        match self.rules().method {
+            Method::Simhash { bits, .. } => sample(sketches, bits),
+            Method::Minhash { .. } => None,
+        }
+    }
+
+    fn plan_like(&self, sampled: Option<Vec<u64>>) -> Result<(), Error> {
+        if let (Method::Simhash { bits, within }, Some(words)) = (self.rules().method, sampled) {
+            let plan = plan_like(&words, bits, within)?;
             *self.plan.write().unwrap_or_else(PoisonError::into_inner) = Some(plan);
         }
         Ok(())

@@ -22,6 +22,9 @@ pub fn table_bytes(num_rows: usize) -> Option<u32> {
     (num_rows >= LARGE).then_some(TABLE_BYTES)
 }
 
+/// Rows that are read of one state of the store: while one is read, the log of what is committed cannot begin anew.
+const ROWS_A_STATE: usize = 1 << 16;
+
 /// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
     match rules.method {
@@ -88,6 +91,21 @@ impl RowSource for TrueRows<'_> {
         &self,
         rows: Range<u32>,
         _: Needed,
+        each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        // What happens between the states comes behind `last_event`, and is replayed.
+        for start in rows.clone().step_by(ROWS_A_STATE) {
+            let end = rows.end.min(start.saturating_add(ROWS_A_STATE as u32));
+            self.each_row_of_a_state(start..end, each)?;
+        }
+        Ok(())
+    }
+}
+
+impl TrueRows<'_> {
+    fn each_row_of_a_state(
+        &self,
+        rows: Range<u32>,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let keys = Keys::default();

@@ -126,8 +126,11 @@ impl Index {
             let mut writer = lock(&shared.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let step = store.compact_chunks(row)?;
+            shared.note_log(store);
+            drop(writer);
             num_joined += step.num_fewer;
             next_row = step.next_row;
+            self.drain_when_due();
         }
         let end = {
             let mut state = shared.state_mut();

@@ -26,21 +26,23 @@ fn codec_of(name: &str) -> Result<disk::Codec, Failure> {
 #[pymethods]
 impl PackedFile {
     #[new]
-    #[pyo3(signature = (path, spool, *, codec, max_bytes, max_ratio))]
+    #[pyo3(signature = (path, spool, *, codec, max_bytes, max_ratio, threads=1))]
     fn new(
         path: PathBuf,
         spool: PathBuf,
         codec: &str,
         max_bytes: u64,
         max_ratio: u64,
+        threads: usize,
     ) -> Result<Self, Failure> {
         let limits = disk::UnpackLimits {
             max_bytes,
             max_ratio: max_ratio.max(1),
         };
         let target = File::create(&spool).map_err(|error| Failure::system(error, &spool))?;
-        let unpacker = disk::Unpacker::open(open(&path)?, target, codec_of(codec)?, limits)
-            .map_err(|error| Failure::disk(error, &path))?;
+        let unpacker =
+            disk::Unpacker::open(open(&path)?, target, codec_of(codec)?, limits, threads)
+                .map_err(|error| Failure::disk(error, &path))?;
         Ok(PackedFile {
             unpacker: Mutex::new(unpacker),
             path,

@@ -17,8 +17,10 @@ _COMMANDS = {
     "sketch": "Write fingerprints or signatures.",
     "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
     "weights": "Count how many documents hold each feature, as a table of weights.",
+    "tune": "Find the recipe and threshold that fit this data, from labelled pairs.",
     "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
     "report": "Write one HTML page about a run.",
+    "audit": "Measure what a run missed and what it wrongly took.",
     "serve": "Serve indexes over HTTP, and pages to look at them or at a run.",
     "diff": "Say whether two runs gave the same answer.",
 }

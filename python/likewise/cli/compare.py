@@ -140,7 +140,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     if not found.alignment and recipe.tokens in BYTE_TOKENS:
         return
     say()
-    for line in _diff_lines(found.alignment, max_diff):
+    for line in diff_lines(found.alignment, max_diff):
         say(line)
 
 
@@ -164,7 +164,7 @@ def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:
         click.echo(f"     {marks}".rstrip())
 
 
-def _diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None) -> list[str]:
+def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None) -> list[str]:
     """Return the texts as one, words of A alone as [-...-], of B alone as {+...+}, long equal stretches cut."""
     if all(part.is_same for part in alignment):
         return ["the words are the same"]

@@ -18,7 +18,7 @@ from likewise.cli.options import (
     take_recipe,
     take_run,
 )
-from likewise.cli.parts import part_lines, run_parts
+from likewise.cli.parts import check_part_options, part_lines, run_parts
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -92,8 +92,8 @@ Examples:
     type=click.Choice(["document", "line", "paragraph", "sentence", "span"]),
     default="document",
     show_default=True,
-    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or near ones by --method; "
-    "span: any stretch of words. JSON Lines.",
+    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or with --method near "
+    "ones; span: any stretch of words. JSON Lines.",
 )
 @click.option(
     "--min-tokens",
@@ -124,7 +124,10 @@ Examples:
     help="Where documents are read, sketched and compared; the answer is the same.",
 )
 @click.option(
-    "--master", metavar="URL", help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*]]"
+    "--master",
+    metavar="URL",
+    help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*,4]: "
+    "this machine, a failed task is tried again up to four times]",
 )
 @click.option(
     "--checkpoint-dir",
@@ -170,6 +173,7 @@ def command(
         others |= {"checkpoint_dir": checkpoint_dir is not None, "driver_memory": driver_memory is not None}
         for name in (name for name, value in others.items() if value):
             raise InvalidParameter(name, "does not act with --unit")
+        check_part_options(unit, options)
         # Equal parts, unless a recipe was asked for.
         has_recipe = options["method"] is not None or options["recipe_file"] is not None
         summary = run_parts(
@@ -248,7 +252,7 @@ def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
     if name == "spark":
         from likewise.spark import SparkEngine
 
-        return SparkEngine(given.pop("master", "local[*]"), **given)
+        return SparkEngine(given.pop("master", "local[*,4]"), **given)
     if given:
         raise InvalidParameter(next(iter(given)), "acts with --engine spark only")
     return None

@@ -27,6 +27,8 @@ class LazyGroup(click.Group):
         if cmd_name not in self.listed:
             return None
         command: click.Command = importlib.import_module(self.listed[cmd_name][0]).command
+        # Its function is called `command` in every module; whoever lists commands by their own name needs this one.
+        command.name = cmd_name
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

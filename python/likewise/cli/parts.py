@@ -6,6 +6,33 @@ from likewise.cli.options import take_recipe, take_run
 from likewise.cli.progress import ShownProgress
 
 
+def check_part_options(unit: str, options: dict[str, Any]) -> None:
+    """Raise InvalidParameter where an option of a recipe is given that equal parts, or spans, do not take.
+
+    Parameters
+    ----------
+    unit : str
+        The value of --unit.
+    options : dict
+        Those of recipe and input; None or empty where not given.
+    """
+    from likewise.errors import InvalidParameter
+    from likewise.recipe_check import FIELDS_OF_METHOD
+
+    if unit != "span" and (options["method"] is not None or options["recipe_file"] is not None):
+        return
+    every = {name for fields in FIELDS_OF_METHOD.values() for name in fields}
+    for name in sorted(every - set(FIELDS_OF_METHOD["exact"])):
+        if options.get(name) is None:
+            continue
+        if unit == "span":
+            raise InvalidParameter(name, "does not act with --unit span: stretches of words are compared word for word")
+        raise InvalidParameter(
+            name,
+            f"with --unit {unit} it acts beside --method, such as --method minhash; without one, equal parts match",
+        )
+
+
 def run_parts(
     inputs: tuple[str, ...],
     out: str,

@@ -27,6 +27,10 @@ class _Lines:
                 click.echo(f"plan: {line}", err=True)
         elif isinstance(event, StageStarted):
             self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
+            # A stage that cannot say how far it is, is named at least.
+            if not event.total and self._began - self._said >= _SECONDS_BETWEEN_LINES:
+                self._said = self._began
+                click.echo(f"{event.stage} ...", err=True)
         elif isinstance(event, StageAdvanced):
             now = time.monotonic()
             if now - self._said >= _SECONDS_BETWEEN_LINES:

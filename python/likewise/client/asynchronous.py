@@ -7,7 +7,7 @@ from typing import Any, Self
 from likewise.client import calls
 from likewise.client.calls import Call, CollectionCalls
 from likewise.client.connection import begin, is_transport_error
-from likewise.errors import InvalidParameter
+from likewise.errors import InvalidParameter, StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
 
@@ -204,6 +204,8 @@ class AsyncClient:
                     call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
                 )
             except Exception as error:
+                if self._connection.is_closed:
+                    raise StoreError("the client is closed") from None
                 if not is_transport_error(error):
                     raise
                 if is_last or not call.is_repeatable:

@@ -17,11 +17,11 @@ from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 
 _FIRST_RANGE = 256
-_RANGE = 4096
+_RANGE = 16384
 # Each range costs a few bits a position, so that of very many documents ranges are longer.
 _MOST_RANGES = 2048
 # Pairs decided at once: few enough that documents removed among them spare measurements of the next.
-_PAIRS_AT_ONCE = 32768
+_PAIRS_AT_ONCE = 131072
 # Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
 # search a pass may hold (12 bytes each).
 _FIRST_PASS = 65536
@@ -209,10 +209,11 @@ class BitBandSearch:
         self.num_capped += num_capped
 
 
-def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of six kinds
+def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of seven kinds
     """Return the search of a resolved recipe; a distance search that will take long is announced."""
     from likewise.dedup.bloom_search import BloomSearch
     from likewise.dedup.prefix_search import PrefixSearch
+    from likewise.dedup.slab_search import open_distance_search
 
     if recipe.method == "exact":
         return NoSearch()
@@ -224,7 +225,7 @@ def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, thre
         return BandSearch(documents, collapsed, recipe, threads)
     if recipe.bands is not None:
         return BitBandSearch(documents, collapsed, recipe, threads)
-    search = DistanceSearch(documents, collapsed, recipe, threads)
+    search = open_distance_search(documents, collapsed, recipe, threads)
     if search.predicted_seconds > _LONG_SECONDS:
         advice = "; --recall 0.95 compares far fewer" if recipe.is_distance_only else ""
         progress(

@@ -153,12 +153,14 @@ def _by_leaders(
         search, num_positions, known_states, timing, documents.room.max_pairs, first
     ):
         num_considered += candidates.num_considered
+        with timing.wall("verification"):
+            are_held = verifier.hold(candidates)
         for block_low, block_high, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
             alive = states[pairs.earlier] != REMOVED
             pairs = pairs if alive.all() else pairs.select(alive)
             with timing.wall("verification"):
-                similarity = verifier.matches(pairs)
+                similarity = verifier.matches(pairs, are_held=are_held)
             with timing.wall("deciding"):
                 block = slice(block_low, block_high)
                 (
@@ -195,10 +197,12 @@ def _by_components(
         search, num_positions, lambda: None, timing, documents.room.max_pairs
     ):
         num_considered += candidates.num_considered
+        with timing.wall("verification"):
+            are_held = verifier.hold(candidates)
         for _, _, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
             with timing.wall("verification"):
-                matching = ~np.isnan(verifier.matches(pairs))
+                matching = ~np.isnan(verifier.matches(pairs, are_held=are_held))
             with timing.wall("deciding"):
                 joined.join(pairs.later[matching], pairs.earlier[matching])
         progress(StageAdvanced("deciding", high))

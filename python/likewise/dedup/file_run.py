@@ -73,6 +73,7 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
             recipe.markup is not None,
+            threads=num_threads(self.threads),
         )
 
     def format_for(self, recipe: Recipe) -> str | None:

@@ -141,10 +141,12 @@ def _found(
     ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
     with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
         for low, high, candidates in ranges:
+            with timing.wall("storing_pairs"):
+                are_held = verifier.hold(candidates)
             for _, _, which in candidates.blocks(low, high):
                 pairs = candidates.select(which)
                 with timing.wall("storing_pairs"):
-                    similarity = verifier.matches(pairs)
+                    similarity = verifier.matches(pairs, are_held=are_held)
                     hits = ~np.isnan(similarity)
                     pairs, similarity = pairs.select(hits), similarity[hits]
                     compared = _were_compared(documents, collapsed, recipe, pairs, similarity)

@@ -80,10 +80,12 @@ def verified_pairs(
         for low, high, candidates in ranges_of_candidates(
             search, num_positions, lambda: None, timing, documents.room.max_pairs
         ):
+            with timing.wall("verification"):
+                are_held = verifier.hold(candidates)
             for block_low, block_high, which in candidates.blocks(low, high):
                 pairs = candidates.select(which)
                 with timing.wall("verification"):
-                    found = _measured(pairs, verifier, recipe)
+                    found = _measured(pairs, verifier, recipe, are_held=are_held)
                 yield from members.class_pairs(block_low, block_high, recipe)
                 for batch in found:
                     yield from members.spread(batch, recipe)
@@ -91,12 +93,12 @@ def verified_pairs(
     progress(StageFinished("pairing", Timing.now() - began))
 
 
-def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe) -> list[PairBatch]:
+def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe, *, are_held: bool) -> list[PairBatch]:
     """Return matching pairs of positions: a the later document, b the earlier; for containment both directions."""
     found = []
     for backwards in (False, True) if recipe.measure == "containment" else (False,):
         turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end) if backwards else pairs
-        similarity = verifier.matches(turned)
+        similarity = verifier.matches(turned, are_held=are_held)
         hits = ~np.isnan(similarity)
         distance = None if turned.distance is None else turned.distance[hits].astype(np.int32)
         later, earlier = turned.later[hits].astype(np.int64), turned.earlier[hits].astype(np.int64)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.room import Room
+from likewise.dedup.slab_search import slab_length, table_bytes
 from likewise.errors import InvalidParameter
 from likewise.growing import ArraySpace
 from likewise.io.inputs import InputFile
@@ -22,6 +23,8 @@ _BASE_BYTES = 64_000_000
 _BYTES_A_THREAD = 24_000_000
 # What verification, candidates and writing need beside these to go on at a fair pace.
 _LEAST_WORK_BYTES = 64_000_000
+# Least that the tables of a search by distance are given where they come slab by slab.
+_LEAST_TABLES_BYTES = 8_000_000
 _BYTES_A_FILE = 2_500
 # A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
 _PARQUET_BYTES = 48_000_000
@@ -44,6 +47,8 @@ _ORDER_BYTES = 100
 # Share of the (document, band) that meet somebody, and bytes of each on disk.
 _MEETING_SHARE = 0.25
 _BYTES_A_MEETING = 16
+# Pairs of a search that comes slab by slab, of each document on disk.
+_NEAR_BYTES = 24
 # How much a packed or encoded file holds for each of its bytes, and the bytes of a line where none can be seen.
 _UNPACKED = {"gzip": 4.0, "zstd": 4.0}
 _PARQUET_TEXT = 2.5
@@ -74,11 +79,13 @@ class MemoryPlan:
     held_bytes : int
         What stays in memory from beginning to end: the process, threads, and what is held of each document.
     num_passes : int
-        How often the sketches are gone through for candidates.
+        How often the sketches are gone through for candidates. SimHash: slabs, each held against those before it.
     disk_bytes : int
         Most that lies in the work directory at once, the output included.
     seconds : float
         Of the whole run, about, on two cores of today.
+    tables_bytes : int, optional
+        Part of what is held: the tables of a search by distance that comes slab by slab.
     """
 
     memory_bytes: int
@@ -90,6 +97,7 @@ class MemoryPlan:
     num_passes: int
     disk_bytes: int
     seconds: float
+    tables_bytes: int | None = None
 
     @property
     def work_bytes(self) -> int:
@@ -104,6 +112,7 @@ class MemoryPlan:
             max_pairs=min(_MOST_PAIRS, self.work_bytes // (4 * _BYTES_A_PAIR)),
             rows_at_once=min(_MOST_ROWS, self.work_bytes // (4 * _BYTES_A_ROW)),
             buckets_bytes=self.work_bytes * 4 // 5,
+            tables_bytes=self.tables_bytes,
             weighing_bytes=self.work_bytes // 2,
         )
 
@@ -153,16 +162,7 @@ class _Task:
         InvalidParameter
             If it does not hold one.
         """
-        for threads in range(self.threads, 0, -1):
-            held = self._held_bytes(num_documents, threads)
-            if held + _LEAST_WORK_BYTES <= self.memory_bytes:
-                break
-        else:
-            raise InvalidParameter(
-                "memory",
-                f"{self.memory_bytes / 1e6:,.0f} MB given; {'about ' if is_estimated else ''}{num_documents:,} "
-                f"documents by this recipe need {(held + _LEAST_WORK_BYTES) / 1e6:,.0f} MB: {self._why(num_documents)}",
-            )
+        threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
         num_bands = self.recipe.bands or 0
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
         disk = num_documents * (2 * (self._sketch_bytes() + _COLUMN_BYTES) + _ORDER_BYTES) + self.copied_bytes
@@ -170,6 +170,8 @@ class _Task:
         if self.recipe.method == "minhash":
             disk += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
             seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
+        elif tables is not None:
+            disk += num_documents * _NEAR_BYTES
         return MemoryPlan(
             memory_bytes=self.memory_bytes,
             threads=threads,
@@ -177,10 +179,38 @@ class _Task:
             is_estimated=is_estimated,
             text_bytes=self.text_bytes,
             held_bytes=held,
-            num_passes=num_bands * parts if self.recipe.method == "minhash" else 1,
+            num_passes=num_bands * parts if self.recipe.method == "minhash" else self._num_slabs(num_documents, tables),
             disk_bytes=disk,
             seconds=seconds,
+            tables_bytes=tables,
         )
+
+    def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
+        """Return threads, what is held throughout, and of that what tables take that come slab by slab."""
+        held = 0
+        for threads in range(self.threads, 0, -1):
+            held = self._held_bytes(num_documents, threads)
+            if held + _LEAST_WORK_BYTES <= self.memory_bytes:
+                return threads, held, None
+        if self._has_slabs():
+            tables = int(num_documents * table_bytes(self.recipe))
+            for threads in range(self.threads, 0, -1):
+                held = self._held_bytes(num_documents, threads) - tables
+                # Time goes by the square of the slabs, so that they get the most of what is free.
+                share = (self.memory_bytes - held - _LEAST_WORK_BYTES) * 3 // 4
+                if share >= _LEAST_TABLES_BYTES:
+                    return threads, held + share, share
+        raise InvalidParameter(
+            "memory",
+            f"{self.memory_bytes / 1e6:,.0f} MB given; {'about ' if is_estimated else ''}{num_documents:,} "
+            f"documents by this recipe need {(held + _LEAST_WORK_BYTES) / 1e6:,.0f} MB: {self._why(num_documents)}",
+        )
+
+    def _has_slabs(self) -> bool:
+        return self.recipe.method == "simhash" and self.recipe.bands is None
+
+    def _num_slabs(self, num_documents: int, tables_bytes: int | None) -> int:
+        return 1 if tables_bytes is None else -(-num_documents // slab_length(self.recipe, tables_bytes))
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
@@ -204,7 +234,7 @@ class _Task:
         words = self.recipe.num_words
         if self.recipe.bands is not None:
             return 8 * words + threads * (12 + 8 * words)
-        return 8 * words + self.recipe.bits // 16 * (8 + 8 * words)
+        return table_bytes(self.recipe)
 
     def _sketch_bytes(self) -> int:
         recipe = self.recipe

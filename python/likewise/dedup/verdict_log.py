@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.dedup.bloom_search import BloomSearch
 from likewise.dedup.candidates import BandSearch, DistanceSearch
+from likewise.dedup.slab_search import SlabSearch
 from likewise.io.parts import Part, find_parts, is_whole, read_part, write_part
 
 # Going on deciding costs more than this much is worth putting aside.
@@ -103,4 +104,4 @@ class VerdictLog:
 
 def can_begin_late(search: Any) -> bool:  # noqa: ANN401
     """Return whether a search gives the candidates of later positions without having given those of earlier ones."""
-    return isinstance(getattr(search, "inner", search), BandSearch | DistanceSearch | BloomSearch)
+    return isinstance(getattr(search, "inner", search), BandSearch | DistanceSearch | SlabSearch | BloomSearch)

@@ -38,7 +38,7 @@ class Verifier:
         Takes the seconds.
 
     Feature sets beyond the budget of the run's room are dropped, the least recently used first, and made again when
-    needed.
+    needed. Texts are read in few large batches where a whole range of pairs is announced by :meth:`hold`.
     """
 
     def __init__(
@@ -76,13 +76,36 @@ class Verifier:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def matches(self, pairs: Candidates) -> NDArray[np.float64]:
+    def hold(self, pairs: Candidates) -> bool:
+        """Read the feature sets of pairs all at once, if that leaves room for as many more.
+
+        Parameters
+        ----------
+        pairs : Candidates
+            Those to be measured next, maybe some of them only.
+
+        Returns
+        -------
+        bool
+            Whether all are there, until sets of other pairs are read or some are discarded.
+        """
+        if self._recipe.is_distance_only or not len(pairs):
+            return False
+        positions = self._distinct(pairs.later, pairs.earlier)
+        if self._bytes_of(positions) > self._budget // 2:
+            return False
+        self._load(positions)
+        return True
+
+    def matches(self, pairs: Candidates, *, are_held: bool = False) -> NDArray[np.float64]:
         """Return the similarity of each pair that matches by the recipe, NaN of the others.
 
         Parameters
         ----------
         pairs : Candidates
             The later document is measured against the earlier one.
+        are_held : bool
+            Whether :meth:`hold` brought their sets.
 
         Returns
         -------
@@ -94,7 +117,8 @@ class Verifier:
             return np.zeros(0)
         if not recipe.is_distance_only:
             assert recipe.threshold is not None
-            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
+            measure = self._measure if are_held else self.similarities
+            return measure(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
         assert recipe.bits is not None
         assert recipe.within is not None
         assert pairs.distance is not None
@@ -121,12 +145,17 @@ class Verifier:
         if not len(later):
             return np.zeros(0)
         positions = self._distinct(later, earlier)
-        needed = self._bytes_of(positions)
-        if needed > self._budget and len(later) > 1:
+        if self._bytes_of(positions) > self._budget and len(later) > 1:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
             return np.concatenate([self.similarities(later[h], earlier[h], measure, threshold) for h in halves])
-        self._load(positions, needed)
+        self._load(positions)
+        return self._measure(later, earlier, measure, threshold)
+
+    def _measure(
+        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], measure: str, threshold: float
+    ) -> NDArray[np.float64]:
+        """Return similarities of pairs whose sets are there."""
         self.num_measured += len(later)
         slots = self._slot_of[later], self._slot_of[earlier]
         return np.array(self._sets.verify(*slots, measure=measure, threshold=threshold, threads=self._threads))
@@ -160,13 +189,14 @@ class Verifier:
         self._free[self._num_free : self._num_free + len(slots)] = slots
         self._num_free += len(slots)
 
-    def _load(self, positions: NDArray[np.uint32], needed: int) -> None:
+    def _load(self, positions: NDArray[np.uint32]) -> None:
         self._tick += 1
         slots = self._slot_of[positions]
         self._last_used[slots[slots > 0]] = self._tick
         missing = positions[slots == 0]
         if not len(missing):
             return
+        needed = self._bytes_of(missing)
         if self._sets.num_bytes + needed > self._budget or len(missing) > self._num_free:
             self._evict(needed, len(missing))
         self._num_free -= len(missing)

@@ -80,6 +80,7 @@ class LineFile:
             codec=self.codec,
             max_bytes=self.rules.max_unpacked_bytes,
             max_ratio=self.rules.max_unpack_ratio,
+            threads=self.rules.threads,
         )
         pieces = []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:

@@ -9,13 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch
+from likewise.errors import EngineFailed, InvalidInput, LikewiseError, RecipeMismatch
 from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"
 # What alone is worth nothing: texts put aside, files that are half unpacked.
-_WORTH_KEEPING = (".arrow", ".json")
+_WORTH_KEEPING = (".arrow", ".json", ".stages")
+# Of the parts: what another engine than this machine has finished.
+ENGINE_STAGES = "engine.stages"
 IDENTITY = "identity.json"
 KEPT = "kept"
 EVIDENCE = "removed.parquet"
@@ -23,12 +25,13 @@ PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 REPORT = "report.html"
+AUDIT = "audit.json"
 REVIEW = "review.csv"
 VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, SUMMARY)
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
 _BESIDE = (REVIEW, VIEW)
 
@@ -92,7 +95,8 @@ class OutputDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.is_left = error is not None and not isinstance(error, LikewiseError) and self._has_parts()
+        is_refused = isinstance(error, LikewiseError) and not isinstance(error, EngineFailed)
+        self.is_left = error is not None and not is_refused and self._has_parts()
         if self.is_left:
             self._delete_all_but_parts()
             self._release()

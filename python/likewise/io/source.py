@@ -31,6 +31,8 @@ class ReadRules:
         So is one that unpacks to more bytes for each byte of its own, beyond the first 64 MB.
     keeps_markup : bool
         Whether pages of web archives are taken as HTML, since the recipe reads it.
+    threads : int
+        Threads that unpack a file whose parts can be unpacked at once.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -40,6 +42,7 @@ class ReadRules:
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
     keeps_markup: bool = False
+    threads: int = 1
 
 
 @dataclass(frozen=True)

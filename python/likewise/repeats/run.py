@@ -159,6 +159,12 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
         raise InvalidParameter("text_field", "with --unit it is one field, since it is written anew")
     if parts.unit == "span" and recipe.method != "exact":
         raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
+    plain = Recipe.exact()
+    for name in ("fold", "markup") if parts.unit == "span" else ():
+        if getattr(recipe, name) != getattr(plain, name):
+            raise InvalidParameter(name, "does not act on spans: their words are those of the text as it stands")
+    if recipe.keep != "first":
+        raise InvalidParameter("keep", f"{recipe.keep} does not act with --unit: of parts the first stays")
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")

@@ -155,8 +155,6 @@ def repeated_units(
     work, timing, progress
         As for :func:`likewise.dedup.run.open_documents`.
     """
-    if recipe.keep != "first":
-        raise InvalidParameter("keep", f"{recipe.keep} does not act with --unit: of parts the first stays")
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not act with --unit")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]

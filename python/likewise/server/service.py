@@ -207,7 +207,9 @@ class Service:
                 threads=self.settings.threads,
             )
         except (LikewiseError, OSError) as error:
-            self.broken[name] = f"{name} could not be opened: {error}"
+            # Clients hear it too: not where on this machine it lies.
+            reason = str(error).replace(f"{self.path}{os.sep}", "")
+            self.broken[name] = f"{name} could not be opened: {reason}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
 

@@ -22,8 +22,9 @@ from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.io.lines import LineFile
+from likewise.io.output import ENGINE_STAGES, PARTS
 from likewise.io.source import BadRow, Source
-from likewise.progress import Progress
+from likewise.progress import Planned, Progress
 from likewise.recipe import Recipe
 from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.sizes import parse_size
@@ -34,7 +35,7 @@ from likewise.spark.gathering import sorted_slices
 from likewise.spark.results import removed_rows
 from likewise.spark.run import BAD, TALLY, Run, check_recipe
 from likewise.spark.session import open_session
-from likewise.spark.stages import Stages
+from likewise.spark.stages import Stages, spark_failures
 
 
 class SparkEngine:
@@ -47,7 +48,7 @@ class SparkEngine:
         this process is used whatever is named.
     checkpoint_dir : str, optional
         A path or URL that driver and workers write to, where finished stages stay for a run that goes on. Where None,
-        the run's own directory, of which nothing is left at its end.
+        the run's own directory, of which nothing is left when it is done.
     driver_memory : str
         What SimHash may take on the driver.
 
@@ -81,12 +82,30 @@ class SparkEngine:
             As a local run does.
         InvalidParameter
             If Spark cannot do the recipe, or is not there.
+        EngineFailed
+            If Spark gave up, with its reason.
         """
         check_recipe(recipe)
-        spark = open_session(self._master)
-        stages = Stages(spark, self._checkpoint_dir or str((work / "spark").absolute()))
+        directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
+        # Java starts for many seconds, in which nothing else can be told.
+        progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))
+        with spark_failures(directory):
+            with timing.wall("starting_spark"):
+                spark = open_session(self._master)
+            yield self._decided(Stages(spark, directory), sources, recipe, rules, work, timing, progress)
+
+    def _decided(
+        self,
+        stages: Stages,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        rules: RunRules,
+        work: Path,
+        timing: Timing,
+        progress: Progress,
+    ) -> tuple[Documents, Decision]:
         source = FileInput(
-            spark,
+            stages.spark,
             sources,
             [_stamp(one) for one in sources],
             fields=keep_needs(recipe.keep)[1],
@@ -109,7 +128,7 @@ class SparkEngine:
             if isinstance(one, LineFile) and one.codec is not None:
                 for _ in one.jobs(PIECE_BYTES, work):
                     pass
-        yield run.gathered, decision
+        return run.gathered, decision
 
 
 class _Run(Run):

@@ -104,10 +104,14 @@ class Run:
         self._timing = timing
         self._fingerprints: near.Fingerprints | None = None
         identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "version": __version__}
-        stages.check_identity({**identity, **source.identity()})
-        known = stages.facts("documents")
-        if known is not None:
-            source.check_same(known, stages.directory)
+
+        def claim() -> None:
+            stages.check_identity({**identity, **source.identity()})
+            known = stages.facts("documents")
+            if known is not None:
+                source.check_same(known, stages.directory)
+
+        self._stage("looking for finished stages", "starting_spark", claim)
         self.documents = self._documents()
         self.sketches = self._sketches()
         self.members = self._members()

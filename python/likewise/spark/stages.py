@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import EngineFailed, InvalidInput, RecipeMismatch
 
 _IDENTITY = "identity"
 _TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "bool": BooleanType()}
@@ -20,6 +20,9 @@ _TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "
 _ROWS_A_FILE = 1 << 20
 # How the last line of a worker's traceback names an error of this package.
 _REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
+# How Java names the error behind another, the innermost last, and the error of a task in that of its job.
+_CAUSE = re.compile(r"^Caused by: ([\w.$]+: .+)$", re.MULTILINE)
+_OF_TASK = re.compile(r": ([\w.$]+(?:Exception|Error): .+)$", re.MULTILINE)
 
 
 @contextmanager
@@ -32,6 +35,46 @@ def worker_errors() -> Iterator[None]:
         if found:
             raise InvalidInput(found[-1]) from error
         raise
+
+
+@contextmanager
+def spark_failures(directory: str) -> Iterator[None]:
+    """Raise EngineFailed, in one sentence that says how to go on, where Spark gave up or its Java ended.
+
+    Parameters
+    ----------
+    directory : str
+        Where finished stages stand.
+    """
+    try:
+        yield
+    except Exception as error:
+        # Of Py4J or gRPC, whichever the session goes by; the one that it does not go by need not be installed.
+        is_of_spark = isinstance(error, PySparkException) or type(error).__module__.startswith(("py4j", "grpc"))
+        if not is_of_spark and not (isinstance(error, ConnectionError) and _is_from_py4j(error)):
+            raise
+        raise EngineFailed(
+            f"Spark failed: {_reason(str(error))}; the same command goes on behind the stages that are finished in "
+            f"{directory}"
+        ) from error
+
+
+def _is_from_py4j(error: BaseException) -> bool:
+    """Return whether an error of the system comes from the line to Java, which ended."""
+    frame = error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_globals.get("__name__", "").startswith("py4j"):
+            return True
+        frame = frame.tb_next
+    return False
+
+
+def _reason(message: str) -> str:
+    """Return the innermost cause that a message of Spark names and the one around it, or its first line."""
+    causes = _CAUSE.findall(message) or _OF_TASK.findall(message)[-1:]
+    if not causes:
+        return message.strip().partition("\n")[0]
+    return causes[-1] if len(causes) == 1 else f"{causes[-1]} ({causes[-2]})"
 
 
 class Stages:

@@ -274,9 +274,7 @@ impl Request<'_> {
             self.buckets.find_distinct(slices, scratch);
             pairs.num_considered += scratch.found.len() as u64;
             if let Some(states) = self.states {
-                scratch
-                    .found
-                    .retain(|&earlier| states[earlier as usize] != REMOVED);
+                leave_removed(states, &mut scratch.found);
             }
             self.keep_likely(later, &mut scratch.found);
             let num_kept = scratch.found.len();
@@ -297,6 +295,9 @@ impl Request<'_> {
         let later_row = self.order[later] as usize;
         let mut num_kept = 0;
         for i in 0..found.len() {
+            if let Some(&ahead) = found.get(i + 2 * LOOKAHEAD) {
+                prefetch_read(self.order, ahead as usize);
+            }
             if let Some(&ahead) = found.get(i + LOOKAHEAD) {
                 let start = self.order[ahead as usize] as usize * row_bytes;
                 for line in 0..row_bytes.div_ceil(CACHE_LINE).min(PREFETCHED_LINES) {
@@ -312,6 +313,17 @@ impl Request<'_> {
         }
         found.truncate(num_kept);
     }
+}
+
+/// Leaves those that are not removed. Whether one is cannot be foretold, and a wrong guess would wait for the next state: no branch.
+fn leave_removed(states: &[u8], found: &mut Vec<u32>) {
+    let mut num_kept = 0;
+    for i in 0..found.len() {
+        let earlier = found[i];
+        found[num_kept] = earlier;
+        num_kept += usize::from(states[earlier as usize] != REMOVED);
+    }
+    found.truncate(num_kept);
 }
 
 fn concatenate(start: u32, parts: Vec<(Pairs, u32)>) -> Pairs {

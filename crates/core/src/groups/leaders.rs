@@ -141,7 +141,8 @@ pub fn decide_range(
             state == KEPT
         };
         let best = (start..i)
-            .filter(|&j| is_kept(earlier[j]) && !similarity[j].is_nan())
+            // Most pairs do not match, and states lie anywhere.
+            .filter(|&j| !similarity[j].is_nan() && is_kept(earlier[j]))
             .reduce(|best, j| {
                 let wins = similarity[j] > similarity[best]
                     || (similarity[j] == similarity[best] && earlier[j] < earlier[best]);

@@ -39,7 +39,7 @@ impl Formula {
                 _ => a.total,
             },
             root: match measure {
-                Measure::Cosine => root_of_product(a.norm, b.norm),
+                Measure::Cosine => root_of_product(a.norm(), b.norm()),
                 _ => 0.0,
             },
         }

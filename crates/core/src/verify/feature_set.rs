@@ -9,23 +9,31 @@ use super::intersect::{self, Side};
 
 /// The distinct features of a document, sorted, with their weights.
 ///
-/// About 8 bytes a feature, 4 more where weights differ from 1, and 1 to 2 bytes a copy for the bitmap.
+/// About 8 bytes a feature, 4 more where weights differ from 1, and 1 to 2 bytes a copy for the bitmap. The value
+/// itself takes less than a cache line, since most pairs are refused by it and the bitmap alone.
 #[derive(Debug, Clone)]
 pub struct FeatureSet {
     /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by
     /// repeating the last. One allocation, so that measuring a pair misses the cache less.
     data: Box<[u64]>,
-    /// Empty where every weight is 1, else padded as the features are.
-    weights: Box<[u32]>,
+    /// None where every weight is 1.
+    weights: Option<Box<Weights>>,
     num_bitmap_words: u32,
     num_features: u32,
-    max_weight: u32,
     /// See [`Bitmap`].
     slack: u64,
     /// Sum of the weights.
     pub(super) total: u64,
-    /// Sum of the squared weights.
-    pub(super) norm: u128,
+}
+
+/// Weights that are not all 1.
+#[derive(Debug, Clone)]
+struct Weights {
+    /// Padded as the features are.
+    padded: Box<[u32]>,
+    max: u32,
+    /// Sum of the squares.
+    norm: u128,
 }
 
 impl FeatureSet {
@@ -54,16 +62,9 @@ impl FeatureSet {
             sorted_pairs(features, weights)
         };
         let num_features = features.len();
-        let (total, norm, max_weight) = if weights.is_empty() {
-            let len = num_features as u64;
-            (len, u128::from(len), u32::from(len > 0))
-        } else {
-            let wide = || weights.iter().map(|&weight| u64::from(weight));
-            (
-                wide().sum(),
-                wide().map(|weight| u128::from(weight * weight)).sum(),
-                weights.iter().copied().max().unwrap_or(0),
-            )
+        let total = match weights.is_empty() {
+            true => num_features as u64,
+            false => weights.iter().map(|&weight| u64::from(weight)).sum(),
         };
         let num_bitmap_words = Bitmap::num_words(&weights, total);
         let padded_len = num_features.next_multiple_of(Side::LANES);
@@ -73,18 +74,23 @@ impl FeatureSet {
             features.resize(padded_len, last);
             data[num_bitmap_words..].copy_from_slice(&features);
         }
-        if let Some(&last) = weights.last() {
+        let weights = weights.last().copied().map(|last| {
+            let max = weights.iter().copied().max().unwrap_or(last);
+            let squares = weights
+                .iter()
+                .map(|&weight| u128::from(u64::from(weight) * u64::from(weight)));
+            let norm = squares.sum();
             weights.resize(padded_len, last);
-        }
+            let padded = weights.into_boxed_slice();
+            Box::new(Weights { padded, max, norm })
+        });
         FeatureSet {
             data,
-            weights: weights.into_boxed_slice(),
+            weights,
             num_bitmap_words: num_bitmap_words as u32,
             num_features: num_features as u32,
-            max_weight,
             slack,
             total,
-            norm,
         }
     }
 
@@ -117,17 +123,31 @@ impl FeatureSet {
     pub fn num_bytes(&self) -> usize {
         size_of::<FeatureSet>()
             + size_of_val::<[u64]>(&self.data)
-            + size_of_val::<[u32]>(&self.weights)
+            + self.weights.as_ref().map_or(0, |weights| {
+                size_of::<Weights>() + size_of_val::<[u32]>(&weights.padded)
+            })
     }
 
     /// Whether every weight is 1.
     pub(super) fn is_plain(&self) -> bool {
-        self.weights.is_empty()
+        self.weights.is_none()
     }
 
     /// The greatest weight; 0 for the empty set.
     pub(super) fn max_weight(&self) -> u32 {
-        self.max_weight
+        match &self.weights {
+            Some(weights) => weights.max,
+            None => u32::from(self.num_features > 0),
+        }
+    }
+
+    /// Sum of the squared weights.
+    #[inline]
+    pub(super) fn norm(&self) -> u128 {
+        match &self.weights {
+            Some(weights) => weights.norm,
+            None => u128::from(self.num_features),
+        }
     }
 
     /// The features and weights as the kernels read them.
@@ -135,7 +155,7 @@ impl FeatureSet {
     pub(super) fn side(&self) -> Side<'_> {
         Side::new(
             &self.data[self.num_bitmap_words as usize..],
-            &self.weights,
+            self.weights.as_ref().map_or(&[], |weights| &weights.padded),
             self.num_features as usize,
         )
     }

@@ -2,7 +2,10 @@
 //!
 //! A packed file cannot be read again by offset, so it is unpacked once into a plain file and read from there.
 
+mod frames;
 pub mod pack;
+#[cfg(test)]
+mod tests;
 pub mod unpack;
 
 use crate::error::Error;

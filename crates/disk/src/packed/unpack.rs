@@ -1,10 +1,12 @@
 //! What does a packed file hold, piece by piece?
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::frames::Frames;
 use super::{Codec, UnpackLimits};
 use crate::error::Error;
 use crate::lines::MAX_PIECE_BYTES;
@@ -24,7 +26,8 @@ const FREE_BYTES: u64 = 64 << 20;
 
 /// Unpacks a file into a plain one, a piece at a time.
 pub struct Unpacker {
-    input: Box<dyn Read + Send>,
+    input: Input,
+    threads: usize,
     spool: File,
     codec: Codec,
     limits: UnpackLimits,
@@ -34,9 +37,21 @@ pub struct Unpacker {
     block: Vec<u8>,
     num_unpacked: u64,
     piece_start: u64,
-    /// Position behind the last line end.
-    line_end: u64,
+    /// Where pieces end that are unpacked but not given yet: behind a line end each. They depend on the plain bytes alone, not
+    /// on how many come at once.
+    cuts: VecDeque<u64>,
+    /// The last of all cuts.
+    last_cut: u64,
+    piece_bytes: u64,
     is_done: bool,
+}
+
+/// What bytes are taken from.
+enum Input {
+    /// A decoder from front to back.
+    Stream(Box<dyn Read + Send>),
+    /// Frames, several at a time; where that ends, a decoder takes over the file.
+    Frames(Frames, File),
 }
 
 /// Whole lines that now stand in the plain file.
@@ -69,38 +84,30 @@ impl Unpacker {
     /// # Errors
     /// [`Error::Damaged`] if the source is empty; [`Error::Io`].
     pub fn open(
-        source: File,
+        mut source: File,
         spool: File,
         codec: Codec,
         limits: UnpackLimits,
+        threads: usize,
     ) -> Result<Self, Error> {
         let num_read = Arc::new(AtomicU64::new(0));
-        let counted = Counted {
-            file: source,
-            num_read: num_read.clone(),
-        };
-        let mut buffered = BufReader::with_capacity(READ_BYTES, counted);
-        let is_empty = buffered
-            .fill_buf()
-            .map_err(|e| Error::io("read", e))?
-            .is_empty();
-        if is_empty {
+        let failure = |e| Error::io("read", e);
+        let size = source.metadata().map_err(failure)?.len();
+        if size == 0 {
             let reason = format!("the file is empty: there is no {} header", codec.name());
             return Err(Error::Damaged { reason });
         }
-        let input: Box<dyn Read + Send> = match codec {
-            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
-            Codec::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
-                    .map_err(|e| Error::io("read", e))?;
-                decoder
-                    .window_log_max(MAX_WINDOW_LOG)
-                    .map_err(|e| Error::io("read", e))?;
-                Box::new(decoder)
-            }
+        let frames = Frames::new(source.try_clone().map_err(failure)?, size);
+        let input = if codec == Codec::Zstd && frames.is_worthwhile() {
+            Input::Frames(frames, source)
+        } else {
+            // Where reading at a position moves the cursor, it is no longer at the start.
+            source.rewind().map_err(failure)?;
+            Input::Stream(decoder(source, codec, &num_read)?)
         };
         Ok(Unpacker {
             input,
+            threads,
             spool,
             codec,
             limits,
@@ -109,7 +116,9 @@ impl Unpacker {
             block: vec![0; BLOCK_BYTES],
             num_unpacked: 0,
             piece_start: 0,
-            line_end: 0,
+            cuts: VecDeque::new(),
+            last_cut: 0,
+            piece_bytes: 1,
             is_done: false,
         })
     }
@@ -126,16 +135,11 @@ impl Unpacker {
                 format!("{piece_bytes} is outside 1..{MAX_PIECE_BYTES}"),
             ));
         }
-        while !self.is_done
-            && (self.num_unpacked - self.piece_start < piece_bytes
-                || self.line_end <= self.piece_start)
-        {
+        self.piece_bytes = piece_bytes;
+        while !self.is_done && self.cuts.is_empty() {
             self.unpack_block()?;
         }
-        let end = match self.is_done {
-            true => self.num_unpacked,
-            false => self.line_end,
-        };
+        let end = self.cuts.pop_front().unwrap_or(self.num_unpacked);
         if end == self.piece_start {
             return Ok(None);
         }
@@ -150,11 +154,53 @@ impl Unpacker {
         Ok(Some(piece))
     }
 
+    /// Whether frames are unpacked as a whole, as far as it is known now.
+    #[cfg(test)]
+    pub(super) fn is_by_frames(&self) -> bool {
+        matches!(self.input, Input::Frames(..))
+    }
+
     fn unpack_block(&mut self) -> Result<(), Error> {
+        let Input::Frames(frames, _) = &mut self.input else {
+            return self.stream_block();
+        };
+        let wave = frames.next_wave(self.threads)?;
+        self.num_read.store(frames.position(), Ordering::Relaxed);
+        if wave.is_empty() {
+            return self.leave_frames();
+        }
+        for plain in wave {
+            self.take(&plain)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on with a decoder where the frames that are unpacked as a whole end.
+    fn leave_frames(&mut self) -> Result<(), Error> {
+        let Input::Frames(frames, source) = &mut self.input else {
+            return Ok(());
+        };
+        let failure = |e| Error::io("read", e);
+        if frames.position() == source.metadata().map_err(failure)?.len() {
+            self.is_done = true;
+            return Ok(());
+        }
+        let mut source = source.try_clone().map_err(failure)?;
+        source
+            .seek(SeekFrom::Start(frames.position()))
+            .map_err(failure)?;
+        self.input = Input::Stream(decoder(source, self.codec, &self.num_read)?);
+        Ok(())
+    }
+
+    fn stream_block(&mut self) -> Result<(), Error> {
+        let Input::Stream(input) = &mut self.input else {
+            return Ok(());
+        };
         let mut filled = 0;
         // The block is filled before it is written: a decoder gives as little as 32 kB at once.
         while filled < self.block.len() {
-            match self.input.read(&mut self.block[filled..]) {
+            match input.read(&mut self.block[filled..]) {
                 Ok(0) => {
                     self.is_done = true;
                     break;
@@ -167,12 +213,26 @@ impl Unpacker {
                 }
             }
         }
-        let block = &self.block[..filled];
-        write_all_at(&self.spool, block, self.num_unpacked).map_err(|e| Error::io("write", e))?;
-        if let Some(at) = memchr::memrchr(b'\n', block) {
-            self.line_end = self.num_unpacked + at as u64 + 1;
+        let block = std::mem::take(&mut self.block);
+        let taken = self.take(&block[..filled]);
+        self.block = block;
+        taken
+    }
+
+    /// Writes plain bytes behind those before.
+    fn take(&mut self, plain: &[u8]) -> Result<(), Error> {
+        write_all_at(&self.spool, plain, self.num_unpacked).map_err(|e| Error::io("write", e))?;
+        let mut from = (self.last_cut + self.piece_bytes - 1).max(self.num_unpacked);
+        while from < self.num_unpacked + plain.len() as u64 {
+            let rest = &plain[(from - self.num_unpacked) as usize..];
+            let Some(at) = memchr::memchr(b'\n', rest) else {
+                break;
+            };
+            self.last_cut = from + at as u64 + 1;
+            self.cuts.push_back(self.last_cut);
+            from = self.last_cut + self.piece_bytes - 1;
         }
-        self.num_unpacked += filled as u64;
+        self.num_unpacked += plain.len() as u64;
         self.check_limits()
     }
 
@@ -215,4 +275,28 @@ impl Unpacker {
             ),
         }
     }
+}
+
+/// What unpacks a file from where its cursor stands.
+fn decoder(
+    source: File,
+    codec: Codec,
+    num_read: &Arc<AtomicU64>,
+) -> Result<Box<dyn Read + Send>, Error> {
+    let counted = Counted {
+        file: source,
+        num_read: num_read.clone(),
+    };
+    let buffered = BufReader::with_capacity(READ_BYTES, counted);
+    Ok(match codec {
+        Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Codec::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
+                .map_err(|e| Error::io("read", e))?;
+            decoder
+                .window_log_max(MAX_WINDOW_LOG)
+                .map_err(|e| Error::io("read", e))?;
+            Box::new(decoder)
+        }
+    })
 }

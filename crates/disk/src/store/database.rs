@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
+use super::log;
 use super::place;
 use super::types::{Description, Durability, Keeps};
 use crate::error::Error;
@@ -24,8 +25,6 @@ pub(super) const DATABASE_NAME: &str = "documents.sqlite";
 const APPLICATION_ID: i32 = 0x4c49_4b57;
 /// Version of what stands in the tables.
 const FORMAT_VERSION: i32 = 1;
-/// A commit that leaves more pages than this in the log brings them into the database: 16 MB.
-const CHECKPOINT_PAGES: i32 = 4000;
 /// How long one waits for a lock of the database; writers are kept apart by a lock of our own.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// No record is as long; greater lengths are damage.
@@ -102,21 +101,38 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connec
             ),
         });
     }
-    set_synchronous(&connection, durability == Durability::Commit)?;
-    let update = |name, value: i32| connection.pragma_update(None, name, value).map_err(wrong);
-    if cfg!(target_os = "macos") {
-        // There fsync does not reach the disk.
-        update("fullfsync", 1)?;
-        update("checkpoint_fullfsync", 1)?;
-    }
-    connection
-        .pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))
-        .map_err(wrong)?;
+    sync_by(&connection, durability == Durability::Commit)?;
+    log::leave(&connection);
     // What a burst left of the log is given back.
     connection
         .pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))
         .map_err(wrong)?;
     Ok(connection)
+}
+
+/// Opens the database of a store for bringing its log in; never makes one.
+pub(super) fn open_to_drain(dir: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = open(&dir.join(DATABASE_NAME), flags)?;
+    // What comes into the database is synced, whether commits are or not.
+    sync_by(&connection, true)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(wrong)?;
+    Ok(connection)
+}
+
+fn sync_by(connection: &Connection, each_commit: bool) -> Result<(), Error> {
+    set_synchronous(connection, each_commit)?;
+    if cfg!(target_os = "macos") {
+        // There fsync does not reach the disk.
+        for name in ["fullfsync", "checkpoint_fullfsync"] {
+            connection.pragma_update(None, name, 1).map_err(wrong)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether each commit waits for the disk.

@@ -16,6 +16,7 @@ mod events;
 mod features;
 mod held;
 mod live;
+mod log;
 mod place;
 mod read;
 mod scan;
@@ -39,6 +40,7 @@ use transact::Writer;
 
 pub use chunk::Chunk;
 pub use compact::Compacted;
+pub use log::LogDrain;
 pub use types::{
     BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
     NewRows, Position, Row, Sizes,

@@ -133,3 +133,78 @@ fn another_database_is_left_alone() {
     assert!(open(1, 7).contains("another application"));
     fs::remove_dir_all(dir).unwrap();
 }
+
+fn incompressible(num_bytes: u64) -> Vec<u8> {
+    let words = (0..num_bytes / 8).map(|i| xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes()));
+    words.flat_map(u64::to_le_bytes).collect()
+}
+
+#[test]
+fn the_log_comes_into_the_database_beside_the_writer() {
+    let mut store = create("log", Durability::Commit);
+    let database = store.dir().join(database::DATABASE_NAME);
+    let num_bytes = || fs::metadata(&database).unwrap().len();
+    let before = num_bytes();
+    let text = incompressible(40_000);
+    // 16 MB of log at which the library of its own accord would have brought it in four times.
+    while store.new_log_pages() < 4 * 1000 {
+        append(&mut store, &text).unwrap();
+    }
+    assert_eq!(num_bytes(), before);
+    let log = LogDrain::open(store.dir()).unwrap();
+    assert_eq!(log.drain().unwrap(), store.log_pages());
+    assert!(num_bytes() > 8 << 20);
+    append(&mut store, &text).unwrap();
+    store.drain_log().unwrap();
+    assert_eq!(store.new_log_pages(), 0);
+    append(&mut store, &text).unwrap();
+    assert!(store.log_pages() < 100, "it did not begin anew");
+    delete(store);
+}
+
+#[test]
+fn a_log_that_nobody_brings_in_stays_bounded() {
+    let mut store = create("long-log", Durability::Interval(Duration::from_secs(1000)));
+    let text = incompressible(2_000_000);
+    let mut most = 0;
+    for _ in 0..40 {
+        append(&mut store, &text).unwrap();
+        most = most.max(store.log_pages());
+    }
+    assert!(
+        (log::MOST_PAGES / 2..log::MOST_PAGES + 1000).contains(&most),
+        "{most}"
+    );
+    delete(store);
+}
+
+#[test]
+fn what_is_brought_in_while_it_is_written_is_whole() {
+    let mut store = create("both", Durability::Interval(Duration::from_secs(1000)));
+    let dir = store.dir().to_owned();
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let drains = scope.spawn(|| {
+            let log = LogDrain::open(&dir).unwrap();
+            let mut most = 0;
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                most = most.max(log.drain().unwrap());
+            }
+            most
+        });
+        for number in 0..3000u32 {
+            append(&mut store, &number.to_le_bytes().repeat(200)).unwrap();
+            if number % 500 == 0 {
+                store.drain_log().unwrap();
+            }
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(drains.join().unwrap() > 0);
+    });
+    let reader = store.reader().unwrap();
+    assert_eq!(reader.num_rows(), 3000);
+    let never = std::sync::atomic::AtomicBool::new(false);
+    assert_eq!(reader.check(true, &never).unwrap(), Vec::<String>::new());
+    drop(reader);
+    delete(store);
+}

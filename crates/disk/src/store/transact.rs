@@ -10,6 +10,7 @@ use super::Store;
 use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
+use super::log::{LogState, MOST_PAGES};
 use super::types::Durability;
 use crate::error::Error;
 
@@ -29,6 +30,8 @@ pub(super) struct Writer {
     num_batches: u64,
     /// Whether something was committed that no sync has followed.
     has_unsynced: bool,
+    /// How long the log is.
+    pub(super) log: LogState,
     pub(super) last_arrival_s: u64,
     pub(super) columns: Columns,
     pub(super) block: Block,
@@ -53,6 +56,7 @@ impl Writer {
             seed: u64::from_le_bytes(seed),
             num_batches: 0,
             has_unsynced: false,
+            log: LogState::default(),
             last_arrival_s: 0,
             columns: Columns::default(),
             block: Block::default(),
@@ -81,6 +85,10 @@ impl Store {
         };
         let result = self.try_transact(&mut writer, write);
         self.writer = Some(writer);
+        if self.new_log_pages() >= MOST_PAGES {
+            // What was committed is: an error is one of the next commit.
+            let _ = self.drain_log();
+        }
         result
     }
 
@@ -115,6 +123,7 @@ impl Store {
             }
             run("COMMIT").map_err(wrong)?;
             writer.has_unsynced = true;
+            writer.log.committed();
             Ok(result)
         });
         if let Err(error) = &result {
@@ -155,6 +164,13 @@ impl Store {
             writer.has_unsynced = false;
         }
         Ok(())
+    }
+
+    /// Refuses every later write after an error of something that the log or the database needed.
+    pub fn give_up(&mut self, error: &Error) {
+        if let Some(writer) = &mut self.writer {
+            writer.poison.get_or_insert_with(|| error.to_string());
+        }
     }
 
     /// Why nothing is written any more, if so.

@@ -1,0 +1,290 @@
+"""The same answer everywhere: in memory, in bounded memory, on Spark, in shards, on one thread and two.
+
+    same_answer.py [--sets NAMES] [--methods minhash,simhash] [--documents N] [--no-spark] --work FOLDER
+    same_answer.py page
+
+For each set and method, one run in memory (one file, two threads) is held against all others by `likewise diff`, which
+compares recipe, evidence and kept documents: `likewise dedup` with 1, 2 and 7 shards of the same sequence, 1 and 2
+threads, without a bound of memory and with one; the same shards by Spark as its engine on `local[2]`, in this process,
+so that Java starts once. Last a DataFrame whose rows were shuffled: Spark puts them in the order of their ids, in which
+the files stand; its evidence is compared as a table, but for the places in files, which it has not.
+
+Needs ``pip install "likewise[spark]"`` and Java; about 6 GB of disk at 100,000 documents. Sets that are not on this
+machine are left out and named. Writes results/same_answer.json after each run, and the table of
+docs/benchmarks/scale.md.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import labelled
+import likewise
+import machine
+from rivals import table
+
+RESULTS = HERE / "results" / "same_answer.json"
+PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
+MARK = "same answer"
+LABELLED_SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc")
+PLAIN = "100,000 English documents"
+METHODS = ("minhash", "simhash")
+NUM_SHARDS = (1, 2, 7)
+THREADS = (1, 2)
+MEMORY = "512MB"
+SPARK = "Spark local[2]"
+DATAFRAME = "Spark local[2], a DataFrame in another order"
+# What evidence says of files, and a DataFrame has not.
+PLACES = ["file", "offset", "length", "kept_file", "kept_offset"]
+
+
+def documents_of(name: str, num_documents: int) -> tuple[list[str], list[str]] | None:
+    """Ids and texts of a set in the order of the ids' bytes; None where this machine has not got it."""
+    if name == PLAIN:
+        path = HERE / "data" / "plain.parquet"
+        if not path.exists():
+            return None
+        texts = pq.read_table(path, columns=["text"]).slice(0, num_documents).column("text").to_pylist()
+        return [f"{row:09d}" for row in range(len(texts))], texts
+    if not labelled.is_there(name):
+        return None
+    entry = labelled.load(name)
+    rows = sorted(range(len(entry.ids)), key=lambda row: entry.ids[row].encode())
+    return [entry.ids[row] for row in rows], [entry.texts[row] for row in rows]
+
+
+def write_shards(ids: list[str], texts: list[str], folder: Path) -> dict[int, list[Path]]:
+    """The same sequence as one file, two and seven, of lengths that differ."""
+    lines = [
+        json.dumps({"id": doc_id, "text": text}, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        for doc_id, text in zip(ids, texts, strict=True)
+    ]
+    files: dict[int, list[Path]] = {}
+    for num in NUM_SHARDS:
+        # Squares: the first shard is the shortest.
+        cuts = [len(lines) * shard * shard // (num * num) for shard in range(num + 1)]
+        files[num] = []
+        for shard in range(num):
+            path = folder / f"shards-{num}" / f"part-{shard}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(lines[cuts[shard] : cuts[shard + 1]]))
+            files[num].append(path)
+    return files
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit status and standard output of `likewise` in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "likewise", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stderr)
+    return done.returncode, done.stdout
+
+
+def children_cpu_s() -> float:
+    """Seconds of processor of all processes that were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def evidence_of(out: Path) -> Any:
+    """The evidence of a run without places in files."""
+    return pq.read_table(out / "removed.parquet").drop(PLACES)
+
+
+def digest(evidence: Any) -> str:
+    """A name for the evidence, the same on every machine."""
+    return hashlib.sha256(json.dumps(evidence.to_pydict()).encode()).hexdigest()[:16]
+
+
+class Matrix:
+    """All runs of one set by one method."""
+
+    def __init__(
+        self,
+        name: str,
+        method: str,
+        ids: list[str],
+        texts: list[str],
+        work: Path,
+        spark: Any,
+        note: Callable[..., None],
+    ) -> None:
+        self._name, self._method = name, method
+        self._note = note
+        self._ids, self._texts = ids, texts
+        self._work, self._spark = work, spark
+        self._recipe = getattr(likewise.Recipe, method)()
+        self._reference = work / "reference"
+        self.runs: list[dict[str, Any]] = []
+
+    def play(self) -> None:
+        """Run all, compare each with the first, and note each as it ends."""
+        files = write_shards(self._ids, self._texts, self._work)
+        self._local(files[1], self._reference, None, 2)
+        for num in NUM_SHARDS:
+            for memory in (None, MEMORY):
+                for threads in THREADS:
+                    self._compared(
+                        {"engine": "local", "memory": memory, "num_shards": num, "threads": threads},
+                        lambda out, num=num, memory=memory, threads=threads: self._local(
+                            files[num], out, memory, threads
+                        ),
+                    )
+            if self._spark is not None:
+                self._compared(
+                    {"engine": SPARK, "num_shards": num}, lambda out, num=num: self._by_spark(files[num], out)
+                )
+        if self._spark is not None:
+            self._data_frame()
+
+    def facts(self) -> dict[str, Any]:
+        """What the results say of the runs that have ended."""
+        summary = json.loads((self._reference / "summary.json").read_text())
+        names = ("num_documents", "num_kept", "num_removed", "num_capped", "recipe_id")
+        return {
+            **{name: summary[name] for name in names},
+            "evidence_sha256": digest(evidence_of(self._reference)),
+            "runs": self.runs,
+        }
+
+    def _compared(self, run: dict[str, Any], make: Any) -> None:
+        out = self._work / "out"
+        before, began = children_cpu_s(), time.perf_counter()
+        make(out)
+        run["wall_s"] = round(time.perf_counter() - began, 2)
+        if run["engine"] == "local":
+            run["cpu_s"] = round(children_cpu_s() - before, 2)
+        status, output = command("diff", self._reference, out)
+        run["is_same"] = status == 0
+        if status:
+            run["differences"] = output.splitlines()
+        self._add(run)
+        shutil.rmtree(out)
+
+    def _add(self, run: dict[str, Any]) -> None:
+        self.runs.append(run)
+        print(f"{self._name} {self._method} {run}", flush=True)
+        self._note(self._name, self._method, self.facts())
+
+    def _local(self, files: list[Path], out: Path, memory: str | None, threads: int) -> None:
+        bound = [] if memory is None else ["--memory", memory]
+        options = ["--method", self._method, "--threads", threads, "--quiet"]
+        status, _ = command("dedup", *files, "-o", out, *options, *bound)
+        assert status == 0, "a run failed"
+
+    def _by_spark(self, files: list[Path], out: Path) -> None:
+        from likewise.spark import SparkEngine
+
+        likewise.dedup_files(files, out, self._recipe, engine=SparkEngine("local[2]"))
+
+    def _data_frame(self) -> None:
+        from likewise.spark import dedup
+
+        rows = list(range(len(self._ids)))
+        random.Random(1).shuffle(rows)
+        documents = pa.table({"id": self._ids, "text": self._texts}).take(rows)
+        pq.write_table(documents, self._work / "shuffled.parquet", row_group_size=max(1, len(rows) // 5))
+        began = time.perf_counter()
+        frame = self._spark.read.parquet(str(self._work / "shuffled.parquet"))
+        found = dedup(frame, self._recipe, checkpoint_dir=str(self._work / "stages"))
+        removed = found.removed.toArrow().drop(PLACES)
+        kept = found.kept.toArrow().column("doc_id").to_pylist()
+        wall_s = round(time.perf_counter() - began, 2)
+        evidence = evidence_of(self._reference)
+        gone = set(evidence.column("doc_id").to_pylist())
+        is_same = removed.to_pylist() == evidence.to_pylist()
+        is_same &= kept == [doc_id for doc_id in self._ids if doc_id not in gone]
+        self._add({"engine": DATAFRAME, "wall_s": wall_s, "is_same": is_same})
+        shutil.rmtree(self._work / "stages")
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The table of the page."""
+    engines = ["in memory", f"`--memory {MEMORY}`", SPARK, DATAFRAME]
+    lines = [f"| documents | method | removed | evidence | {' | '.join(engines)} |", f"|---|---|---|---|{'---|' * 4}"]
+    for name, entry in results["sets"].items():
+        for method, row in entry.items():
+            cells = []
+            for number, engine in enumerate(engines):
+                runs = [run for run in row["runs"] if _column(run) == number]
+                num_same = sum(run["is_same"] for run in runs)
+                cells.append(f"{num_same} of {len(runs)} the same" if runs else f"not run ({engine})")
+            counts = f"{row['num_removed']:,} of {row['num_documents']:,} | `{row['evidence_sha256']}`"
+            lines.append(f"| {name} | {method} | {counts} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _column(run: dict[str, Any]) -> int:
+    if run["engine"] == "local":
+        return 0 if run["memory"] is None else 1
+    return 2 if run["engine"] == SPARK else 3
+
+
+def main() -> int:
+    """Run what is asked for; 1 if anything differed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=["run", "page"], default="run")
+    parser.add_argument("--sets", default=";".join([*LABELLED_SETS, PLAIN]), help="names, a semicolon between them")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--documents", type=int, default=100_000, help="of the largest set")
+    parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument("--work", type=Path, default=Path("same-answer-work"))
+    given = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"sets": {}}
+    if given.what == "page":
+        table.insert(PAGE, MARK, markdown(results))
+        return 0
+
+    def note(name: str, method: str, row: dict[str, Any]) -> None:
+        results["sets"].setdefault(name, {})[method] = row
+        results["machine"] = machine.facts()
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+
+    spark = None
+    if not given.no_spark:
+        from likewise.spark.session import open_session
+
+        spark = open_session("local[2]")
+    num_differing = 0
+    for name in given.sets.split(";"):
+        found = documents_of(name, given.documents)
+        if found is None:
+            print(f"{name} is not on this machine", flush=True)
+            continue
+        for method in given.methods.split(","):
+            work = given.work / f"{os.getpid()}"
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            matrix = Matrix(name, method, *found, work.absolute(), spark, note)
+            try:
+                matrix.play()
+            finally:
+                shutil.rmtree(work)
+            num_differing += sum(not run["is_same"] for run in matrix.runs)
+    table.insert(PAGE, MARK, markdown(results))
+    if spark is not None:
+        spark.stop()
+    print("the same answer everywhere" if not num_differing else f"{num_differing} runs differ", flush=True)
+    return int(num_differing > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

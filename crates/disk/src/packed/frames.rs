@@ -1,0 +1,212 @@
+//! Which frames does a Zstandard file consist of, and what do they hold?
+//!
+//! Frames that tell their size are unpacked several at a time, by as many threads. All else (a frame of unknown size, a large
+//! one, a cut or damaged file) is left to the decoder that goes through the file from front to back and says what is wrong.
+
+use std::fs::File;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+
+use crate::error::Error;
+use crate::position::read_exact_at;
+
+/// Largest frame that is unpacked as a whole, in plain bytes.
+const MAX_FRAME_BYTES: u64 = 8 << 20;
+
+/// Plain bytes that are unpacked at once, for each thread and in all; a frame more is unpacked where its beginning lies inside.
+const WAVE_BYTES_A_THREAD: u64 = 4 << 20;
+const MAX_WAVE_BYTES: u64 = 24 << 20;
+
+/// Most frames of a wave, those to be skipped included: a file may consist of frames of a few bytes.
+const MAX_WAVE_FRAMES: usize = 4096;
+
+const MAGIC: u32 = 0xFD2F_B528;
+const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
+
+/// Goes from frame to frame.
+pub(super) struct Frames {
+    file: File,
+    size: u64,
+    /// Where the next frame begins.
+    position: u64,
+}
+
+/// A frame that is unpacked as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Frame {
+    offset: u64,
+    num_packed: u64,
+    num_plain: u64,
+}
+
+impl Frames {
+    pub fn new(file: File, size: u64) -> Self {
+        Frames {
+            file,
+            size,
+            position: 0,
+        }
+    }
+
+    /// Where the next frame begins.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether there is more than one frame to come, the first of them one of those that are unpacked as a whole.
+    pub fn is_worthwhile(&self) -> bool {
+        self.frame(self.position)
+            .is_some_and(|(next, frame)| frame.is_none() || next < self.size)
+    }
+
+    /// The plain bytes of the next frames, in order; none where the next one is left to another decoder, or at the end.
+    pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let wave_bytes = (WAVE_BYTES_A_THREAD * threads.max(1) as u64).min(MAX_WAVE_BYTES);
+        let mut frames = Vec::new();
+        let (mut position, mut num_plain) = (self.position, 0);
+        for _ in 0..MAX_WAVE_FRAMES {
+            let Some((next, frame)) = self.frame(position).filter(|_| num_plain < wave_bytes)
+            else {
+                break;
+            };
+            position = next;
+            if let Some(frame) = frame {
+                num_plain += frame.num_plain;
+                frames.push(frame);
+            }
+        }
+        let parts = map_ranges(
+            frames.len(),
+            1,
+            threads,
+            &AtomicBool::new(false),
+            Vec::new,
+            |packed: &mut Vec<u8>, i| self.unpacked(&frames[i.start], packed),
+        )?;
+        // What cannot be unpacked here is told by the other decoder, at its place in the file.
+        let num_whole = parts.iter().take_while(|part| part.is_some()).count();
+        self.position = match num_whole == frames.len() {
+            true => position,
+            false => frames[num_whole].offset,
+        };
+        Ok(parts.into_iter().take(num_whole).flatten().collect())
+    }
+
+    fn unpacked(&self, frame: &Frame, packed: &mut Vec<u8>) -> Option<Vec<u8>> {
+        packed.resize(frame.num_packed as usize, 0);
+        read_exact_at(&self.file, packed, frame.offset).ok()?;
+        let plain = zstd::bulk::decompress(packed, frame.num_plain as usize).ok()?;
+        (plain.len() as u64 == frame.num_plain).then_some(plain)
+    }
+
+    /// The frame at `offset` and where it ends; no frame where it is one to be skipped. `None` where it is for another decoder.
+    fn frame(&self, offset: u64) -> Option<(u64, Option<Frame>)> {
+        let mut head = [0u8; 18];
+        let num_bytes = (head.len() as u64).min(self.size.checked_sub(offset)?) as usize;
+        read_exact_at(&self.file, &mut head[..num_bytes], offset).ok()?;
+        let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
+        if num_bytes >= 8 && word(0) & 0xFFFF_FFF0 == SKIPPABLE_MAGIC {
+            let end = offset + 8 + u64::from(word(4));
+            return (end <= self.size).then_some((end, None));
+        }
+        if num_bytes < 9 || word(0) != MAGIC {
+            return None;
+        }
+        // RFC 8878, 3.1.1.1.
+        let descriptor = head[4];
+        let is_single = descriptor & 0x20 != 0;
+        let has_checksum = descriptor & 0x04 != 0;
+        let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+        let size_bytes = match descriptor >> 6 {
+            0 => usize::from(is_single),
+            kind => 1 << kind,
+        };
+        let at = 5 + usize::from(!is_single) + dictionary_bytes;
+        if dictionary_bytes != 0 || size_bytes == 0 || at + size_bytes > num_bytes {
+            return None;
+        }
+        let mut field = [0u8; 8];
+        field[..size_bytes].copy_from_slice(&head[at..at + size_bytes]);
+        let num_plain = u64::from_le_bytes(field) + if size_bytes == 2 { 256 } else { 0 };
+        if num_plain > MAX_FRAME_BYTES {
+            return None;
+        }
+        // Blocks without content might go on for ever.
+        let start = offset + (at + size_bytes) as u64;
+        let last_end = self.size.min(start + 2 * num_plain + 1024);
+        let end = self.blocks_end(start, last_end)? + if has_checksum { 4 } else { 0 };
+        let frame = Frame {
+            offset,
+            num_packed: end - offset,
+            num_plain,
+        };
+        (end <= self.size).then_some((end, Some(frame)))
+    }
+
+    /// Where the blocks end that begin at `position`; `None` if that is beyond `last_end`.
+    fn blocks_end(&self, mut position: u64, last_end: u64) -> Option<u64> {
+        loop {
+            let mut head = [0u8; 4];
+            read_exact_at(&self.file, &mut head[..3], position).ok()?;
+            let head = u32::from_le_bytes(head);
+            // A block of one repeated byte holds that byte alone.
+            let num_bytes = if head >> 1 & 3 == 1 { 1 } else { head >> 3 };
+            position += 3 + u64::from(num_bytes);
+            if position > last_end {
+                return None;
+            }
+            if head & 1 == 1 {
+                return Some(position);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_frame_ends_where_the_next_begins() {
+        // Every width of the size; blocks of one repeated byte, stored and packed ones, several of them.
+        let texts: Vec<Vec<u8>> = [0, 1, 255, 256, 257, 65_791, 65_792, 400_000]
+            .iter()
+            .flat_map(|&length| {
+                let mixed = (0..length as u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8);
+                let words = b"over and over ".iter().copied().cycle().take(length);
+                [vec![b'\n'; length], mixed.collect(), words.collect()]
+            })
+            .collect();
+        let path = std::env::temp_dir().join(format!("likewise-frames-{}", std::process::id()));
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut ends = Vec::new();
+        let mut size = 0;
+        for (i, text) in texts.iter().enumerate() {
+            let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
+            compressor.include_checksum(i % 2 == 0).unwrap();
+            let packed = compressor.compress(text).unwrap();
+            file.write_all(&packed).unwrap();
+            size += packed.len() as u64;
+            ends.push((size, text.len() as u64));
+        }
+        let mut frames = Frames::new(file, size);
+        let mut position = 0;
+        for end in ends {
+            let (next, frame) = frames.frame(position).unwrap();
+            assert_eq!((next, frame.unwrap().num_plain), end);
+            position = next;
+        }
+        assert!(frames.frame(size).is_none());
+        assert_eq!(frames.next_wave(2).unwrap(), texts);
+        assert_eq!(frames.position(), size);
+    }
+}

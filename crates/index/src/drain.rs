@@ -1,0 +1,86 @@
+//! When does the log come into the database?
+
+use std::sync::atomic::Ordering;
+
+use likewise_disk::store::{LogDrain, Store};
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::shared::{Shared, lock};
+
+/// Pages of the log, of 4 KiB, that are worth bringing in: 8 MB.
+const PAGES_DUE: u32 = 2048;
+/// So few are brought in while the writer waits: a matter of a millisecond beside the sync.
+const FEW_PAGES: u32 = 64;
+/// How often the rest is brought in beside the writer, which adds to it, until the writer waits all the same.
+const MOST_PASSES: usize = 6;
+
+impl Index {
+    /// Begins to bring the log into the database in the background if it has grown.
+    pub(crate) fn drain_when_due(&self) {
+        let shared = &self.shared;
+        if shared.stop.load(Ordering::Relaxed)
+            || shared.new_log_pages.load(Ordering::Relaxed) < shared.pages_due()
+            || shared.is_draining.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        self.in_background(
+            "likewise-log",
+            |shared| &shared.is_draining,
+            |shared| shared.drain_log(),
+        );
+    }
+}
+
+impl Shared {
+    /// Pages of the log at which it is brought in: few where segments are to be small too.
+    fn pages_due(&self) -> u32 {
+        self.flush_rows
+            .map_or(PAGES_DUE, |rows| rows.min(PAGES_DUE))
+    }
+
+    /// Notes how long the log is, for whoever looks without the lock.
+    pub fn note_log(&self, store: &Store) {
+        self.new_log_pages
+            .store(store.new_log_pages(), Ordering::Relaxed);
+    }
+
+    /// Brings the log into the database, most of it while others write.
+    ///
+    /// # Errors
+    /// Those of the disk: then nothing more is written.
+    pub fn drain_log(&self) -> Result<(), Error> {
+        let drained = self.drain_beside();
+        // The log begins anew only where nothing of it is left.
+        let mut writer = lock(&self.writer);
+        let Some(store) = writer.as_mut() else {
+            return Ok(());
+        };
+        if let Err(Error::Disk(error)) = &drained {
+            store.give_up(error);
+        }
+        drained?;
+        store.drain_log()?;
+        self.note_log(store);
+        Ok(())
+    }
+
+    /// Brings in what is there while the writer adds to it, until that is little.
+    fn drain_beside(&self) -> Result<(), Error> {
+        let log = LogDrain::open(&self.dir)?;
+        for _ in 0..MOST_PASSES {
+            let before = lock(&self.writer).as_ref().map_or(0, Store::log_pages);
+            let done = log.drain()?;
+            let after = lock(&self.writer).as_ref().map_or(0, Store::log_pages);
+            let is_held = done < before;
+            if is_held
+                || after.saturating_sub(done) <= FEW_PAGES
+                || self.stop.load(Ordering::Relaxed)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

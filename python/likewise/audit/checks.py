@@ -1,0 +1,340 @@
+"""What a run's output states, checked row by row: inputs, counts, kept documents, similarities, copies."""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.audit.measuring import similarities
+from likewise.audit.opening import OpenRun
+from likewise.dedup.collapse import SHORT_FEATURES
+from likewise.dedup.timing import Timing
+from likewise.errors import LikewiseError
+from likewise.io.inputs import InputFile, find_inputs
+from likewise.io.output import KEPT
+from likewise.io.scratch import scratch_directory
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.sorting import slices
+
+_MOST_NAMED = 5
+_ROWS_AT_ONCE = 1 << 16
+_PIECE_BYTES = 4 << 20
+_STAGE = "measuring every removal again"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was checked of all documents or removals.
+
+    Parameters
+    ----------
+    name : str
+        What holds if it passed.
+    num_checked, num_failed : int
+        How many were looked at, and of how many it does not hold.
+    failures : tuple of str
+        The first of these, in words.
+    """
+
+    name: str
+    num_checked: int
+    num_failed: int
+    failures: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether it holds of all."""
+        return not self.num_failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "num_checked": self.num_checked,
+            "num_failed": self.num_failed,
+            "failures": list(self.failures),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRemovals:
+    """What the checks found.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        In the order in which they are told.
+    is_right : ndarray of shape (m,), bool
+        Of each removal, whether a kept document of higher priority matches it, measured again.
+    """
+
+    checks: tuple[Check, ...]
+    is_right: NDArray[np.bool_]
+
+
+def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
+    """Return what holds of a run's output.
+
+    Parameters
+    ----------
+    run : OpenRun
+        The run and its documents.
+    progress : callable
+        Takes events.
+
+    Returns
+    -------
+    CheckedRemovals
+        Nothing is taken from a sample. Cost: every removed document and those that speak against them are read and
+        measured once more, and where copies were written all documents are read beside them.
+    """
+    evidence, num_documents = run.evidence, len(run.documents)
+    exists = (evidence.rows >= 0) & (evidence.rows < num_documents)
+    exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)
+    rows, kept_rows = np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0)
+    speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
+    measured = _measured(run, rows, kept_rows, exists, progress)
+    states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
+    matches = exists & _matching(run, measured, rows, kept_rows)
+    # What is marked as below the threshold says so itself.
+    owned = evidence.below & ~matches & (run.recipe.group == "components")
+    higher = exists & _is_higher(run, rows, kept_rows)
+    named = _Named(run)
+    checks = [
+        _inputs(run),
+        _counts(run),
+        named.check("the evidence names the documents of the inputs", exists & _same_places(run, rows, kept_rows)),
+        named.check("what speaks against a removed document stayed", speaks),
+        named.check("it has a higher priority", higher),
+        named.check("the similarity measured again is the stated one", states),
+        named.check("it reaches the threshold, or is marked as below", matches | owned),
+        *_copies(run, named),
+    ]
+    return CheckedRemovals(tuple(checks), speaks & higher & matches)
+
+
+class _Named:
+    """Tells of which removals something does not hold."""
+
+    def __init__(self, run: OpenRun) -> None:
+        self._run = run
+
+    def check(self, name: str, holds: NDArray[np.bool_]) -> Check:
+        bad = np.flatnonzero(~holds)
+        table = self._run.evidence.table
+        rows = table.take(bad[:_MOST_NAMED]).to_pylist()
+        failures = tuple(
+            f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
+            for row in rows
+        )
+        return Check(name, len(holds), len(bad), failures)
+
+
+def _inputs(run: OpenRun) -> Check:
+    documents, failures = run.documents, []
+    stated = run.summary["inputs"]
+    for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True)):
+        now = int(documents.starts[number + 1] - documents.starts[number])
+        if file.num_bytes != was["num_bytes"]:
+            failures.append(f"{file.name} has {file.num_bytes:,} bytes, and had {was['num_bytes']:,}")
+        elif now != was["num_documents"]:
+            failures.append(f"{file.name} has {now:,} documents, and had {was['num_documents']:,}")
+    return Check("the inputs are those of the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _counts(run: OpenRun) -> Check:
+    summary, evidence = run.summary, run.evidence
+    rows = evidence.rows
+    num_kept = int(run.kept.sum())
+    kept_by_file = np.add.reduceat(np.append(run.kept, 0), run.documents.starts[:-1])
+    kept_by_file[np.diff(run.documents.starts) == 0] = 0
+    told = {
+        "num_documents": (summary["num_documents"], len(run.documents)),
+        "num_removed": (summary["num_removed"], len(rows)),
+        "num_kept": (summary["num_kept"], num_kept),
+        "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
+        "num_kept of the inputs": ([file["num_kept"] for file in summary["inputs"]], kept_by_file.tolist()),
+        "rows of the evidence": ("each once, rising", "each once, rising" if (np.diff(rows) > 0).all() else "not so"),
+    }
+    ids = run.evidence.table.column("recipe_id").unique().to_pylist()
+    told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
+    failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
+    return Check("the counts of the summary are right", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether ids and places are those of the documents with these rows."""
+    import pyarrow.compute as pc
+
+    same = np.ones(len(rows), bool)
+    for part in slices(len(rows), _ROWS_AT_ONCE):
+        table = run.evidence.table.slice(part.start, part.stop - part.start)
+        removed, kept = run.documents.places(rows[part]), run.documents.places(kept_rows[part])
+        for name, found in (
+            *(("doc_id", removed.doc_ids), ("file", removed.files), ("kept_id", kept.doc_ids)),
+            *(("kept_file", kept.files), ("offset", removed.offsets), ("length", removed.lengths)),
+            ("kept_offset", kept.offsets),
+        ):
+            stated = table.column(name).combine_chunks()
+            if isinstance(found, np.ndarray):
+                equal = stated.fill_null(-1).to_numpy() == found
+            else:
+                equal = np.array(pc.equal(stated, found.cast(stated.type)).to_pylist()) == np.True_
+            same[part] &= equal
+    return same
+
+
+def _is_higher(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether kept documents come before the removed ones, copies by the first of them."""
+    first, position = run.collapsed.first, run.collapsed.position
+    is_copy = first[rows] == first[kept_rows]
+    earlier = position[kept_rows] < position[rows]
+    return np.where(is_copy, first[rows] == kept_rows, earlier)
+
+
+def _measured(
+    run: OpenRun,
+    rows: NDArray[np.int64],
+    kept_rows: NDArray[np.int64],
+    exists: NDArray[np.bool_],
+    progress: Progress,
+) -> NDArray[np.float64]:
+    """Return the similarity of every removed document and the one against it, by the recipe's measure."""
+    recipe = run.recipe
+    measured = np.full(len(rows), np.nan)
+    if recipe.is_distance_only:
+        assert recipe.bits is not None
+        measured[exists] = 1.0 - _distances(run, rows[exists], kept_rows[exists]) / recipe.bits
+        return measured
+    if recipe.method == "exact":
+        digests = run.documents.digests.reshape(-1, 2)
+        measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
+        return measured
+    began = Timing.now()
+    progress(StageStarted(_STAGE, len(rows), "rows"))
+    # Documents next to each other are read together.
+    for part in slices(len(rows), _ROWS_AT_ONCE):
+        which = np.flatnonzero(exists[part]) + part.start
+        measured[which] = similarities(
+            run.documents,
+            rows[which],
+            kept_rows[which],
+            recipe.feature_rules,
+            measure=recipe.measure,
+            threads=run.threads,
+        )
+        progress(StageAdvanced(_STAGE, part.stop))
+    progress(StageFinished(_STAGE, Timing.now() - began))
+    return measured
+
+
+def _distances(run: OpenRun, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    assert run.recipe.bits is not None
+    found = _native.distances(run.documents.sketches, run.recipe.bits, a.astype(np.uint32), b.astype(np.uint32))
+    return np.asarray(found).astype(np.int64)
+
+
+def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if run.recipe.method != "simhash":
+        return np.ones(len(rows), bool)
+    same: NDArray[np.bool_] = _distances(run, rows, kept_rows) == run.evidence.distance
+    return same
+
+
+def _matching(
+    run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    recipe = run.recipe
+    if recipe.method == "exact":
+        return np.asarray(measured == 1.0)
+    if not recipe.is_distance_only:
+        assert recipe.threshold is not None
+        return np.asarray(measured >= recipe.threshold)
+    assert recipe.within is not None
+    assert recipe.short_threshold is not None
+    found = _distances(run, rows, kept_rows) <= recipe.within
+    features = run.documents.num_features
+    few = found & (np.minimum(features[rows], features[kept_rows]) < SHORT_FEATURES)
+    alike = similarities(
+        run.documents,
+        rows[few],
+        kept_rows[few],
+        recipe.unweighted_rules,
+        measure="jaccard",
+        threads=run.threads,
+    )
+    found[few] = alike >= recipe.short_threshold
+    return found
+
+
+def _copies(run: OpenRun, named: _Named) -> list[Check]:
+    """Compare the kept files with the documents of the inputs that stayed, where copies were written."""
+    if run.summary.get("options", {}).get("output") != "kept":
+        return []
+    num_checked, failures = 0, []
+    with scratch_directory() as work:
+        for number, file in enumerate(run.inputs.files):
+            rows = slice(int(run.documents.starts[number]), int(run.documents.starts[number + 1]))
+            num_checked += rows.stop - rows.start
+            reason = _differing(run, file, run.kept[rows], work)
+            if reason is not None:
+                failures.append(f"{file.name}: {reason}")
+    name = "the kept files hold the texts that stayed, and no others"
+    return [Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))]
+
+
+def _differing(run: OpenRun, file: InputFile, kept: NDArray[np.bool_], work: Path) -> str | None:
+    """Return in what a kept file differs from the documents of its input that stayed; None if in nothing."""
+    path = run.path / KEPT / file.name
+    if not path.is_file():
+        # Text files of which nothing stays leave no file.
+        return None if not kept.any() else "there is no kept file"
+    try:
+        found = find_inputs(
+            [path],
+            run.run.read_rules(run.recipe),
+            file_format=run.run.format_for(run.recipe),
+            delimiter=run.run.delimiter,
+        )
+        copies = _Hashes(_hashes(found.files[0], work))
+        row = 0
+        # A packed file is unpacked anew, beside what the documents are read from.
+        for hashes in _hashes(dataclasses.replace(file), work):
+            mine = hashes[kept[row : row + len(hashes)]]
+            theirs = copies.take(len(mine))
+            if len(theirs) < len(mine):
+                return "it ends early"
+            if (mine != theirs).any():
+                return f"document {row + int(np.flatnonzero(mine != theirs)[0])} of those read is another"
+            row += len(hashes)
+        return "it holds more" if len(copies.take(1)) else None
+    except (LikewiseError, OSError) as error:
+        return str(error)
+
+
+def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:
+    """Yield hashes of the texts of a file, piece by piece."""
+    for job in file.jobs(_PIECE_BYTES, work):
+        for piece in job.read():
+            yield np.asarray(piece.texts.hashes())
+
+
+class _Hashes:
+    """Hashes that are taken as many at a time as are asked for."""
+
+    def __init__(self, pieces: Iterator[NDArray[np.uint64]]) -> None:
+        self._pieces = pieces
+        self._left = np.zeros(0, np.uint64)
+
+    def take(self, num: int) -> NDArray[np.uint64]:
+        """Return the next so many, fewer at the end."""
+        while len(self._left) < num and (piece := next(self._pieces, None)) is not None:
+            self._left = np.concatenate([self._left, piece])
+        taken, self._left = self._left[:num], self._left[num:]
+        return taken

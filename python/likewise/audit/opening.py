@@ -1,0 +1,251 @@
+"""A finished run opened again: its inputs as they were read, its recipe with its weights, its evidence."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.dedup import FileRun
+from likewise.dedup.collapse import Collapsed
+from likewise.dedup.documents import Documents
+from likewise.dedup.file_weights import weighed_files
+from likewise.dedup.opening import bounded_run
+from likewise.dedup.run import open_documents, ordered
+from likewise.dedup.timing import Timing
+from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.io.inputs import InputFile, Inputs, find_inputs
+from likewise.io.output import EVIDENCE
+from likewise.io.runs import read_summary
+from likewise.io.scratch import scratch_directory
+from likewise.progress import Progress
+from likewise.recipe import Recipe
+from likewise.viewing.view import file_run
+from likewise.weight_table import Weights
+
+_COLUMNS = (
+    *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
+    *("similarity", "distance", "recipe_id"),
+)
+
+
+# Of a summary.
+_NEEDED = (
+    *("recipe", "recipe_id", "sketch_id", "version", "verification", "inputs", "options", "recall"),
+    *("num_documents", "num_kept", "num_removed"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a run says of its removals.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The columns of ``removed.parquet``.
+    rows, kept_rows : ndarray of shape (m,), int64
+        The removed documents, and what removed each.
+    similarity : ndarray of shape (m,), float64
+        As stated.
+    distance : ndarray of shape (m,), int64
+        As stated; -1 where none is.
+    below : ndarray of shape (m,), bool
+        Marked as below the threshold, of groups by components.
+    """
+
+    table: Any
+    rows: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int64]
+    below: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A finished run and the documents that it decided on.
+
+    Parameters
+    ----------
+    path : Path
+        The output directory.
+    summary : dict
+        As the run wrote it.
+    recipe : Recipe
+        Resolved, with its weights.
+    run : FileRun
+        How files are read.
+    inputs : Inputs
+        The files.
+    documents : Documents
+        Read and sketched again.
+    collapsed : Collapsed
+        Positions in order of priority.
+    evidence : Evidence
+        Of every removal.
+    threads : int
+        Threads of each call.
+    """
+
+    path: Path
+    summary: dict[str, Any]
+    recipe: Recipe
+    run: FileRun
+    inputs: Inputs
+    documents: Documents
+    collapsed: Collapsed
+    evidence: Evidence
+    threads: int
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether each document stayed: shape (n,)."""
+        kept = np.ones(len(self.documents), bool)
+        rows = self.evidence.rows
+        kept[rows[(rows >= 0) & (rows < len(kept))]] = False
+        return kept
+
+
+@contextmanager
+def open_run(
+    path: Path,
+    *,
+    inputs: Path | None,
+    weights: Path | None,
+    threads: int | None,
+    memory: float | str | None,
+    progress: Progress,
+) -> Iterator[OpenRun]:
+    """Open a finished run and read its inputs again, as a context.
+
+    Parameters
+    ----------
+    path : Path
+        The output directory.
+    inputs : Path, optional
+        Where its inputs lie, if not where they were.
+    weights : Path, optional
+        The table that the run was given, if any.
+    threads : int, optional
+        Threads; all processors where None.
+    memory : float or str, optional
+        Bound of memory, as of a run.
+    progress : callable
+        Takes events.
+
+    Raises
+    ------
+    InvalidInput
+        If this cannot be audited, or what the run read is gone.
+    RecipeMismatch
+        If other weights are counted now than by the run.
+    """
+    summary = read_summary(path)
+    check_kind(path, summary)
+    recipe = Recipe.from_dict(summary["recipe"]).resolve()
+    run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
+    rules, timing = run.run_rules(), Timing()
+    if weights is not None:
+        recipe = recipe.with_table(Weights.read(weights))
+    with scratch_directory() as work:
+        found = find_inputs(
+            _paths(path, summary, inputs),
+            run.read_rules(recipe),
+            file_format=run.format_for(recipe),
+            delimiter=run.delimiter,
+        )
+        found = _named(found, [file["path"] for file in summary["inputs"]])
+        bounded = bounded_run(found, recipe, run, rules, work, progress, writes_copies=False)
+        rules = dataclasses.replace(rules, threads=bounded.threads(rules.threads))
+        try:
+            recipe = weighed_files(
+                found.files, recipe, rules, timing, progress, memory_bytes=bounded.room.weighing_bytes
+            )
+        except RecipeMismatch as error:
+            raise RecipeMismatch(
+                "the weights of the run are not those of its inputs; name their file with --weights", error.differences
+            ) from error
+        with open_documents(
+            found.files, recipe, rules, work=work, timing=timing, progress=progress, bounded=bounded
+        ) as documents:
+            collapsed = ordered(documents, recipe, timing)
+            evidence = read_evidence(path)
+            yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, rules.threads)
+
+
+def check_kind(path: Path, summary: dict[str, Any]) -> None:
+    """Raise InvalidInput if a run of this kind cannot be audited."""
+    missing = sorted(set(_NEEDED) - set(summary))
+    if missing:
+        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
+    if summary.get("options", {}).get("unit"):
+        raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
+    if "against" in summary:
+        raise InvalidInput(
+            "this run was held against other documents (--against), which an audit does not read", str(path)
+        )
+
+
+def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:
+    stated = summary.get("input_directory")
+    directory = inputs if inputs is not None else None if stated is None else Path(stated)
+    if directory is None:
+        raise InvalidInput("the run read standard input or a store, which cannot be read again", str(path))
+    if not summary["inputs"]:
+        raise InvalidInput("the summary names no input", str(path))
+    paths = []
+    for file in summary["inputs"]:
+        paths.append(directory / file["path"])
+        if not paths[-1].is_file():
+            raise InvalidInput("an input of the run is not there; name its directory with --inputs", str(paths[-1]))
+    return paths
+
+
+def _named(found: Inputs, names: list[str]) -> Inputs:
+    """Return the inputs under the names that the run gave them: a single one may lie deeper."""
+    files: list[InputFile] = [
+        dataclasses.replace(file, name=name) for file, name in zip(found.files, names, strict=True)
+    ]
+    return dataclasses.replace(found, files=tuple(files))
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Return the evidence of a run.
+
+    Raises
+    ------
+    InvalidInput
+        If it is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    damaged = InvalidInput("the run's evidence is missing or damaged; run it again", str(path / EVIDENCE))
+    try:
+        table = pq.ParquetFile(path / EVIDENCE).read()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged from error
+    if not {*_COLUMNS} <= {*table.column_names}:
+        raise damaged
+
+    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401 - PyArrow has no types
+        try:
+            column = table.column(name).cast(kind)
+        except pa.ArrowException as error:
+            raise damaged from error
+        return (column.fill_null(absent) if column.null_count else column).to_numpy()
+
+    below = "below_threshold" in table.column_names
+    return Evidence(
+        table,
+        numbers("row", pa.int64(), -1),
+        numbers("kept_row", pa.int64(), -1),
+        numbers("similarity", pa.float64(), np.nan),
+        numbers("distance", pa.int64(), -1),
+        numbers("below_threshold", pa.uint8(), 0).astype(bool) if below else np.zeros(table.num_rows, bool),
+    )

@@ -1,0 +1,153 @@
+"""``likewise audit``: what a run missed and what it wrongly took, measured."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.memory_option import MEMORY
+from likewise.cli.options import QUIET, count
+from likewise.cli.progress import ShownProgress
+from likewise.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from likewise.audit import Audit
+
+# Missed pairs that are shown; the certificate has more.
+_MOST_SHOWN = 10
+
+_HELP = """Measure what a finished run missed, and check all that it states.
+
+OUT is the output directory of likewise dedup. A random sample of documents (removed ones, kept ones that seem near
+another, others) is compared with all others exactly, without sketches; of that follow the share of matching pairs that
+the run compared and the share of documents that ought to go and went, with 95 % intervals. Every removal is measured
+again: does it reach the threshold, did what speaks against it stay, are the inputs and the kept files those of the run?
+
+The findings and the SHA-256 of inputs and outputs go to OUT/audit.json.
+
+\b
+Exit status 0: every check holds. 1: one does not, or a least recall that was asked for is not proved.
+
+\b
+Examples:
+  likewise audit out
+  likewise audit out --sample 20000 --seed 7
+  likewise audit out --least-recall 0.9 --json | jq .pair_recall
+"""
+
+
+@click.command("audit", help=_HELP)
+@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "--sample",
+    "num_sampled",
+    type=count,
+    default="5000",
+    show_default=True,
+    metavar="N",
+    help="Documents compared with all others; with as many as there are the figures are exact.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
+@click.option(
+    "--least-recall",
+    type=click.FloatRange(0.0, 1.0),
+    metavar="P",
+    help="Fail unless the interval of each recall lies at or above P.",
+)
+@click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs lie now, if they were moved.",
+)
+@click.option(
+    "--weights",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The table of weights that the run was given. Those that it counted are counted again.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the certificate goes.  [default: OUT/audit.json]",
+)
+@click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]")
+@MEMORY
+@click.option("--json", "as_json", is_flag=True, help="Print the certificate.")
+@QUIET
+def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
+    """Run the command."""
+    from likewise.audit import audit, check_target, write_certificate
+    from likewise.io.output import AUDIT
+    from likewise.io.runs import read_summary
+
+    as_json, quiet = options.pop("as_json"), options.pop("quiet")
+    read_summary(out)
+    target = out / AUDIT if output is None else output
+    check_target(target)
+    with ShownProgress(quiet=quiet) as progress:
+        found = audit(out, progress=progress.report, **options)
+    write_certificate(found.certificate, target)
+    short = [] if least_recall is None else _not_proved(found, least_recall)
+    if as_json:
+        json.dump(found.certificate, sys.stdout, ensure_ascii=False, indent=2)
+        sys.stdout.write("\n")
+    elif not quiet:
+        for line in _lines(found):
+            click.echo(printable(line))
+        click.echo(f"wrote {printable(str(target))}", err=True)
+    for line in short:
+        click.echo(line, err=True)
+    return 0 if found.passed and not short else 1
+
+
+def _not_proved(found: "Audit", least: float) -> list[str]:
+    both = {"pairs": found.recall.pairs, "removals": found.recall.removals}
+    # Where there is nothing to find, nothing is missed.
+    return [
+        f"the recall of {name} is {share.value:.4f}, at least {share.low:.4f}; {least:g} was asked for"
+        for name, share in both.items()
+        if share.value == share.value and share.low < least
+    ]
+
+
+def _lines(found: "Audit") -> list[str]:
+    facts, recall = found.certificate, found.recall
+    lines = [facts["run"]["verification"], ""]
+    for check in found.checks:
+        mark = "ok  " if check.passed else "FAIL"
+        failed = "" if check.passed else f": not of {check.num_failed:,} of {check.num_checked:,}"
+        lines += [f"{mark} {check.name}{failed}", *(f"       {failure}" for failure in check.failures)]
+    sample = ", ".join(f"{len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata)
+    lines += ["", f"compared exactly with all: {sample}", ""]
+    for name, share in (
+        ("pairs that match and were compared", recall.pairs),
+        ("documents that ought to go and went", recall.removals),
+        ("removals that are right", found.precision),
+    ):
+        lines.append(f"{name:36} {_share(share)}")
+    lines += ["", f"about {recall.num_pairs:,.0f} pairs match"]
+    lines += [f"about {num:,.0f} lost: {name}" for name, num in recall.by_stage.items() if num]
+    if recall.num_overlooked:
+        lines.append(f"about {recall.num_overlooked:,.0f} documents stayed that match an earlier one")
+    missed = facts["missed_pairs"]
+    if missed:
+        lines += ["", f"missed ({facts['num_missed_seen']:,} seen in the sample):"]
+    for pair in missed[:_MOST_SHOWN]:
+        stayed = ", both stayed" if pair["both_stayed"] else ""
+        lines.append(f"  {pair['doc_id_a']} and {pair['doc_id_b']}: {pair['similarity']:.4f}, {pair['stage']}{stayed}")
+    if len(missed) > _MOST_SHOWN:
+        lines.append("  ...")
+    return lines
+
+
+def _share(share: Any) -> str:  # noqa: ANN401
+    if share.value != share.value:
+        return "none to find"
+    if share.is_exact:
+        return f"{share.value:.4f} (all of them looked at)"
+    return f"{share.value:.4f} (95 %: {share.low:.4f} to {share.high:.4f})"

@@ -1,0 +1,237 @@
+"""``likewise tune``: which recipe and threshold fit this data."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import INPUTS, QUIET, input_options, take_run
+from likewise.cli.progress import ShownProgress
+from likewise.cli.terminal import has_colour, printable
+from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
+
+if TYPE_CHECKING:
+    from likewise.estimates import Estimate
+    from likewise.tune import Label, Proposal, Questions, Tuner
+
+_HELP = """Find the recipe and the threshold that fit a collection, from pairs that people labelled.
+
+With --labels: a CSV or TSV of doc_id_a, doc_id_b, label (1 for duplicates, 0 for others), such as the pages of likewise
+serve export. Without: pairs are shown here, to be answered with y, n, s (skip), u (undo) or q (quit); answers are kept
+in RECIPE.labels.csv, and the same command goes on where it was left.
+
+Writes the recipe for --recipe, and says what it reaches on labels that it was not chosen by.
+
+\b
+Examples:
+  likewise tune articles.jsonl --labels pairs.csv -o recipe.json
+  likewise tune articles.jsonl -o recipe.json
+  likewise dedup articles.jsonl -o out --recipe recipe.json
+"""
+_MOST_CHARACTERS = 1200
+
+
+@click.command("tune", help=_HELP)
+@INPUTS
+@click.option(
+    "--labels",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="PAIRS",
+    help="Labelled pairs; with --ask, where answers are added.  [default: RECIPE.labels.csv, and ask]",
+)
+@click.option("--ask", is_flag=True, help="Ask about pairs though --labels are given.")
+@click.option(
+    "--questions", type=click.IntRange(min=1), default=60, show_default=True, metavar="N", help="Labels to ask for."
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("recipe.json"),
+    show_default=True,
+    metavar="RECIPE",
+    help="The recipe that is proposed.",
+)
+@click.option("--method", type=click.Choice(["minhash", "simhash"]), help="Try only this method.  [default: both]")
+@click.option(
+    "--tokens",
+    type=click.Choice(["auto", "word", "char", "chinese", "sentence", "line", "paragraph"]),
+    help="Try only these tokens.  [default: auto and char]",
+)
+@TEXT_OPTIONS["markup"]
+@TEXT_OPTIONS["fold"]
+@TEXT_OPTIONS["stop_words"]
+@click.option(
+    "--sample",
+    type=click.IntRange(min=20, max=4000),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="Documents of which all pairs are measured.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the sample and the questions.")
+@input_options
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the proposal and all that was tried as JSON on stdout.")
+def command(
+    inputs: tuple[str, ...],
+    labels: Path | None,
+    ask: bool,  # noqa: FBT001 - click's call
+    questions: int,
+    out: Path,
+    method: str | None,
+    tokens: str | None,
+    sample: int,
+    seed: int,
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.errors import InvalidParameter
+    from likewise.tune import Labels, open_tuner, read_labels, write_recipe
+
+    asks = ask or labels is None
+    if asks and "-" in inputs:
+        raise InvalidParameter(
+            "labels", "answers come from standard input, which is the collection; name files, or labels"
+        )
+    if asks and as_json:
+        raise InvalidParameter("json", "does not go with questions; answer them first, then give --labels")
+    path = labels or out.with_name(f"{out.stem}.labels.csv")
+    given = read_labels(path) if path.exists() or not asks else Labels([])
+    rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words")}
+    rules = {name: value for name, value in rules.items() if value is not None}
+    rules |= take_word_lists(rules)
+    with (
+        ShownProgress(quiet=quiet) as progress,
+        open_tuner(
+            inputs,
+            given,
+            run=take_run(options),
+            method=method,
+            tokens=tokens,
+            rules=rules,
+            most_documents=sample,
+            seed=seed,
+            output=out,
+            progress=progress.report,
+        ) as tuner,
+    ):
+        if asks:
+            asked = tuner.questions()
+            others = asked.take(given.labels)
+            progress.__exit__(None, None, None)
+            _ask(tuner, asked, others, path, questions)
+            given = Labels([*others, *asked.labels()], given.notes)
+        proposal = tuner.propose(given)
+    write_recipe(proposal.recipe, out)
+    if as_json:
+        click.echo(json.dumps(proposal.to_dict(), ensure_ascii=False))
+    elif not quiet:
+        _show(proposal, inputs, out)
+
+
+def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, wanted: int) -> None:
+    """Show pairs and take answers until there are enough, or no more."""
+    from likewise.tune import write_labels
+
+    colour = has_colour(sys.stdout)
+    _show_distribution(tuner)
+    click.echo(
+        f"Are the two the same text, for your purpose? y yes, n no, s skip, u undo, q quit. Answers are kept in {path}."
+    )
+    history: list[int] = []
+    while asked.num_answered < wanted and (pair := asked.next_pair()) is not None:
+        ids = [tuner.doc_id(place) for place in asked.pairs[pair].tolist()]
+        click.echo(f"\n--- {asked.num_answered + 1} of {wanted}: {printable(ids[0])}  and  {printable(ids[1])}")
+        for line in _side_by_side(tuner.text(ids[0]), tuner.text(ids[1])):
+            click.echo(line, color=colour)
+        said = _answer()
+        if said == "q":
+            break
+        if said == "u":
+            if history:
+                asked.forget(history.pop())
+        else:
+            asked.answer(pair, {"y": True, "n": False, "s": None}[said])
+            history.append(pair)
+        write_labels([*others, *asked.labels()], path)
+    if asked.num_answered < wanted:
+        click.echo(f"{asked.num_answered} of {wanted} answered, kept in {path}; the same command goes on.")
+
+
+def _answer() -> str:
+    """Return y, n, s, u or q; the end of the input is q."""
+    while True:
+        click.echo("y/n/s/u/q? ", nl=False)
+        line = sys.stdin.readline()
+        if not line:
+            click.echo()
+            return "q"
+        said = line.strip().lower()[:1]
+        if said and said in "ynsuq":
+            return said
+        click.echo("answer y, n, s, u or q")
+
+
+def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
+    """Return two texts as one with their differences marked, cut to what a person reads."""
+    from likewise.cli.compare import diff_lines
+    from likewise.compare import compare
+
+    lines = diff_lines(compare(a[:20_000], b[:20_000]).alignment, 12)
+    shown: list[str] = []
+    length = 0
+    for line in lines:
+        if length + len(line) > _MOST_CHARACTERS:
+            return [*shown, line[: max(0, _MOST_CHARACTERS - length)] + " [...]"]
+        shown.append(line)
+        length += len(line)
+    return shown
+
+
+def _show_distribution(tuner: "Tuner") -> None:
+    click.echo(
+        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are looked at; their pairs by Jaccard similarity:"
+    )
+    rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
+    most = max((count for _, count in rows), default=0)
+    for low, count in rows:
+        # Counts differ by orders: a bar has a mark for each binary digit.
+        click.echo(f"  {low:.2f} {count:>9,} {'#' * count.bit_length() if most else ''}")
+
+
+def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
+    chosen = proposal.chosen
+    click.echo(f"{proposal.num_duplicates:,} duplicates and {proposal.num_others:,} others labelled")
+    click.echo()
+    click.echo("best recipes              at  precision  recall    F1   (on the labels they were chosen by)")
+    for one in proposal.tried[:8]:
+        mark = "*" if one is chosen else " "
+        found = one.on_labels
+        click.echo(
+            f"{mark} {_setting(one.to_dict()):>22}  {found.precision.value:9.3f} {found.recall.value:7.3f} "
+            f"{found.f1.value:5.3f}  {one.candidate.name}"
+        )
+    if chosen not in proposal.tried[:8]:
+        click.echo(f"* {_setting(chosen.to_dict()):>22}  {chosen.candidate.name}")
+    click.echo()
+    click.echo("on labels held out (what to expect of pairs like these, with 95 % intervals):")
+    for name in ("precision", "recall", "f1"):
+        click.echo(f"  {name:<9} {_interval(getattr(proposal.held_out, name))}")
+    for note in proposal.notes:
+        click.echo(f"note: {printable(note)}", err=True)
+    click.echo()
+    click.echo(f"{chosen.candidate.name}; {_setting(chosen.to_dict())}: written to {out}")
+    click.echo(f"  likewise dedup {' '.join(map(printable, inputs))} -o out --recipe {out}")
+
+
+def _setting(fields: dict[str, Any]) -> str:
+    return f"threshold {fields['threshold']:.2f}" if "threshold" in fields else f"within {fields['within']}"
+
+
+def _interval(found: "Estimate") -> str:
+    return "unknown" if found.value != found.value else f"{found.value:.3f}  ({found.low:.3f} to {found.high:.3f})"

@@ -1,0 +1,214 @@
+"""Labelled pairs: which documents people called duplicates, read from and written to small CSV files."""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from likewise.errors import InvalidInput
+from likewise.io.whole import WholeFile
+
+HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
+_SIDES = (("doc_id_a", "doc_id_b"), ("id1", "id2"), ("id_a", "id_b"))
+_YES = ("1", "y", "yes", "true")
+_NO = ("0", "n", "no", "false")
+# A pair that was looked at and is neither.
+_NEITHER = ("-1", "", "s", "skip", "?")
+_MOST_LABELS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Label:
+    """What was said of a pair of documents.
+
+    Parameters
+    ----------
+    a, b : str
+        Ids, ``a < b``: a pair is the same in either order.
+    is_duplicate : bool or None
+        None where the pair was looked at and passed over.
+    weight : float
+        For how many pairs of the collection it stands.
+    """
+
+    a: str
+    b: str
+    is_duplicate: bool | None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of distinct pairs, and what was left out of a file.
+
+    Parameters
+    ----------
+    labels : list of Label
+        In the order of the file.
+    notes : list of str
+        What was left out and why, a sentence each.
+    """
+
+    labels: list[Label]
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_duplicates(self) -> int:
+        """Pairs called duplicates."""
+        return sum(label.is_duplicate is True for label in self.labels)
+
+    @property
+    def num_others(self) -> int:
+        """Pairs called no duplicates."""
+        return sum(label.is_duplicate is False for label in self.labels)
+
+
+def ordered(a: str, b: str) -> tuple[str, str]:
+    """Return the two ids of a pair in the order that labels have."""
+    return (a, b) if a <= b else (b, a)
+
+
+def read_labels(path: str | Path) -> Labels:
+    """Read labelled pairs from a CSV or TSV file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
+        order among others. Without a header the first three columns, of which the third is a label. Fields are parted
+        by tabs where the name ends in .tsv or the first line holds one.
+
+    Returns
+    -------
+    Labels
+        Each pair once. Pairs of a document with itself and pairs with two labels that contradict each other are left
+        out, with a note.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is empty, no UTF-8, or a row is no pair with a label: 1, 0, y, n, or nothing (also -1 and skip)
+        for a pair that is neither.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
+    first = text.partition("\n")[0]
+    is_tabbed = path.suffix.lower() == ".tsv" or "\t" in first
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tabbed else csv.reader(lines)
+    try:
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InvalidInput(f"{error}; this is no CSV", str(path), reader.line_num) from error
+    if not rows:
+        raise InvalidInput("the file holds no labels", str(path))
+    columns = _columns(rows[0][1])
+    if columns is None:
+        if len(rows[0][1]) < 3 or _meaning(rows[0][1][2]) == "unknown":
+            raise InvalidInput(
+                "this is no file of labelled pairs; its first line is doc_id_a,doc_id_b,label, or a pair with its "
+                "label (1 or 0)",
+                str(path),
+                rows[0][0],
+            )
+        columns = (0, 1, 2, None)
+    else:
+        rows = rows[1:]
+    if len(rows) > _MOST_LABELS:
+        raise InvalidInput(f"{len(rows):,} labels; {_MOST_LABELS:,} are the most", str(path))
+    return _checked([_label(row, columns, path, number) for number, row in rows])
+
+
+def _columns(header: Sequence[str]) -> tuple[int, int, int, int | None] | None:
+    names = [cell.strip().lower() for cell in header]
+    for a, b in _SIDES:
+        if a in names and b in names and "label" in names:
+            weight = names.index("weight") if "weight" in names else None
+            return names.index(a), names.index(b), names.index("label"), weight
+    return None
+
+
+def _meaning(cell: str) -> bool | str | None:
+    value = cell.strip().lower()
+    if value in _YES or value in _NO:
+        return value in _YES
+    return None if value in _NEITHER else "unknown"
+
+
+def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: Path, number: int) -> Label:
+    a, b, label, weight = columns
+    if len(row) <= max(a, b, label):
+        raise InvalidInput(f"{len(row)} fields; a row is two ids and a label", str(path), number)
+    meaning = _meaning(row[label])
+    if isinstance(meaning, str):
+        raise InvalidInput(f"the label {row[label]!r} is none of 1, 0, or empty for neither", str(path), number)
+    stands_for = 1.0
+    if weight is not None and len(row) > weight and row[weight].strip():
+        try:
+            stands_for = float(row[weight])
+        except ValueError:
+            stands_for = math.nan
+        if not (0 < stands_for < math.inf):
+            raise InvalidInput(f"the weight {row[weight]!r} is no number above 0", str(path), number)
+    return Label(*ordered(row[a], row[b]), meaning, stands_for)
+
+
+def _checked(labels: Iterable[Label]) -> Labels:
+    found: dict[tuple[str, str], Label] = {}
+    contradicted: set[tuple[str, str]] = set()
+    num_alone = num_again = 0
+    for label in labels:
+        pair = label.a, label.b
+        if label.a == label.b:
+            num_alone += 1
+            continue
+        before = found.get(pair)
+        if before is not None:
+            num_again += 1
+            if before.is_duplicate is not label.is_duplicate and None not in (before.is_duplicate, label.is_duplicate):
+                contradicted.add(pair)
+            if label.is_duplicate is None:
+                continue
+        found[pair] = label
+    for pair in contradicted:
+        del found[pair]
+    notes = []
+    if num_alone:
+        notes.append(f"{num_alone:,} pairs of a document with itself were left out")
+    if contradicted:
+        a, b = min(contradicted)
+        notes.append(
+            f"{len(contradicted):,} pairs with labels that contradict each other were left out, such as {a} and {b}"
+        )
+    if num_again:
+        notes.append(f"{num_again:,} labels are of pairs that stand there twice; they count once")
+    return Labels(list(found.values()), notes)
+
+
+def write_labels(labels: Sequence[Label], path: Path) -> None:
+    """Write labels as CSV, whole or not at all, and on the disk when this returns."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(HEADER)
+    for label in labels:
+        said = "skip" if label.is_duplicate is None else str(int(label.is_duplicate))
+        writer.writerow((label.a, label.b, said, f"{label.weight:g}"))
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
+                file.write(out.getvalue())
+                file.flush()
+                os.fsync(file.fileno())
+            whole.finish()
+        finally:
+            whole.discard()

@@ -1,0 +1,63 @@
+"""Corpora for audits: graded copies of made-up texts, and what is true of them by plain sets."""
+
+import json
+
+import numpy as np
+
+from likewise import Recipe, dedup_files
+from tests.golden.texts import made_up
+
+# Few bands: much is missed.
+SABOTAGED = Recipe.minhash(0.5, bands=4, rows=6)
+
+
+def graded(num_documents, seed, share_of_copies=0.6):
+    """Texts of which many are edits of others, from equal ones to some just below a resemblance of a half."""
+    random = np.random.default_rng(seed)
+    texts = []
+    for number in range(num_documents):
+        if not texts or random.random() >= share_of_copies:
+            texts.append(made_up(int(random.integers(30, 70)), seed * 10**6 + number))
+            continue
+        words = texts[int(random.integers(0, len(texts)))].split()
+        rate = random.choice([0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.13, 0.2])
+        for at in np.flatnonzero(random.random(len(words)) < rate):
+            words[at] = f"other{number}x{at}"
+        texts.append(" ".join(words))
+    return texts
+
+
+def resembling(texts, threshold):
+    """Every pair of texts whose sets of three words resemble each other enough, with how much: {(a, b): J}."""
+    sets = []
+    for text in texts:
+        words = text.split()
+        sets.append({tuple(words[i : i + 3]) for i in range(len(words) - 2)})
+    holders = {}
+    for row, shingles in enumerate(sets):
+        for shingle in shingles:
+            holders.setdefault(shingle, []).append(row)
+    together = {(a, b) for rows in holders.values() for i, b in enumerate(rows) for a in rows[:i]}
+    found = {}
+    for a, b in together:
+        resemblance = len(sets[a] & sets[b]) / len(sets[a] | sets[b])
+        if resemblance >= threshold:
+            found[a, b] = resemblance
+    return found
+
+
+def write(path, texts):
+    """Write texts as JSON Lines; the path."""
+    path.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts)))
+    return path
+
+
+def run_of(folder, texts, recipe=SABOTAGED, **options):
+    """The output directory of a run over texts."""
+    dedup_files(write(folder / "in.jsonl", texts), folder / "out", recipe, **options)
+    return folder / "out"
+
+
+def failed(found):
+    """The checks that do not hold."""
+    return [check.name for check in found.checks if not check.passed]

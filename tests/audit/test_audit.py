@@ -1,0 +1,216 @@
+"""Audits against plain sets, of runs as they were and of runs that were tampered with."""
+
+import json
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise import InvalidInput, Recipe, dedup_files
+from likewise._native import Texts
+from likewise.audit import audit
+from likewise.audit.rarest import RarestFeatures
+from likewise.dedup import FileRun
+from tests.audit.corpora import SABOTAGED, failed, graded, resembling, run_of, write
+from tests.oracle import measures
+from tests.oracle.features import Rules, features
+from tests.viewing import runs
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return graded(240, 3)
+
+
+def test_a_census_counts_what_plain_sets_count(tmp_path, texts):
+    found = audit(run_of(tmp_path, texts), num_sampled=1000)
+    true = set(resembling(texts, 0.5))
+    table = likewise.pairs(texts, SABOTAGED)
+    compared = set(zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b")), strict=True))
+    assert 0.3 < len(compared & true) / len(true) < 0.9
+    assert found.recall.num_pairs == len(true)
+    assert found.recall.pairs.value == pytest.approx(len(compared & true) / len(true), abs=1e-12)
+    assert found.recall.pairs.is_exact
+    listed = {tuple(sorted((pair["row_a"], pair["row_b"]))) for pair in found.certificate["missed_pairs"]}
+    # Copies of one text are one in the list.
+    assert listed <= true - compared
+    assert {(a, b) for a, b in true - compared if a in firsts(texts) and b in firsts(texts)} == listed
+
+
+def firsts(texts):
+    return {texts.index(text) for text in texts}
+
+
+def test_a_census_counts_the_documents_that_ought_to_go(tmp_path, texts):
+    out = run_of(tmp_path, texts)
+    removed = set(pq.read_table(out / "removed.parquet").column("row").to_pylist())
+    kept = set(range(len(texts))) - removed
+    ought = {b for a, b in resembling(texts, 0.5) if a in kept and b in kept}
+    found = audit(out, num_sampled=1000)
+    assert ought
+    assert found.recall.num_overlooked == len(ought)
+    assert found.recall.removals.value == pytest.approx(len(removed) / (len(removed) + len(ought)))
+    assert found.precision.value == 1.0
+    assert found.passed
+
+
+def test_missed_pairs_name_what_lost_them(tmp_path, texts):
+    found = audit(run_of(tmp_path, texts), num_sampled=1000)
+    array = likewise.sketch(texts, SABOTAGED).array
+    stages = Counter()
+    for pair in found.certificate["missed_pairs"]:
+        equal = array[pair["row_a"]] == array[pair["row_b"]]
+        shares_a_band = equal[:24].reshape(4, 6).all(axis=1).any()
+        assert (pair["stage"] == "not a candidate") == (not shares_a_band)
+        stages[pair["stage"]] += 1
+    assert set(stages) <= {"not a candidate", "estimate below the threshold"}
+    assert stages["not a candidate"] > 10
+
+
+def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
+    # One word differs: all share the bands, the last buckets of which are full after 64.
+    base = " ".join(f"word{i}" for i in range(200)).split()
+    texts = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) for i in range(0, 200, 1)]
+    recipe = Recipe.minhash(0.9, bands=1, rows=2)
+    found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
+    assert found.certificate["stated_recall"] is not None
+    assert found.recall.by_stage["capped"] > 0
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "dice", "cosine", "containment", "overlap"])
+@pytest.mark.parametrize("weights", ["none", "log-count"])
+def test_truth_is_that_of_the_oracle_for_every_measure(tmp_path, measure, weights):
+    texts = graded(60, 11)
+    texts += [text[: len(text) // 3] for text in texts[:10]] + ["a b", "a b", "", " "]
+    recipe = Recipe.minhash(0.6, measure=measure, weights=weights, keep="first", bands=2, rows=3)
+    sets = [features(text, Rules(shingle=3, weights=weights)) for text in texts]
+    found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
+    # Of containment the later one counts, in the earlier.
+    true = [
+        (a, b)
+        for b in range(len(texts))
+        for a in range(b)
+        if measures.similarity(sets[b].weights, sets[a].weights, measure) >= 0.6
+    ]
+    assert found.recall.num_pairs == len(true)
+    assert failed(found) == []
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe.simhash(),
+        Recipe.simhash(within=3),
+        Recipe.simhash(bits=96, within=12, tokens="char", recall=0.6),
+        Recipe.simhash(bits=160, within=20, tokens="word"),
+    ],
+    ids=["default", "within 3", "bands of bits", "wide"],
+)
+def test_distance_only_runs_are_measured_by_distance(tmp_path, texts, recipe):
+    texts = [*texts[:150], "short one", "short one two", "", ""]
+    found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
+    recipe = recipe.resolve()
+    rules = Rules(tokens=recipe.tokens, shingle=recipe.shingle)
+    array = likewise.sketch(texts, recipe).array
+    sets = [set(features(text, rules).weights) for text in texts]
+    true = 0
+    for b in range(len(texts)):
+        for a in range(b):
+            if not sets[a] or not sets[b]:
+                true += sets[a] == sets[b]
+            elif int(likewise.hamming_distance(array[a : a + 1], array[b : b + 1])[0]) <= recipe.within:
+                few = min(len(sets[a]), len(sets[b])) < 64
+                true += not few or len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= recipe.short_threshold
+    assert found.recall.num_pairs == true
+    assert failed(found) == []
+    table = likewise.pairs(texts, recipe)
+    assert found.recall.pairs.value == pytest.approx(table.num_rows / true)
+    assert recipe.recall is not None or found.recall.pairs.value == 1.0
+
+
+@pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "parquet", "txt"])
+@pytest.mark.parametrize("recipe", [Recipe.minhash(0.5), Recipe.simhash(measure="cosine"), Recipe.exact()])
+def test_every_format_passes(tmp_path, form, recipe):
+    found = audit(runs.make_run(tmp_path, form, recipe))
+    assert failed(found) == []
+    assert found.passed
+    assert found.recall.pairs.is_exact
+    assert found.precision.value == 1.0 or recipe.method == "exact"
+    assert len(found.checks) == 9
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        (Recipe.minhash(0.5, weights="idf"), {}),
+        (Recipe.minhash(0.5, keep="longest"), {}),
+        (Recipe.minhash(0.5, tokens="chinese"), {}),
+        (Recipe.minhash(0.5, group="components"), {}),
+        (Recipe.minhash(0.5), {"write": "evidence"}),
+        (Recipe.shingles(0.5), {}),
+        (Recipe.bloom(0.5), {}),
+    ],
+    ids=["idf", "longest", "chinese", "components", "no copies", "shingles", "bloom"],
+)
+def test_every_kind_of_run_passes(tmp_path, recipe, options):
+    found = audit(runs.make_run(tmp_path, recipe=recipe, **options))
+    assert failed(found) == []
+    assert found.recall.pairs.value > 0.9
+
+
+def test_equal_texts_are_counted_where_nothing_else_is(tmp_path):
+    found = audit(run_of(tmp_path, ["One text", "one  text", "another", "ONE TEXT", "", " "], Recipe.exact()))
+    assert failed(found) == []
+    assert found.recall.num_pairs == 4
+    assert (found.recall.pairs.value, found.precision.value) == (1.0, 1.0)
+
+
+def test_chains_of_components_are_no_right_removals(tmp_path):
+    words = [f"w{i}" for i in range(90)]
+    chain = [" ".join(words[6 * i : 6 * i + 60]) for i in range(5)]
+    found = audit(run_of(tmp_path, chain, Recipe.minhash(0.6, group="components", rows=1, bands=128)))
+    assert found.passed
+    assert 0 < found.precision.value < 1
+
+
+def test_what_lies_deeper_keeps_its_name(tmp_path):
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in graded(30, 1))
+    (tmp_path / "data" / "deep" / "one.jsonl").write_text(rows)
+    dedup_files(tmp_path / "data", tmp_path / "out", Recipe.minhash(0.5))
+    assert failed(audit(tmp_path / "out")) == []
+    (tmp_path / "data").rename(tmp_path / "moved")
+    with pytest.raises(InvalidInput, match="--inputs"):
+        audit(tmp_path / "out")
+    assert audit(tmp_path / "out", inputs=tmp_path / "moved").passed
+
+
+def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
+    path = write(tmp_path / "in.jsonl", texts)
+    with path.open("a") as file:
+        file.write('{"id": "bad"}\n' + json.dumps({"id": "last", "text": texts[0]}) + "\n")
+    dedup_files(path, tmp_path / "out", SABOTAGED, run=FileRun(on_error="keep"))
+    one, two = (
+        audit(tmp_path / "out", memory=memory, threads=threads) for memory, threads in ((None, 2), ("300MB", 1))
+    )
+    assert failed(one) == []
+    assert [share.to_dict() for share in (one.recall.pairs, one.recall.removals)] == [
+        share.to_dict() for share in (two.recall.pairs, two.recall.removals)
+    ]
+    assert one.certificate["missed_pairs"] == two.certificate["missed_pairs"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "similarity"), [("jaccard", 14 / 20), ("dice", 28 / 34), ("cosine", (14 / 20) ** 0.5)]
+)
+def test_what_a_document_shares_with_everybody_still_finds_its_match(measure, similarity):
+    # The match has nothing but what is common; one feature less is left out than would make it invisible.
+    common = [f"common{i}" for i in range(14)]
+    whole = " ".join([*common, *(f"rare{i}" for i in range(6))])
+    texts = Texts.from_list([whole, *(" ".join([*common, f"of{i}"]) for i in range(5))])
+    rules = Recipe.minhash(shingle=1).feature_rules
+    part = Texts.from_list([" ".join(common)])
+    for threshold, is_found in ((similarity - 1e-9, True), (0.5, True), (similarity + 0.2, False)):
+        rarest = RarestFeatures(texts, rules, measure=measure, threshold=min(threshold, 1.0), threads=1)
+        assert (0 in rarest.sharing(part)[1]) == is_found

@@ -1,0 +1,131 @@
+"""Upkeep in the background: the log comes into the database, segments give way to requests, memory stays bounded."""
+
+import functools
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+import likewise
+from likewise import _native
+
+RECIPE = likewise.Recipe.simhash(within=3)
+
+
+def opened(path, *, flush_rows, **options):
+    made = functools.partial(_native.OnlineIndex, flush_rows=flush_rows)
+    made.describe = _native.OnlineIndex.describe
+    with mock.patch.object(_native, "OnlineIndex", made):
+        return likewise.Index(path, RECIPE, **options)
+
+
+def make_texts(num, seed):
+    chance = random.Random(seed)
+    return [" ".join(f"w{chance.randrange(10**6)}" for _ in range(8)) for _ in range(num)]
+
+
+def reached(condition, timeout_s=20):
+    limit = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def test_the_log_comes_into_the_database_while_documents_come(tmp_path):
+    path = tmp_path / "index"
+    database, log = path / "documents.sqlite", path / "documents.sqlite-wal"
+    with opened(path, flush_rows=60, durability="interval:1000s") as index:
+        before = database.stat().st_size
+        for i, text in enumerate(make_texts(2000, seed=1)):
+            index.check_and_add(f"doc-{i}", text)
+        assert reached(lambda: database.stat().st_size > before)
+        # Some hundred pages are brought in at a time, so that the log begins anew long before there are 2,000.
+        assert log.stat().st_size < 1000 * 4120
+        assert len(index) == 2000
+        assert not index.verify(full=True)
+        assert index.stats["build_error"] is None
+    with opened(path, flush_rows=60) as index:
+        assert len(index) == 2000
+
+
+HOLD = """
+import sqlite3, sys
+database = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+database.execute("BEGIN")
+print(database.execute("SELECT count(*) FROM chunks").fetchone()[0], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_reader_that_stays_holds_nobody_up(tmp_path):
+    """What another process still reads stays in the log; the index goes on, and all is brought in afterwards."""
+    path = tmp_path / "index"
+    database, log = path / "documents.sqlite", path / "documents.sqlite-wal"
+    texts = make_texts(2000, seed=2)
+    with opened(path, flush_rows=50, durability="interval:1000s") as index:
+        index.check_and_add_batch([f"first-{i}" for i in range(500)], texts[:500])
+        command = [sys.executable, "-c", HOLD, database]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+            assert int(reader.stdout.readline()) > 0
+            for i, text in enumerate(texts[500:1500]):
+                index.check_and_add(f"doc-{i}", text)
+            held = log.stat().st_size
+            assert held > 1000 * 4120
+            reader.stdin.close()
+        before = database.stat().st_size
+        for i, text in enumerate(texts[1500:]):
+            index.check_and_add(f"more-{i}", text)
+        assert reached(lambda: database.stat().st_size > before)
+        assert log.stat().st_size < 2 * held
+        assert len(index) == 2000
+        assert not index.verify(full=True)
+        assert index.stats["build_error"] is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux alone")
+def test_builds_give_way(tmp_path):
+    seen, is_done = {}, threading.Event()
+
+    def look():
+        while not is_done.is_set():
+            for task in Path("/proc/self/task").iterdir():
+                try:
+                    name = (task / "comm").read_text().strip()
+                    seen.setdefault(name, set()).add(os.getpriority(os.PRIO_PROCESS, int(task.name)))
+                except (OSError, ValueError):
+                    continue
+
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        with opened(tmp_path / "index", flush_rows=2000, durability="interval:1000s") as index:
+            texts = make_texts(40_000, seed=3)
+            for start in range(0, len(texts), 500):
+                index.check_and_add_batch([f"doc-{i}" for i in range(start, start + 500)], texts[start : start + 500])
+            assert reached(lambda: not index.stats["is_building"])
+            assert index.stats["num_built"]
+    finally:
+        is_done.set()
+        watcher.join()
+    # What takes locks has the priority of the process, what reads, sorts and writes has less.
+    assert max(seen["likewise-build"]) == max(own, 10)
+    assert seen["likewise-upkeep"] == {own}
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+
+
+def test_what_waits_in_memory_stays_bounded(tmp_path):
+    with opened(tmp_path / "index", flush_rows=100, durability="interval:1000s") as index:
+        texts, most = make_texts(20_000, seed=4), 0
+        for start in range(0, len(texts), 50):
+            index.check_and_add_batch([f"doc-{i}" for i in range(start, start + 50)], texts[start : start + 50])
+            most = max(most, index.stats["num_in_memory"])
+    assert most < 10_000

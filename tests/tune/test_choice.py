@@ -1,0 +1,152 @@
+"""The choice from labels: counts by hand, intervals that hold, thresholds where they belong."""
+
+import math
+
+import numpy as np
+import pytest
+
+from likewise.tune import choice, measured
+from likewise.tune.choice import Chosen, Evidence, _num_doubtful, choices, choose, cross_validated
+
+SETTINGS = np.arange(2, 99) / 100
+
+
+def evidence(similarity, is_duplicate, weight=None, above=None):
+    similarity = np.atleast_2d(np.asarray(similarity, float))
+    weight = np.ones(similarity.shape[1]) if weight is None else np.asarray(weight, float)
+    above = np.zeros(len(SETTINGS)) if above is None else above
+    return Evidence(
+        similarity, np.asarray(is_duplicate, bool), weight, [SETTINGS] * len(similarity), [above] * len(similarity)
+    )
+
+
+def by_hand(verdicts, is_duplicate, weight):
+    hits = sum(w for v, d, w in zip(verdicts, is_duplicate, weight, strict=True) if v and d)
+    wrong = sum(w for v, d, w in zip(verdicts, is_duplicate, weight, strict=True) if v and not d)
+    missed = sum(w for v, d, w in zip(verdicts, is_duplicate, weight, strict=True) if d and not v)
+    return hits / (hits + wrong), hits / (hits + missed), 2 * hits / (2 * hits + wrong + missed)
+
+
+@pytest.mark.parametrize("weight", [[1] * 8, [3, 1, 1, 5, 2, 2, 9, 1]])
+def test_precision_recall_and_f1_are_those_counted_by_hand(weight):
+    verdicts = np.array([1, 1, 1, 1, 0, 0, 0, 1], bool)
+    is_duplicate = np.array([1, 1, 1, 0, 1, 0, 0, 0], bool)
+    found = measured(verdicts, is_duplicate, np.array(weight, float))
+    shown = found.precision.value, found.recall.value, found.f1.value
+    assert shown == pytest.approx(by_hand(verdicts, is_duplicate, weight))
+    for one in (found.precision, found.recall, found.f1):
+        assert 0 <= one.low <= one.value <= one.high <= 1
+
+
+def test_an_interval_of_twenty_in_twenty_is_that_of_the_books():
+    # Newcombe 1998, method 4 (score with continuity correction): 20 of 20 is .8001 to 1.
+    found = measured(np.ones(20, bool), np.ones(20, bool))
+    assert found.precision.low == pytest.approx(0.7999, abs=2e-3)
+    assert found.f1.low == pytest.approx(2 * found.recall.low / (1 + found.recall.low))
+    assert found.f1.high == 1.0
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    random = np.random.default_rng(5)
+    p_hit, p_wrong = 0.85, 0.1
+    # Of duplicates .85 are taken, of others .1; as many of each.
+    truth = 2 * p_hit / (1 + p_hit + p_wrong)
+    held = 0
+    for _ in range(400):
+        is_duplicate = random.random(60) < 0.5
+        verdicts = random.random(60) < np.where(is_duplicate, p_hit, p_wrong)
+        f1 = measured(verdicts, is_duplicate).f1
+        held += f1.low <= truth <= f1.high
+    assert held >= 0.93 * 400
+
+
+def test_nothing_counted_is_unknown():
+    found = measured(np.zeros(4, bool), np.zeros(4, bool))
+    assert math.isnan(found.precision.value)
+    assert (found.precision.low, found.precision.high) == (0, 1)
+    assert found.to_dict()["f1"]["value"] is None
+
+
+def test_a_threshold_lies_between_what_is_and_what_is_not():
+    random = np.random.default_rng(1)
+    yes, no = random.uniform(0.6, 1, 30), random.uniform(0.1, 0.4, 30)
+    setting = choose(evidence(np.concatenate([yes, no]), [1] * 30 + [0] * 30)).setting
+    assert 0.4 < setting < 0.6
+
+
+def test_the_sample_moves_a_threshold_off_the_crowd():
+    labels = [1] * 20 + [0] * 20
+    similarity = np.concatenate([np.linspace(0.55, 0.99, 20), np.linspace(0.02, 0.1, 20)])
+    alone = choose(evidence(similarity, labels)).setting
+    # Thousands of pairs that nobody labelled stand up to .45.
+    above = np.where(SETTINGS < 0.45, (0.45 - SETTINGS) * 100_000, 0) + np.clip(1 - SETTINGS, 0, 0.45) * 100
+    crowded = choose(evidence(similarity, labels, above=above)).setting
+    assert alone < 0.4 < crowded < 0.6
+
+
+def test_of_equal_recipes_the_first_is_chosen_and_a_better_one_wins():
+    random = np.random.default_rng(2)
+    labels = np.repeat([True, False], 30)
+    good = np.where(labels, random.uniform(0.6, 1, 60), random.uniform(0, 0.4, 60))
+    bad = random.uniform(0, 1, 60)
+    assert choose(evidence([good, good, bad], labels)).candidate == 0
+    assert choose(evidence([bad, good, good], labels)).candidate == 1
+    _, found = choices(evidence([bad, good], labels))
+    assert found[0].score < found[1].score
+
+
+def test_weights_say_for_how_many_pairs_a_label_stands():
+    # Negatives at .5 stand for a thousand pairs each, one at .7 for a single one.
+    similarity = [0.9] * 10 + [0.75] * 10 + [0.5] * 10
+    labels = [True] * 10 + [True] * 10 + [False] * 10
+    assert 0.5 < choose(evidence(similarity, labels, [1] * 20 + [1000] * 10)).setting <= 0.75
+    assert (
+        choose(evidence([0.9] * 10 + [0.3] * 10 + [0.3] * 10, labels, [50] * 10 + [1] * 10 + [1000] * 10)).setting
+        > 0.35
+    )
+
+
+def test_labels_that_tell_nothing_promise_nothing():
+    random = np.random.default_rng(3)
+    labels = np.repeat([True, False], 30)
+    similarity = random.uniform(0, 1, (12, 60))
+    found = cross_validated(evidence(similarity, labels))
+    # Of twelve recipes some look good on the labels that they were chosen by; held out, none is.
+    assert found.f1.low < 0.67
+    assert found.precision.low < 0.5
+
+
+def test_of_pairs_nobody_labelled_those_near_negatives_count_against_a_setting():
+    similarity, labels = np.array([0.8, 0.3]), np.array([True, False])
+    settings = np.array([0.3, 0.6, 0.8])
+    # 900 pairs from .3 on, none from .6, 100 from .8; the share of negatives is (n + .15) / (all + .3) there.
+    found = _num_doubtful(similarity, settings, np.array([1000.0, 100.0, 100.0]), labels)
+    near_duplicates = 100 * 0.15 / 1.3
+    assert found[1:] == pytest.approx([near_duplicates, near_duplicates])
+    assert found[0] == pytest.approx(near_duplicates + 900 * 1.15 / 1.3)
+
+
+def test_each_label_is_judged_by_a_choice_that_was_made_without_it(monkeypatch):
+    labels = np.repeat([True, False], 30)
+    # Similarities that name their labels.
+    similarity = np.arange(60) / 100
+    left_out = []
+
+    def choice_of(part):
+        seen = np.round(part.similarity[0] * 100).astype(int)
+        left_out.append(sorted(set(range(60)) - set(seen.tolist())))
+        assert part.is_duplicate.sum() == 24
+        return Chosen(0, 0.5, 0.0)
+
+    monkeypatch.setattr(choice, "choose", choice_of)
+    cross_validated(evidence(similarity, labels))
+    assert [len(part) for part in left_out] == [12] * 5
+    assert sorted(number for part in left_out for number in part) == list(range(60))
+
+
+def test_what_separates_well_is_held_out_well():
+    labels = np.repeat([True, False], 30)
+    similarity = np.where(labels, 0.8, 0.2) + np.random.default_rng(4).uniform(-0.1, 0.1, 60)
+    found = cross_validated(evidence(similarity, labels))
+    assert found.f1.value == 1.0
+    assert 0.85 < found.f1.low < 1.0

@@ -1,0 +1,80 @@
+"""Files of labelled pairs: what is read, what is left out and told, what is refused."""
+
+import pytest
+
+from likewise.errors import InvalidInput
+from likewise.tune import Label, read_labels, write_labels
+from likewise.viewing import Marks
+
+
+def labels_of(tmp_path, text, name="pairs.csv"):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_labels(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pairs.csv", "doc_id_a,doc_id_b,label\nb,a,1\nc,d,0\n"),
+        ("pairs.csv", "\ufeffdoc_id_a,doc_id_b,label\r\na,b,Yes\r\n\r\nc,d,n\r\n"),
+        ("pairs.tsv", "id1\tid2\tlabel\tkind\na\tb\t1\tsame\nc\td\t0\tother\n"),
+        ("pairs.tsv", "a\tb\t1\nc\td\t0\n"),
+        ("pairs.csv", "label,kind,doc_id_b,doc_id_a\ntrue,x,a,b\nfalse,y,d,c\n"),
+        ("pairs.csv", "a,b,1\nc,d,0\n"),
+    ],
+)
+def test_what_is_read(tmp_path, name, text):
+    found = labels_of(tmp_path, text, name)
+    assert found.labels == [Label("a", "b", is_duplicate=True), Label("c", "d", is_duplicate=False)]
+    assert (found.num_duplicates, found.num_others, found.notes) == (1, 1, [])
+
+
+def test_labels_of_the_pages_are_read(tmp_path):
+    marks = Marks(tmp_path / "review.csv")
+    marks.mark("a, with a comma", "b", True)
+    marks.mark("c", "d", False)
+    found = read_labels(tmp_path / "review.csv").labels
+    assert found == [Label("a, with a comma", "b", is_duplicate=True), Label("c", "d", is_duplicate=False)]
+
+
+def test_what_is_left_out_is_told(tmp_path):
+    text = "doc_id_a,doc_id_b,label\na,b,1\nb,a,1\na,a,1\nc,d,1\nd,c,0\ne,f,-1\ng,h,\nh,g,0\n"
+    found = labels_of(tmp_path, text)
+    assert found.labels == [
+        Label("a", "b", is_duplicate=True), Label("e", "f", is_duplicate=None), Label("g", "h", is_duplicate=False),
+    ]  # fmt: skip
+    assert [note.split()[0] for note in found.notes] == ["1", "1", "3"]
+    assert "c and d" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no labels"),
+        ("\n\n", "no labels"),
+        ("url,text\na,b\n", "first line"),
+        ("doc_id_a,doc_id_b,label\na,b,maybe\n", "'maybe'"),
+        ("doc_id_a,doc_id_b,label\na,b\n", "2 fields"),
+        ("doc_id_a,doc_id_b,label,weight\na,b,1,-3\n", "'-3'"),
+        ("doc_id_a,doc_id_b,label,weight\na,b,1,nan\n", "'nan'"),
+        (b"a,b,1\n\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_what_is_refused(tmp_path, text, said):
+    with pytest.raises(InvalidInput, match=said):
+        labels_of(tmp_path, text)
+
+
+def test_a_label_without_rows_is_no_error_yet(tmp_path):
+    assert len(labels_of(tmp_path, "doc_id_a,doc_id_b,label\n")) == 0
+
+
+def test_written_labels_are_read_back(tmp_path):
+    labels = [
+        Label('a "quoted"', "b,c", is_duplicate=True, weight=12.5),
+        Label("c", "d\ne", is_duplicate=False, weight=1.0),
+        Label("é", "ü", is_duplicate=None, weight=3.0),
+    ]
+    write_labels(labels, tmp_path / "out.csv")
+    assert read_labels(tmp_path / "out.csv").labels == labels

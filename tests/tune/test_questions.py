@@ -1,0 +1,95 @@
+"""Which pairs are asked about, and that answers survive."""
+
+import numpy as np
+import pytest
+
+from likewise.tune import Label, Questions
+from likewise.tune.questions import ranked_pairs
+
+NUM_DOCUMENTS = 60
+PAIRS = np.stack(np.triu_indices(NUM_DOCUMENTS, 1), axis=1)
+IDS = [f"d{i:02}" for i in range(NUM_DOCUMENTS)]
+
+
+@pytest.fixture
+def similarity():
+    return np.random.default_rng(0).random(len(PAIRS)).astype(np.float32)
+
+
+def questions(similarity, seed=0):
+    return Questions(ranked_pairs([similarity], NUM_DOCUMENTS), PAIRS, IDS, seed)
+
+
+def answered(asked, similarity, number):
+    order = []
+    while asked.num_answered < number and (pair := asked.next_pair()) is not None:
+        asked.answer(pair, bool(similarity[pair] > 0.9))
+        order.append(pair)
+    return order
+
+
+def test_ranks_are_multiplied():
+    one = np.array([0.9, 0.8, 0.1, 0.0], np.float32)
+    other = np.array([0.0, 0.7, 0.9, 0.1], np.float32)
+    # Ranks 1*4, 2*2, 3*1, 4*3.
+    assert ranked_pairs([one, other], 4).tolist() == [2, 0, 1, 3]
+
+
+def test_no_pair_is_asked_twice_and_all_heights_are(similarity):
+    order = answered(questions(similarity), similarity, 60)
+    assert len(set(order)) == len(order) == 60
+    ranks = (-similarity).argsort().argsort()[order]
+    assert ranks.min() < 8
+    assert ranks.max() > len(PAIRS) / 2
+
+
+def test_weights_add_up_to_the_pairs(similarity):
+    asked = questions(similarity)
+    answered(asked, similarity, 60)
+    total = sum(label.weight for label in asked.labels())
+    assert total == pytest.approx(len(ranked_pairs([similarity], NUM_DOCUMENTS)))
+
+
+def test_weighted_answers_estimate_the_number_of_duplicates(similarity):
+    found = []
+    for seed in range(30):
+        asked = questions(similarity, seed)
+        answered(asked, similarity, 60)
+        found.append(sum(label.weight for label in asked.labels() if label.is_duplicate))
+    assert np.mean(found) == pytest.approx((similarity > 0.9).sum(), rel=0.15)
+
+
+def test_a_session_goes_on_where_it_was_left(similarity):
+    whole = questions(similarity)
+    order = answered(whole, similarity, 40)
+    first = questions(similarity)
+    assert answered(first, similarity, 15) == order[:15]
+    second = questions(similarity)
+    assert second.take(first.labels()) == []
+    assert answered(second, similarity, 40) == order[15:]
+    assert sorted(second.labels(), key=str) == sorted(whole.labels(), key=str)
+
+
+def test_labels_of_other_documents_are_given_back(similarity):
+    strange = Label("d00", "z", is_duplicate=True)
+    assert questions(similarity).take([strange]) == [strange]
+
+
+def test_an_answer_taken_back_is_asked_again(similarity):
+    asked = questions(similarity)
+    pair = asked.next_pair()
+    asked.answer(pair, True)
+    assert asked.next_pair() != pair
+    asked.forget(pair)
+    assert asked.next_pair() == pair
+    assert asked.labels() == []
+    assert asked.num_answered == 0
+
+
+def test_where_all_is_skipped_it_ends(similarity):
+    asked = questions(similarity)
+    number = 0
+    while (pair := asked.next_pair()) is not None:
+        asked.answer(pair, None)
+        number += 1
+    assert number == len(ranked_pairs([similarity], NUM_DOCUMENTS))

@@ -1,0 +1,185 @@
+"""`likewise tune` as a user runs it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.recipe import Recipe
+from likewise.tune import Label, Labels, read_labels, tune_files
+from likewise.tune.collection import _nearest, _sample
+from likewise.tune.grid import grid
+from tests.command import jsonl, likewise_command
+
+WORDS = [f"word{i}" for i in range(400)]
+
+
+def made(num_texts=40, seed=0):
+    """Texts in pairs of which some words differ, among others; labels of such pairs and of unlike ones."""
+    random = np.random.default_rng(seed)
+    texts, labels = [], []
+    for number in range(num_texts):
+        words = [WORDS[i] for i in random.integers(0, len(WORDS), 40)]
+        changed = list(words)
+        for place in random.choice(40, int(random.integers(1, 6)), replace=False):
+            changed[place] = WORDS[random.integers(0, len(WORDS))]
+        texts += [" ".join(words), " ".join(changed)]
+        labels.append(Label(str(2 * number), str(2 * number + 1), is_duplicate=True))
+        if number:
+            labels.append(Label(*sorted((str(2 * number), str(2 * number - 2))), is_duplicate=False))
+    return texts, labels
+
+
+@pytest.fixture
+def folder(tmp_path):
+    texts, labels = made()
+    rows = (json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts))
+    (tmp_path / "notes.jsonl").write_text("".join(rows))
+    lines = (f"{label.a},{label.b},{int(label.is_duplicate)}\n" for label in labels[:60])
+    (tmp_path / "pairs.csv").write_text("doc_id_a,doc_id_b,label\n" + "".join(lines))
+    return tmp_path
+
+
+def test_labels_to_a_recipe_that_dedup_takes(folder):
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", "r.json", cwd=folder)
+    assert ran.status == 0, ran.err
+    shown = ran.out.decode()
+    assert "31 duplicates and 29 others labelled" in shown
+    assert "likewise dedup notes.jsonl -o out --recipe r.json" in shown
+    ran = likewise_command("dedup", "notes.jsonl", "-o", "out", "--recipe", "r.json", cwd=folder)
+    assert ran.status == 0, ran.err
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert summary["num_kept"] == 40
+    assert summary["num_removed"] == 40
+
+
+def test_json_says_all_that_was_tried(folder):
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", "r.json", "--json", "-q", cwd=folder)
+    assert ran.status == 0, ran.err
+    found = json.loads(ran.out)
+    assert Recipe.from_file(folder / "r.json") == Recipe.from_dict(found["recipe"])
+    assert len(found["tried"]) == len(grid())
+    assert found["held_out"]["f1"]["value"] == 1.0
+    assert found["held_out"]["f1"]["low"] < 1
+    scores = [one["score"] for one in found["tried"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_method_and_tokens_alone(folder):
+    labels = read_labels(folder / "pairs.csv")
+    assert tune_files(folder / "notes.jsonl", labels, method="simhash").recipe.method == "simhash"
+    found = tune_files(folder / "notes.jsonl", labels, method="minhash", tokens="char")
+    assert {one.candidate.tokens for one in found.tried} == {"char"}
+    with pytest.raises(InvalidParameter, match="minhash, simhash"):
+        tune_files(folder / "notes.jsonl", labels, method="bloom")
+
+
+def test_similarities_are_those_of_a_run(folder):
+    """What is measured of the pairs is what `likewise pairs` reports by the proposed recipe."""
+    labels = read_labels(folder / "pairs.csv")
+    for method in ("minhash", "simhash"):
+        found = tune_files(folder / "notes.jsonl", labels, method=method)
+        (folder / "r.json").write_text(found.recipe.to_json())
+        ran = likewise_command("pairs", "notes.jsonl", "-o", "-", "--recipe", "r.json", cwd=folder)
+        assert ran.status == 0, ran.err
+        pairs = {tuple(sorted(line.split("\t")[:2])) for line in ran.out.decode().splitlines()}
+        said = {(label.a, label.b) for label in labels.labels if label.is_duplicate}
+        hits = len(pairs & said)
+        assert hits / len(said) == pytest.approx(found.chosen.on_labels.recall.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("0,1,1\n2,3,1\n", "2 pairs are labelled duplicates and 0 are not"),
+        ("x,y,1\n" * 1 + "0,1,1\n", "'x'"),
+        ("", "0 pairs are labelled duplicates"),
+    ],
+)
+def test_too_few_labels_are_counted(folder, lines, said):
+    (folder / "few.csv").write_text("doc_id_a,doc_id_b,label\n" + lines)
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "few.csv", cwd=folder)
+    assert ran.status == 2
+    assert said in ran.err
+    assert not (folder / "recipe.json").exists()
+
+
+def test_a_file_that_is_no_labels(folder):
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "notes.jsonl", cwd=folder)
+    assert ran.status == 2
+    assert "no file of labelled pairs" in ran.err
+    assert likewise_command("tune", "notes.jsonl", "--labels", "absent.csv", cwd=folder).status == 2
+
+
+def test_one_document_is_nothing_to_tune(tmp_path):
+    (tmp_path / "one.jsonl").write_bytes(jsonl(["some text"]))
+    with pytest.raises(InvalidInput, match="at least two"):
+        tune_files(tmp_path / "one.jsonl", Labels([]))
+
+
+def asked_of(ran):
+    """The pairs that a session showed."""
+    lines = [line for line in ran.out.decode().splitlines() if line.startswith("--- ")]
+    return [tuple(sorted(line.split(": ")[1].split("  and  "))) for line in lines]
+
+
+def test_questions_are_asked_kept_and_gone_on_with(folder):
+    def session(answers):
+        return likewise_command("tune", "notes.jsonl", "-o", "r.json", "--questions", 4, stdin=answers, cwd=folder)
+
+    ran = session(b"what\ny\nu\nn\ns\n")
+    assert ran.status == 2
+    assert "answer y, n, s, u or q" in ran.out.decode()
+    shown = asked_of(ran)
+    # Yes was taken back, so that the pair came again; the last one had no answer.
+    assert shown == [shown[0], shown[1], shown[0], shown[1], shown[4]]
+    assert len(set(shown)) == 3
+    first = read_labels(folder / "r.labels.csv").labels
+    assert [(label.a, label.b) for label in first] == [shown[2], shown[3]]
+    assert [label.is_duplicate for label in first] == [False, None]
+    ran = session(b"y\ny\ny\n")
+    assert asked_of(ran)[0] == shown[4]
+    assert ran.status == 2
+    assert "3 pairs are labelled duplicates and 1 are not" in ran.err
+    assert len(read_labels(folder / "r.labels.csv")) == 5
+    # Nothing more is asked.
+    assert asked_of(session(b"")) == []
+
+
+def test_standard_input_cannot_be_both(folder):
+    ran = likewise_command("tune", "-", stdin=b"{}", cwd=folder)
+    assert ran.status == 2
+    assert "--labels" in ran.err
+
+
+def test_documents_cannot_steer_the_terminal(tmp_path):
+    texts = ["red \x1b[31m alarm one two three four five six", "red \x1b[31m alarm one two three four five seven"]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts * 3))
+    ran = likewise_command("tune", "a.jsonl", stdin=b"n\nn\nn\n", cwd=tmp_path)
+    assert b"--- 1 of" in ran.out
+    assert b"\x1b" not in ran.out
+
+
+def test_a_sample_of_many_holds_neighbours():
+    random = np.random.default_rng(0)
+    fingerprints = random.integers(0, 2**63, (2000, 2)).astype(np.uint64)
+    # Each odd one is near the one before.
+    fingerprints[1::2] = fingerprints[::2] ^ np.uint64(5)
+    rows = _sample(fingerprints, 200, 0)
+    assert len(rows) == 200
+    assert (np.diff(rows) > 0).all()
+    pairs = np.isin(rows ^ 1, rows).sum() // 2
+    # A blind draw of a tenth would hold some ten.
+    assert pairs >= 45
+    assert _sample(fingerprints[:150], 200, 0).tolist() == list(range(150))
+
+
+def test_nearest_is_that_of_a_full_comparison():
+    fingerprints = np.random.default_rng(1).integers(0, 2**63, (300, 2)).astype(np.uint64)
+    seeds = np.array([0, 7, 299])
+    distance = np.bitwise_count(fingerprints[seeds][:, None] ^ fingerprints[None]).sum(axis=2).astype(int)
+    distance[np.arange(3), seeds] = 999
+    found = _nearest(fingerprints, seeds)
+    for row in range(3):
+        assert sorted(distance[row][found[row]]) == sorted(distance[row])[:2]
