@@ -268,7 +268,9 @@ fn is_blank_text(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.chars().all(is_blank_character))
 }
 
-/// White space, separators of information among it.
+/// White space (the property of Unicode, which changed last in version 6.3) and the separators of information.
 fn is_blank_character(c: char) -> bool {
-    c.is_whitespace() || ('\u{1C}'..='\u{1F}').contains(&c)
+    matches!(c,
+        '\t'..='\r' | '\u{1C}'..='\u{20}' | '\u{85}' | '\u{A0}' | '\u{1680}' | '\u{2000}'..='\u{200A}'
+        | '\u{2028}' | '\u{2029}' | '\u{202F}' | '\u{205F}' | '\u{3000}')
 }
