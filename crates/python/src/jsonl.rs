@@ -149,7 +149,7 @@ pub fn read_jsonl_texts(
 /// that went. A row of whose text nothing is left has no line.
 #[pyfunction]
 #[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, threads=1))]
-#[allow(clippy::too_many_arguments)]
+#[expect(clippy::too_many_arguments, reason = "one call of Python")]
 pub fn rewrite_jsonl_rows(
     py: Python<'_>,
     path: PathBuf,

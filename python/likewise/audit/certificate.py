@@ -74,7 +74,7 @@ def check_target(path: Path) -> None:
     if path.exists():
         try:
             fields = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             fields = None
         if not isinstance(fields, dict) or "seal" not in fields:
             raise InvalidInput("this file is no certificate of an audit; name another with -o", str(path))
@@ -106,7 +106,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
     """
     try:
         certificate = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"this is no certificate of an audit: {error}", str(path)) from error
     if not isinstance(certificate, dict) or not is_sealed(certificate):
         raise InvalidInput("this is no certificate of an audit, or it was changed since", str(path))
