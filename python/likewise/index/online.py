@@ -97,7 +97,8 @@ class Index:
     ) -> None:
         if not os.fspath(path):
             raise InvalidParameter("path", "it is empty; name a directory")
-        directory = Path(path)
+        # A process may go elsewhere while the index is open.
+        directory = Path(path).absolute()
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
