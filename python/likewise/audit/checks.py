@@ -285,8 +285,19 @@ def _copies(run: OpenRun, named: _Named) -> list[Check]:
             reason = _differing(run, file, run.kept[rows], work)
             if reason is not None:
                 failures.append(f"{file.name}: {reason}")
+    failures += [f"{name}: no input has this name" for name in _strangers(run)]
     name = "the kept files hold the texts that stayed, and no others"
     return [Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))]
+
+
+def _strangers(run: OpenRun) -> Iterator[str]:
+    """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
+    names, kept = {file.name for file in run.inputs.files}, run.path / KEPT
+    for path in sorted(kept.rglob("*")):
+        inside = path.relative_to(kept)
+        is_hidden = any(part.startswith(".") for part in inside.parts)
+        if inside.as_posix() not in names and not is_hidden and not path.is_dir():
+            yield inside.as_posix()
 
 
 def _differing(run: OpenRun, file: InputFile, kept: NDArray[np.bool_], work: Path) -> str | None:

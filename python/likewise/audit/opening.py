@@ -175,6 +175,11 @@ def open_run(
         ) as documents:
             collapsed = ordered(documents, recipe, timing)
             evidence = read_evidence(path)
+            if len(evidence.rows) and not len(documents):
+                raise InvalidInput(
+                    "the inputs hold no document any more, of which the run removed some; put back what it read",
+                    str(found.files[0].path),
+                )
             yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, rules.threads)
 
 

@@ -50,10 +50,13 @@ class Labels:
         In the order of the file.
     notes : list of str
         What was left out and why, a sentence each.
+    unwritten : list of str
+        What the file holds and :func:`write_labels` would not write again, in a few words each.
     """
 
     labels: list[Label]
     notes: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -82,7 +85,7 @@ def read_labels(path: str | Path) -> Labels:
     path : str or Path
         Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
         order among others. Without a header the first three columns, of which the third is a label. Fields are parted
-        by tabs where the name ends in .tsv or the first line holds one.
+        by tabs where the first line holds one.
 
     Returns
     -------
@@ -102,7 +105,7 @@ def read_labels(path: str | Path) -> Labels:
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
     first = text.partition("\n")[0]
-    is_tabbed = path.suffix.lower() == ".tsv" or "\t" in first
+    is_tabbed = "\t" in first
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tabbed else csv.reader(lines)
     try:
@@ -120,12 +123,15 @@ def read_labels(path: str | Path) -> Labels:
                 str(path),
                 rows[0][0],
             )
-        columns = (0, 1, 2, None)
+        columns, others = (0, 1, 2, None), [f"column {number + 1}" for number in range(3, len(rows[0][1]))]
     else:
+        others = [f"column {name!r}" for i, name in enumerate(rows[0][1]) if i not in columns]
         rows = rows[1:]
     if len(rows) > _MOST_LABELS:
         raise InvalidInput(f"{len(rows):,} labels; {_MOST_LABELS:,} are the most", str(path))
-    return _checked([_label(row, columns, path, number) for number, row in rows])
+    found = _checked([_label(row, columns, path, number) for number, row in rows])
+    found.unwritten.extend(others)
+    return found
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int, int, int | None] | None:
@@ -181,7 +187,8 @@ def _checked(labels: Iterable[Label]) -> Labels:
         found[pair] = label
     for pair in contradicted:
         del found[pair]
-    notes = []
+    notes: list[str] = []
+    unwritten: list[str] = []
     if num_alone:
         notes.append(f"{num_alone:,} pairs of a document with itself were left out")
     if contradicted:
@@ -189,9 +196,10 @@ def _checked(labels: Iterable[Label]) -> Labels:
         notes.append(
             f"{len(contradicted):,} pairs with labels that contradict each other were left out, such as {a} and {b}"
         )
+        unwritten.append("labels that contradict each other")
     if num_again:
         notes.append(f"{num_again:,} labels are of pairs that stand there twice; they count once")
-    return Labels(list(found.values()), notes)
+    return Labels(list(found.values()), notes, unwritten)
 
 
 def write_labels(labels: Sequence[Label], path: Path) -> None:

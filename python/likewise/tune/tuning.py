@@ -1,6 +1,7 @@
 """From labelled pairs to a recipe: the grid measured, the choice, and what it is worth."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,7 @@ class Tuner:
     def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
         self._collection, self._candidates, self._seed = collection, list(candidates), seed
         self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
+        self._shared_ids = {name for name, num in Counter(collection.doc_ids).items() if num > 1}
         self._pairs = collection.sample_pairs
         self._ranked: NDArray[np.int64] | None = None
         self._of_sample: dict[int, NDArray[np.float32]] = {}
@@ -68,6 +70,11 @@ class Tuner:
         """Return a document that is looked at."""
         found: str | bytes = self._collection.texts[self._place[doc_id]]
         return found
+
+    @property
+    def first_name(self) -> str:
+        """The candidate that stands first, whose similarities :meth:`distribution` counts, in a few words."""
+        return self._candidates[0].name
 
     def distribution(self, candidate: int = 0) -> list[tuple[float, int]]:
         """Return how many pairs of the sample lie in each twentieth of similarity: (lower edge, pairs), rising."""
@@ -137,7 +144,11 @@ class Tuner:
         if unknown:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
             notes.append(f"{len(unknown):,} labels are of documents that are not in the input, such as {first!r}")
-        return [label for label in said if label.a in self._place and label.b in self._place], notes
+        used = [label for label in said if label.a in self._place and label.b in self._place]
+        clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
+        if len(clear) < len(used):
+            notes.append(f"{len(used) - len(clear):,} labels are of ids that several documents have, and were left out")
+        return clear, notes
 
     def _evidence(
         self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
@@ -229,7 +240,7 @@ def open_tuner(
     run : FileRun, optional
         How files are read.
     method, tokens, rules
-        What is tried (``likewise.tune.grid.grid``).
+        What is tried (``likewise.tune.grid.grid``); with stop words no characters.
     most_documents : int
         Of the sample whose pairs are all measured.
     seed : int
@@ -244,6 +255,9 @@ def open_tuner(
     Tuner
     """
     run, report = run or FileRun(), progress or no_progress
+    if rules and "stop_words" in rules:
+        # They act on words alone.
+        tokens = tokens or "auto"
     candidates = grid(method=method, tokens=tokens, rules=rules)
     ids = {name for label in (labels.labels if labels else ()) for name in (label.a, label.b)}
     fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **(rules or {}))
