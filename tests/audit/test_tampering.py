@@ -237,6 +237,11 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
     dedup_files(tmp_path / "in.jsonl", tmp_path / "second", SABOTAGED, against=[out])
     with pytest.raises(InvalidInput, match="--against"):
         audit(tmp_path / "second")
+    for unit in ("line", "span"):
+        done = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / unit, "--unit", unit)
+        assert done.status == 0, done.err
+        with pytest.raises(InvalidInput, match="--unit"):
+            audit(tmp_path / unit)
     for name in ("removed.parquet", "summary.json"):
         whole = (out / name).read_bytes()
         (out / name).write_bytes(whole[: len(whole) // 2])
@@ -249,7 +254,7 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
 def test_a_certificate_replaces_nothing_else(tmp_path, texts):
     out = run_of(tmp_path, texts)
     before = (out / "removed.parquet").read_bytes()
-    for name in ("removed.parquet", "summary.json", "kept"):
+    for name in ("removed.parquet", "summary.json", "kept", "/dev/zero"):
         done = likewise_command("audit", out, "-o", out / name)
         assert done.status == 2
         assert "compared exactly" not in done.out.decode()

@@ -75,6 +75,7 @@ def test_written_labels_are_read_back(tmp_path):
         Label('a "quoted"', "b,c", is_duplicate=True, weight=12.5),
         Label("c", "d\ne", is_duplicate=False, weight=1.0),
         Label("é", "ü", is_duplicate=None, weight=3.0),
+        Label("r\rn\r\n", "z\tt", is_duplicate=True, weight=1.0),
     ]
     write_labels(labels, tmp_path / "out.csv")
     assert read_labels(tmp_path / "out.csv").labels == labels

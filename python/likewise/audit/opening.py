@@ -185,15 +185,16 @@ def open_run(
 
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
-    missing = sorted(set(_NEEDED) - set(summary))
-    if missing:
-        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
     if summary.get("options", {}).get("unit"):
         raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
     if "against" in summary:
         raise InvalidInput(
             "this run was held against other documents (--against), which an audit does not read", str(path)
         )
+    # Those of other kinds lack some of it.
+    missing = sorted(set(_NEEDED) - set(summary))
+    if missing:
+        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
 
 
 def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:

@@ -18,6 +18,7 @@ _NO = ("0", "n", "no", "false")
 # A pair that was looked at and is neither.
 _NEITHER = ("-1", "", "s", "skip", "?")
 _MOST_LABELS = 1_000_000
+_MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,12 @@ def read_labels(path: str | Path) -> Labels:
         for a pair that is neither.
     """
     path = Path(path)
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidInput(f"over {_MOST_BYTES:,} bytes; these are no labelled pairs", str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
     first = text.partition("\n")[0]
