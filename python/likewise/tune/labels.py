@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from likewise.errors import InvalidInput
+from likewise.io.label_rows import label_rows
 from likewise.io.whole import WholeFile
 
 HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
@@ -209,17 +210,16 @@ def _checked(labels: Iterable[Label]) -> Labels:
 
 def write_labels(labels: Sequence[Label], path: Path) -> None:
     """Write labels as CSV, whole or not at all, and on the disk when this returns."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    for label in labels:
-        said = "skip" if label.is_duplicate is None else str(int(label.is_duplicate))
-        writer.writerow((label.a, label.b, said, f"{label.weight:g}"))
+    rows = (
+        (label.a, label.b, "skip" if label.is_duplicate is None else int(label.is_duplicate), f"{label.weight:g}")
+        for label in labels
+    )
+    text = label_rows(HEADER, rows)
     whole = WholeFile(path)
     with whole.named_errors():
         try:
             with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
-                file.write(out.getvalue())
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             whole.finish()
