@@ -239,12 +239,35 @@ def test_answers_added_to_a_tsv_are_read_again(folder):
     assert found["x", "y"] is False
 
 
-def test_a_threshold_that_no_bands_reach_is_of_exact_sets(folder):
-    labels = read_labels(folder / "pairs.csv")
-    # No sentence of these texts is that of another: all are told apart by nothing.
-    found = tune_files(folder / "notes.jsonl", labels, method="minhash", tokens="sentence")
-    assert found.recipe.method == "shingles"
-    assert found.recipe.threshold == found.chosen.setting
+def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
+    for candidate in grid(method="minhash"):
+        assert [candidate.recipe(setting).method for setting in (0.02, 0.03, 0.5)] == ["shingles"] * 2 + ["minhash"]
+        assert candidate.recipe(0.02).threshold == 0.02
+
+
+def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
+    # No sentence of these texts is that of another.
+    with pytest.raises(InvalidInput, match="nearly every pair"):
+        tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
+
+
+def test_too_few_answers_of_a_kind_say_how_to_go_on(folder):
+    ran = likewise_command("tune", "notes.jsonl", "-o", "r.json", "--questions", 6, stdin=b"n\n" * 6, cwd=folder)
+    assert ran.status == 2
+    assert "--questions 46 goes on asking" in ran.err
+    assert not (folder / "r.json").exists()
+
+
+def test_a_recipe_that_may_be_mostly_wrong_is_told(folder):
+    lines = (folder / "pairs.csv").read_text().splitlines(keepends=True)
+    few = [line for line in lines if line.endswith(",1\n")][:5] + [line for line in lines if line.endswith(",0\n")][:9]
+    # Four of the others are as alike as duplicates.
+    few += [f"{2 * number},{2 * number + 1},0\n" for number in (30, 31, 32, 33)]
+    (folder / "few.csv").write_text(lines[0] + "".join(few))
+    notes = tune_files(folder / "notes.jsonl", read_labels(folder / "few.csv")).notes
+    assert any("may be duplicates and no more" in note for note in notes)
+    notes = tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv")).notes
+    assert not any("may be duplicates and no more" in note for note in notes)
 
 
 def test_the_command_that_is_shown_runs_as_it_stands(folder):

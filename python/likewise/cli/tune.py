@@ -92,7 +92,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.errors import InvalidParameter
+    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.whole import WholeFile
     from likewise.tune import Labels, open_tuner, read_labels, write_recipe
 
@@ -137,7 +137,12 @@ def command(
             progress.__exit__(None, None, None)
             _ask(tuner, asked, others, path, questions)
             given = Labels([*others, *asked.labels()], given.notes)
-        proposal = tuner.propose(given)
+        try:
+            proposal = tuner.propose(given)
+        except InvalidInput as error:
+            if not asks or asked.num_answered < questions or asked.next_pair() is None:
+                raise
+            raise InvalidInput(f"{error}; --questions {asked.num_answered + 40} goes on asking") from error
     write_recipe(proposal.recipe, out)
     if as_json:
         click.echo(json.dumps(proposal.to_dict(), ensure_ascii=False))

@@ -25,6 +25,8 @@ from likewise.tune.questions import Questions, ranked_pairs
 MOST_DOCUMENTS = 1000
 # Of each kind; with fewer, a threshold is a guess.
 LEAST_LABELS = 5
+# What may be less is told apart from the intervals.
+_LEAST_PRECISION = 0.5
 # Recipes that differ, which together rank the pairs to ask about.
 _RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
 # Edges of the distribution that is shown.
@@ -103,7 +105,8 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labelled.
+            If fewer than five pairs of either kind are labelled, or labels are no more alike than chance: the lowest
+            threshold that is tried fits best.
         """
         used, notes = self._known(labels)
         is_duplicate = np.array([label.is_duplicate for label in used], bool)
@@ -119,6 +122,12 @@ class Tuner:
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
+        if chosen.setting <= candidate.settings[0]:
+            raise InvalidInput(
+                "the labels speak for taking nearly every pair: by no recipe that was tried are the pairs called "
+                "duplicates more alike than the others; look at the labels, or try other tokens"
+                + "".join(f"; {note}" for note in notes)
+            )
         best = next(one for one in tried if one.candidate is candidate)
         held_out = cross_validated(evidence)
         notes += self._doubts(evidence, chosen, held_out)
@@ -204,6 +213,11 @@ class Tuner:
             notes.append(
                 f"by the proposed recipe the labels leave a gap from {left.max():.2f} to {taken.min():.2f}: label "
                 "pairs between to know the threshold better"
+            )
+        if not held_out.precision.low >= _LEAST_PRECISION:
+            notes.append(
+                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more, "
+                "and look at what a run removes before you rely on it"
             )
         if held_out.f1.high - held_out.f1.low > 0.2:
             notes.append("the interval of F1 is wider than 0.2: more labels would tell more")
