@@ -276,6 +276,8 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
         (out / "summary.json").write_text(json.dumps({**summary, name: value}))
         with pytest.raises(InvalidInput, match="no summary"):
             audit(out)
+    (out / "summary.json").write_text(json.dumps({**summary, "inputs": [{"path": "in.jsonl"}]}))
+    assert "the inputs are those of the run" in failed(audit(out))
     for name, value in (("text_field", [1]), ("text_field", 5), ("delimiter", 1), ("id_field", [])):
         (out / "summary.json").write_text(json.dumps({**summary, "options": {**summary["options"], name: value}}))
         with pytest.raises(InvalidInput, match="no summary"):

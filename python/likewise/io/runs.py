@@ -49,7 +49,7 @@ def _is_formed(summary: dict[str, Any]) -> bool:
         and all(isinstance(summary.get(name), int | None) for name in _COUNTS)
         and isinstance(inputs, list)
         and all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in inputs)
-        and all(isinstance(entry.get(name, 0), int) for entry in inputs for name in ("num_bytes", "num_documents"))
+        and all(isinstance(entry.get(name), int | None) for entry in inputs for name in ("num_bytes", "num_documents"))
         and isinstance(summary.get("input_directory"), str | None)
         and _are_options(summary.get("options", {}))
     )
