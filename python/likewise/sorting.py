@@ -44,6 +44,24 @@ def stable_order(keys: NDArray[Any], space: ArraySpace) -> NDArray[np.int64]:
     return order
 
 
+def places_of(values: Any, keys: NDArray[Any]) -> NDArray[np.intp]:  # noqa: ANN401 - a number or several
+    """Return where values would stand in ascending keys, each before its equals.
+
+    Parameters
+    ----------
+    values : int or array-like of int
+        Numbers that the type of the keys can hold.
+    keys : ndarray of shape (n,)
+        Ascending; maybe in a file.
+
+    Returns
+    -------
+    intp or ndarray of intp
+        As ``numpy.searchsorted(keys, values)``, which makes a copy of all keys where the values are of another type.
+    """
+    return np.searchsorted(keys, np.asarray(values, keys.dtype))
+
+
 def slices(length: int, step: int) -> Iterator[slice]:
     """Yield consecutive slices of so many entries, the last shorter."""
     for start in range(0, length, step):

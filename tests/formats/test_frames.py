@@ -91,3 +91,9 @@ def test_damage_in_any_frame_is_told(tmp_path, number):
     path.write_bytes(b"".join(many))
     with pytest.raises(LikewiseError, match="damaged"):
         dedup_files(path, tmp_path / "out", run=FileRun(threads=3))
+
+
+def test_a_bound_of_memory_bounds_the_threads_that_unpack():
+    recipe = RECIPES["minhash"].resolve()
+    threads = [FileRun(threads=16, memory_bytes=m).read_rules(recipe).threads for m in (None, "256MB", "1GB", "64GB")]
+    assert threads == [16, 2, 7, 16]

@@ -1,5 +1,7 @@
 """Orders made part by part are those of one sort."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,14 @@ def test_texts_grow_in_memory_and_in_files(in_files, tmp_path):
     growing.append(Texts.from_list(["x", "y", "z"]).take(np.array([2, 0])))
     assert growing.take().to_list() == [*parts[0], *parts[2], "", "z", "x"]
     assert GrowingTexts(ArraySpace(tmp_path)).take().to_list() == []
+
+
+def test_places_among_many_keys_are_found_without_a_copy():
+    keys = np.arange(0, 2_000_000, 2, dtype=np.uint32)
+    tracemalloc.start()
+    places = sorting.places_of([0, 3, 1_999_998, 2_000_000], keys).tolist()
+    first = int(sorting.places_of(8, keys))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (places, first) == ([0, 2, 999_999, 1_000_000], 4)
+    assert peak < 100_000

@@ -39,7 +39,7 @@ impl Index {
             self.mending(|| self.add_once(ids, documents, text_of, now_s, threads, cancel))?;
         self.build_when_due();
         self.drain_when_due();
-        self.let_build_catch_up(ids.len());
+        self.let_build_catch_up(ids.len(), cancel);
         Ok(verdicts)
     }
 

@@ -22,6 +22,8 @@ use crate::state::Layer;
 const BUILD_BYTES: usize = 256 << 20;
 /// Microseconds that whoever adds a row waits where the build falls behind: about those that adding one takes.
 const WAIT_US: u64 = 5;
+/// How long one waits before one looks whether that is still needed.
+const MOST_NAP: Duration = Duration::from_millis(20);
 /// Rows without a segment that are better built into one before an index is used than held in memory.
 const MANY_ROWS: u32 = 1 << 18;
 
@@ -51,7 +53,7 @@ impl Index {
     }
 
     /// After documents were added: lets them wait for the build, where that falls behind, so that memory stays bounded.
-    pub(crate) fn let_build_catch_up(&self, num_added: usize) {
+    pub(crate) fn let_build_catch_up(&self, num_added: usize, cancel: &AtomicBool) {
         let shared = &self.shared;
         if !shared.is_building.load(Ordering::Relaxed) {
             return;
@@ -62,7 +64,17 @@ impl Index {
             2..4 => WAIT_US,
             _ => 4 * WAIT_US,
         };
-        std::thread::sleep(Duration::from_micros(us_a_row * num_added as u64));
+        let mut rest = Duration::from_micros(us_a_row * num_added as u64);
+        // What was added is: the end of the build, of the index, or a signal only ends the wait.
+        while !rest.is_zero()
+            && shared.is_building.load(Ordering::Relaxed)
+            && !shared.stop.load(Ordering::Relaxed)
+            && !cancel.load(Ordering::Relaxed)
+        {
+            let nap = rest.min(MOST_NAP);
+            std::thread::sleep(nap);
+            rest -= nap;
+        }
     }
 }
 

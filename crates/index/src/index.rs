@@ -27,6 +27,18 @@ pub struct Index {
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
+/// A flag that is taken back when this is dropped, after a panic and without a thread too: whoever waits for it would wait for ever.
+struct Taken {
+    shared: Arc<Shared>,
+    flag: fn(&Shared) -> &AtomicBool,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        (self.flag)(&self.shared).store(false, Ordering::Release);
+    }
+}
+
 /// How an index is opened.
 #[derive(Clone)]
 pub struct Opening {
@@ -142,21 +154,20 @@ impl Index {
         flag: fn(&Shared) -> &AtomicBool,
         work: impl FnOnce(&Shared) -> Result<(), Error> + Send + 'static,
     ) {
-        let shared = self.shared.clone();
+        let taken = Taken {
+            shared: self.shared.clone(),
+            flag,
+        };
         let work = move || {
-            if let Err(error) = work(&shared)
+            if let Err(error) = work(&taken.shared)
                 && !error.is_cancelled()
             {
-                *lock(&shared.build_error) = Some(error.to_string());
+                *lock(&taken.shared.build_error) = Some(error.to_string());
             }
-            flag(&shared).store(false, Ordering::Release);
+            drop(taken);
         };
         lock(&self.threads).retain(|thread| !thread.is_finished());
-        let thread = std::thread::Builder::new().name(name.into()).spawn(work);
-        if thread.is_err() {
-            flag(&self.shared).store(false, Ordering::Release);
-        }
-        self.keep(thread);
+        self.keep(std::thread::Builder::new().name(name.into()).spawn(work));
     }
 
     /// Remembers a thread, so that it is waited for when the index is closed.

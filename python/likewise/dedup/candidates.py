@@ -15,6 +15,7 @@ from likewise.dedup.timing import Timing
 from likewise.groups import REMOVED
 from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
+from likewise.sorting import places_of
 
 _FIRST_RANGE = 256
 _RANGE = 16384
@@ -182,11 +183,11 @@ class BitBandSearch:
         if low >= self._end:
             self._load(low, high)
         high = min(high, self._end)
-        start, stop = (int(place) for place in np.searchsorted(self._held.later, [low, high]))
+        start, stop = places_of([low, high], self._held.later).tolist()
         if stop - start > max_pairs:
             # All pairs of one later position stay together, and at least one position is looked at.
             high = max(low + 1, int(self._held.later[start + max_pairs]))
-            stop = int(np.searchsorted(self._held.later, high))
+            stop = int(places_of(high, self._held.later))
         found = self._held.select(slice(start, stop))
         if states is not None:
             alive = states[found.earlier] != REMOVED

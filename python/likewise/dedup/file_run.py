@@ -14,6 +14,9 @@ from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
+# Bound of memory for each thread that unpacks: it holds a packed frame and its plain bytes, of up to 8 MB.
+_MEMORY_AN_UNPACKER = 128_000_000
+
 
 @dataclass(frozen=True)
 class FileRun:
@@ -73,7 +76,7 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
             recipe.markup is not None,
-            threads=num_threads(self.threads),
+            threads=self._unpacking_threads(),
         )
 
     def format_for(self, recipe: Recipe) -> str | None:
@@ -99,6 +102,12 @@ class FileRun:
             If it is no size, or below 256 MB.
         """
         return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
+
+    def _unpacking_threads(self) -> int:
+        """Return how many threads unpack one file: what they hold is a small part of the bound."""
+        bound = self.memory_bound()
+        threads = num_threads(self.threads)
+        return threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER)
 
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""

@@ -13,7 +13,7 @@ from likewise.dedup.documents import Documents
 from likewise.groups import REMOVED
 from likewise.growing import frozen
 from likewise.recipe import Recipe
-from likewise.sorting import slices
+from likewise.sorting import places_of, slices
 
 # Positions looked at once for who was not removed, and later positions of one call.
 _AT_ONCE = 1 << 20
@@ -49,7 +49,7 @@ class _Found:
 
     def between(self, low: int, high: int) -> "_Found":
         """Return the pairs whose later position is in low..high."""
-        start, stop = (int(place) for place in np.searchsorted(self.later, [low, high]))
+        start, stop = places_of([low, high], self.later).tolist()
         return _Found(self.later[start:stop], self.earlier[start:stop], self.distance[start:stop])
 
 
@@ -98,7 +98,7 @@ class SlabSearch:
         )
         end = self._fitting(low, own_end + begin, max_pairs)
         later, earlier = np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin)
-        cut = int(np.searchsorted(later, end))
+        cut = int(places_of(end, later))
         own = _Found(later[:cut], earlier[:cut], np.asarray(own_distance)[:cut])
         # Those before the slab stand in front of its own.
         parts = [*(found.between(low, end) for found in self._before), own]
@@ -116,7 +116,7 @@ class SlabSearch:
         """Return how far pairs put aside are not too many; at least one position is looked at."""
         most = max(1, max_pairs // max(1, len(self._before)))
         for found in self._before:
-            start = int(np.searchsorted(found.later, low))
+            start = int(places_of(low, found.later))
             if start + most < len(found.later):
                 high = min(high, max(low + 1, int(found.later[start + most])))
         return high

@@ -97,7 +97,7 @@ class Index:
     ) -> None:
         if not os.fspath(path):
             raise InvalidParameter("path", "it is empty; name a directory")
-        directory = Path(path)
+        directory = Path(path).absolute()  # The process may go elsewhere meanwhile.
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)

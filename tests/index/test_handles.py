@@ -1,0 +1,45 @@
+"""Want of file handles passes; an index that met it goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+# So many bytes are committed that the log comes into the database, for which one more handle is wanted.
+SCRIPT = """
+import os, random, resource, sys
+import likewise
+index = likewise.Index(sys.argv[1], likewise.Recipe.simhash(), store="text")
+letters = random.Random(1)
+def add(number):
+    texts = [letters.randbytes(12_000).hex() for _ in range(20)]
+    index.add_batch([f"{number}-{i}" for i in range(20)], texts)
+add(0)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+for number in range(1, 80):
+    add(number)
+for handle in held:
+    os.close(handle)
+add(80)
+assert len(index) == 81 * 20
+assert index.verify() == []
+index.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")
+def test_without_handles_an_index_goes_on(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "index")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
