@@ -41,6 +41,6 @@ def _stars_as_they_are(_app: Any, _context: Any, lines: list[str]) -> None:  # n
 
 
 def setup(app: Any) -> None:  # noqa: ANN401
-    app.connect("sphinx-click-process-options", _stars_as_they_are)
     """Connect what is done to the help of commands."""
+    app.connect("sphinx-click-process-options", _stars_as_they_are)
     app.connect("sphinx-click-process-description", _examples_as_they_are)

@@ -12,6 +12,7 @@ from likewise import InvalidInput, InvalidParameter, Recipe, RecipeMismatch, ded
 from likewise.audit import audit, read_certificate
 from tests.audit.corpora import SABOTAGED, failed, graded, run_of, write
 from tests.command import likewise_command
+from tests.golden.texts import made_up
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +102,13 @@ def test_kept_files_that_were_changed_fail(tmp_path, texts):
         assert failed(audit(out)) == [name]
     kept.unlink()
     assert failed(audit(out)) == [name]
+    kept.write_text("".join(lines))
+    for stranger, is_told in (("more.jsonl", True), ("below/more.jsonl", True), (".hidden", False)):
+        path = kept.parent / stranger
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(lines[0])
+        assert failed(audit(out)) == [name] * is_told
+        path.unlink()
 
 
 def test_inputs_that_changed_fail(tmp_path, texts):
@@ -108,6 +116,9 @@ def test_inputs_that_changed_fail(tmp_path, texts):
     path = tmp_path / "in.jsonl"
     path.write_text(path.read_text().replace("otherword", "x") + json.dumps({"text": "new"}) + "\n")
     assert "the inputs are those of the run" in failed(audit(out))
+    path.write_text("")
+    with pytest.raises(InvalidInput, match="no document any more"):
+        audit(out)
 
 
 def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeypatch):
@@ -187,10 +198,23 @@ def test_the_command_says_what_was_missed_and_fails_where_recall_is_not_proved(t
     assert done.status == 1
     assert "was asked for" in done.err
     assert json.loads(done.out)["pair_recall"]["low"] == low
+    assert likewise_command("audit", out, "--least-recall", "nan").status == 2
     rewritten(out, higher_similarity)
     done = likewise_command("audit", out)
     assert done.status == 1
     assert "FAIL the similarity measured again" in done.out.decode()
+
+
+def test_a_sample_that_shows_nothing_proves_no_recall(tmp_path):
+    out = run_of(tmp_path, [made_up(40, number) for number in range(60)])
+    done = likewise_command("audit", out, "--sample", 10, "--least-recall", 0.9)
+    assert done.status == 1
+    assert "unknown: the sample shows none" in done.out.decode()
+    assert "the recall of pairs is unknown" in done.err
+    # All of them looked at: there is nothing to find.
+    done = likewise_command("audit", out, "--least-recall", 0.9)
+    assert done.status == 0
+    assert "none to find" in done.out.decode()
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):
@@ -213,6 +237,11 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
     dedup_files(tmp_path / "in.jsonl", tmp_path / "second", SABOTAGED, against=[out])
     with pytest.raises(InvalidInput, match="--against"):
         audit(tmp_path / "second")
+    for unit in ("line", "span"):
+        done = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / unit, "--unit", unit)
+        assert done.status == 0, done.err
+        with pytest.raises(InvalidInput, match="--unit"):
+            audit(tmp_path / unit)
     for name in ("removed.parquet", "summary.json"):
         whole = (out / name).read_bytes()
         (out / name).write_bytes(whole[: len(whole) // 2])
@@ -225,7 +254,7 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
 def test_a_certificate_replaces_nothing_else(tmp_path, texts):
     out = run_of(tmp_path, texts)
     before = (out / "removed.parquet").read_bytes()
-    for name in ("removed.parquet", "summary.json", "kept"):
+    for name in ("removed.parquet", "summary.json", "kept", "/dev/zero"):
         done = likewise_command("audit", out, "-o", out / name)
         assert done.status == 2
         assert "compared exactly" not in done.out.decode()
@@ -242,6 +271,16 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
         damaged = {key: value for key, value in summary.items() if key != name}
         (out / "summary.json").write_text(json.dumps(damaged))
         with pytest.raises(InvalidInput, match=name):
+            audit(out)
+    for name, value in (("input_directory", 1), ("inputs", [{**summary["inputs"][0], "num_bytes": "many"}])):
+        (out / "summary.json").write_text(json.dumps({**summary, name: value}))
+        with pytest.raises(InvalidInput, match="no summary"):
+            audit(out)
+    (out / "summary.json").write_text(json.dumps({**summary, "inputs": [{"path": "in.jsonl"}]}))
+    assert "the inputs are those of the run" in failed(audit(out))
+    for name, value in (("text_field", [1]), ("text_field", 5), ("delimiter", 1), ("id_field", [])):
+        (out / "summary.json").write_text(json.dumps({**summary, "options": {**summary["options"], name: value}}))
+        with pytest.raises(InvalidInput, match="no summary"):
             audit(out)
     (out / "summary.json").write_text(json.dumps(summary))
     table = pq.read_table(out / "removed.parquet")

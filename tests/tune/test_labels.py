@@ -34,8 +34,13 @@ def test_labels_of_the_pages_are_read(tmp_path):
     marks = Marks(tmp_path / "review.csv")
     marks.mark("a, with a comma", "b", True)
     marks.mark("c", "d", False)
+    marks.mark("c\rr", "e\nf", True)
     found = read_labels(tmp_path / "review.csv").labels
-    assert found == [Label("a, with a comma", "b", is_duplicate=True), Label("c", "d", is_duplicate=False)]
+    assert found == [
+        Label("a, with a comma", "b", is_duplicate=True), Label("c", "d", is_duplicate=False),
+        Label("c\rr", "e\nf", is_duplicate=True),
+    ]  # fmt: skip
+    assert Marks(tmp_path / "review.csv").label("e\nf", "c\rr") is True
 
 
 def test_what_is_left_out_is_told(tmp_path):
@@ -75,6 +80,8 @@ def test_written_labels_are_read_back(tmp_path):
         Label('a "quoted"', "b,c", is_duplicate=True, weight=12.5),
         Label("c", "d\ne", is_duplicate=False, weight=1.0),
         Label("é", "ü", is_duplicate=None, weight=3.0),
+        Label("c\rr", "u", is_duplicate=False, weight=2.0),
+        Label("r\rn\r\n", "z\tt", is_duplicate=True, weight=1.0),
     ]
     write_labels(labels, tmp_path / "out.csv")
     assert read_labels(tmp_path / "out.csv").labels == labels

@@ -1,10 +1,12 @@
 """`likewise tune` as a user runs it."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
 
+from likewise.dedup import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe import Recipe
 from likewise.tune import Label, Labels, read_labels, tune_files
@@ -113,7 +115,7 @@ def test_a_file_that_is_no_labels(folder):
 
 
 def test_a_recipe_that_cannot_be_written_is_refused_before_the_work(folder):
-    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "both input and output")):
+    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "is no recipe")):
         ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", out, cwd=folder)
         assert ran.status == 2
         assert said in ran.err
@@ -190,3 +192,114 @@ def test_nearest_is_that_of_a_full_comparison():
     found = _nearest(fingerprints, seeds)
     for row in range(3):
         assert sorted(distance[row][found[row]]) == sorted(distance[row])[:2]
+
+
+def test_labels_and_other_files_are_not_written_over(folder):
+    (folder / "notes.md").write_text("precious")
+    (folder / "link.csv").symlink_to(folder / "pairs.csv")
+    before = (folder / "pairs.csv").read_bytes()
+    for labels, out, said in (
+        ("pairs.csv", "pairs.csv", "the file of the labels"),
+        ("link.csv", "./pairs.csv", "the file of the labels"),
+        ("pairs.csv", "notes.md", "no recipe"),
+    ):
+        ran = likewise_command("tune", "notes.jsonl", "--labels", labels, "-o", out, cwd=folder)
+        assert ran.status == 2
+        assert said in ran.err
+    assert (folder / "pairs.csv").read_bytes() == before
+    assert (folder / "notes.md").read_text() == "precious"
+    # An earlier recipe is replaced.
+    for _ in range(2):
+        assert likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-q", cwd=folder).status == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("doc_id_a,doc_id_b,label,who\n0,1,1,anna\n", "column 'who'"),
+        ("0,1,1,anna\n", "column 4"),
+        ("0,1,1\n0,1,0\n", "contradict"),
+    ],
+)
+def test_answers_are_not_added_where_something_would_be_lost(folder, lines, said):
+    (folder / "mine.csv").write_text(lines)
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "mine.csv", "--ask", stdin=b"y\n", cwd=folder)
+    assert ran.status == 2
+    assert said in ran.err
+    assert (folder / "mine.csv").read_text() == lines
+
+
+def test_answers_added_to_a_tsv_are_read_again(folder):
+    (folder / "mine.tsv").write_text("0\t1\t1\nx\ty\t0\n")
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "mine.tsv", "--ask", stdin=b"n\n", cwd=folder)
+    assert "2 of 60 answered" in ran.out.decode()
+    found = {(label.a, label.b): label.is_duplicate for label in read_labels(folder / "mine.tsv").labels}
+    assert len(found) == 3
+    assert found["0", "1"] is True
+    assert found["x", "y"] is False
+
+
+def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
+    for candidate in grid(method="minhash"):
+        assert [candidate.recipe(setting).method for setting in (0.02, 0.03, 0.5)] == ["shingles"] * 2 + ["minhash"]
+        assert candidate.recipe(0.02).threshold == 0.02
+
+
+def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
+    # No sentence of these texts is that of another.
+    with pytest.raises(InvalidInput, match="nearly every pair"):
+        tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
+
+
+def test_too_few_answers_of_a_kind_say_how_to_go_on(folder):
+    ran = likewise_command("tune", "notes.jsonl", "-o", "r.json", "--questions", 6, stdin=b"n\n" * 6, cwd=folder)
+    assert ran.status == 2
+    assert "--questions 46 goes on asking" in ran.err
+    assert not (folder / "r.json").exists()
+
+
+def test_a_recipe_that_may_be_mostly_wrong_is_told(folder):
+    lines = (folder / "pairs.csv").read_text().splitlines(keepends=True)
+    few = [line for line in lines if line.endswith(",1\n")][:5] + [line for line in lines if line.endswith(",0\n")][:9]
+    # Four of the others are as alike as duplicates.
+    few += [f"{2 * number},{2 * number + 1},0\n" for number in (30, 31, 32, 33)]
+    (folder / "few.csv").write_text(lines[0] + "".join(few))
+    notes = tune_files(folder / "notes.jsonl", read_labels(folder / "few.csv")).notes
+    assert any("may be duplicates and no more" in note for note in notes)
+    notes = tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv")).notes
+    assert not any("may be duplicates and no more" in note for note in notes)
+
+
+def test_the_command_that_is_shown_runs_as_it_stands(folder):
+    rows = (json.loads(line) for line in (folder / "notes.jsonl").read_text().splitlines())
+    lines = (json.dumps({"no": row["id"], "body": row["text"]}) + "\n" for row in rows)
+    (folder / "my notes.jsonl").write_text("".join(lines))
+    (folder / "stop.txt").write_text("the\n")
+    reading = ("--text-field", "body", "--id-field", "no", "--stop-words", "stop.txt")
+    ran = likewise_command("tune", "my notes.jsonl", "--labels", "pairs.csv", "-o", "my r.json", *reading, cwd=folder)
+    assert ran.status == 0, ran.err
+    shown = shlex.split(ran.out.decode().splitlines()[-1])
+    assert shown[:3] == ["likewise", "dedup", "my notes.jsonl"]
+    ran = likewise_command(*shown[1:], cwd=folder)
+    assert ran.status == 0, ran.err
+    assert json.loads((folder / "out" / "summary.json").read_text())["num_removed"] == 40
+
+
+def test_labels_of_an_id_that_several_documents_have_are_left_out(folder):
+    whole = (folder / "notes.jsonl").read_text()
+    (folder / "notes.jsonl").write_text(whole + whole.splitlines(keepends=True)[0])
+    run = FileRun(duplicate_ids="allow")
+    found = tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), run=run)
+    assert (found.num_duplicates, found.num_others) == (30, 28)
+    assert "2 labels are of ids that several documents have, and were left out" in found.notes
+
+
+def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_there(tmp_path):
+    words = [f"w{i} x{i}" for i in range(30)]
+    texts = [" ".join(words), " ".join(word if i % 2 else f"other{i}" for i, word in enumerate(words))]
+    (tmp_path / "a.jsonl").write_bytes(jsonl(texts))
+    ran = likewise_command("tune", "a.jsonl", "--method", "simhash", stdin=b"", cwd=tmp_path)
+    shown = ran.out.decode()
+    assert "SimHash, cosine" in shown
+    assert "more differences)" in shown
+    assert "--max-diff" not in shown

@@ -141,10 +141,10 @@ def _inputs(run: OpenRun) -> Check:
     stated = run.summary["inputs"]
     for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True)):
         now = int(documents.starts[number + 1] - documents.starts[number])
-        if file.num_bytes != was["num_bytes"]:
-            failures.append(f"{file.name} has {file.num_bytes:,} bytes, and had {was['num_bytes']:,}")
-        elif now != was["num_documents"]:
-            failures.append(f"{file.name} has {now:,} documents, and had {was['num_documents']:,}")
+        for found, name, what in ((file.num_bytes, "num_bytes", "bytes"), (now, "num_documents", "documents")):
+            if found != was.get(name):
+                failures.append(f"{file.name} has {found:,} {what}, and had {was.get(name) or 0:,}")
+                break
     return Check("the inputs are those of the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
@@ -159,7 +159,7 @@ def _counts(run: OpenRun) -> Check:
         "num_removed": (summary["num_removed"], len(rows)),
         "num_kept": (summary["num_kept"], num_kept),
         "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
-        "num_kept of the inputs": ([file["num_kept"] for file in summary["inputs"]], kept_by_file.tolist()),
+        "num_kept of the inputs": ([file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()),
         "rows of the evidence": ("each once, rising", "each once, rising" if (np.diff(rows) > 0).all() else "not so"),
     }
     ids = run.evidence.table.column("recipe_id").unique().to_pylist()
@@ -285,8 +285,19 @@ def _copies(run: OpenRun, named: _Named) -> list[Check]:
             reason = _differing(run, file, run.kept[rows], work)
             if reason is not None:
                 failures.append(f"{file.name}: {reason}")
+    failures += [f"{name}: no input has this name" for name in _strangers(run)]
     name = "the kept files hold the texts that stayed, and no others"
     return [Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))]
+
+
+def _strangers(run: OpenRun) -> Iterator[str]:
+    """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
+    names, kept = {file.name for file in run.inputs.files}, run.path / KEPT
+    for path in sorted(kept.rglob("*")):
+        inside = path.relative_to(kept)
+        is_hidden = any(part.startswith(".") for part in inside.parts)
+        if inside.as_posix() not in names and not is_hidden and not path.is_dir():
+            yield inside.as_posix()
 
 
 def _differing(run: OpenRun, file: InputFile, kept: NDArray[np.bool_], work: Path) -> str | None:

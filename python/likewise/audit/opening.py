@@ -175,20 +175,26 @@ def open_run(
         ) as documents:
             collapsed = ordered(documents, recipe, timing)
             evidence = read_evidence(path)
+            if len(evidence.rows) and not len(documents):
+                raise InvalidInput(
+                    "the inputs hold no document any more, of which the run removed some; put back what it read",
+                    str(found.files[0].path),
+                )
             yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, rules.threads)
 
 
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
-    missing = sorted(set(_NEEDED) - set(summary))
-    if missing:
-        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
     if summary.get("options", {}).get("unit"):
         raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
     if "against" in summary:
         raise InvalidInput(
             "this run was held against other documents (--against), which an audit does not read", str(path)
         )
+    # Those of other kinds lack some of it.
+    missing = sorted(set(_NEEDED) - set(summary))
+    if missing:
+        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
 
 
 def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:

@@ -1,6 +1,7 @@
 """``likewise audit``: what a run missed and what it wrongly took, measured."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,9 +83,12 @@ Examples:
 def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
     """Run the command."""
     from likewise.audit import audit, check_target, write_certificate
+    from likewise.errors import InvalidParameter
     from likewise.io.output import AUDIT
     from likewise.io.runs import read_summary
 
+    if least_recall is not None and math.isnan(least_recall):
+        raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     read_summary(out)
     target = out / AUDIT if output is None else output
@@ -107,12 +111,17 @@ def command(out: Path, least_recall: float | None, output: Path | None, **option
 
 def _not_proved(found: "Audit", least: float) -> list[str]:
     both = {"pairs": found.recall.pairs, "removals": found.recall.removals}
-    # Where there is nothing to find, nothing is missed.
-    return [
-        f"the recall of {name} is {share.value:.4f}, at least {share.low:.4f}; {least:g} was asked for"
-        for name, share in both.items()
-        if share.value == share.value and share.low < least
-    ]
+    short = []
+    for name, share in both.items():
+        is_known = share.value == share.value
+        if is_known and share.low < least:
+            short.append(
+                f"the recall of {name} is {share.value:.4f}, at least {share.low:.4f}; {least:g} was asked for"
+            )
+        elif not is_known and not share.is_exact and least > 0:
+            # Where there is nothing to find, nothing is missed; but a sample that shows nothing does not prove it.
+            short.append(f"the recall of {name} is unknown: the sample shows none; {least:g} was asked for, take more")
+    return short
 
 
 def _lines(found: "Audit") -> list[str]:
@@ -147,7 +156,7 @@ def _lines(found: "Audit") -> list[str]:
 
 def _share(share: Any) -> str:  # noqa: ANN401
     if share.value != share.value:
-        return "none to find"
+        return "none to find" if share.is_exact else "unknown: the sample shows none"
     if share.is_exact:
         return f"{share.value:.4f} (all of them looked at)"
     return f"{share.value:.4f} (95 %: {share.low:.4f} to {share.high:.4f})"

@@ -140,7 +140,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     if not found.alignment and recipe.tokens in BYTE_TOKENS:
         return
     say()
-    for line in diff_lines(found.alignment, max_diff):
+    for line in diff_lines(found.alignment, max_diff, more="; --max-diff shows more"):
         say(line)
 
 
@@ -164,8 +164,9 @@ def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:
         click.echo(f"     {marks}".rstrip())
 
 
-def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None) -> list[str]:
+def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None, *, more: str = "") -> list[str]:
     """Return the texts as one, words of A alone as [-...-], of B alone as {+...+}, long equal stretches cut."""
+    # `more` says how to see those that are not shown.
     if all(part.is_same for part in alignment):
         return ["the words are the same"]
     pieces: list[str] = []
@@ -176,7 +177,7 @@ def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None) -> list[s
             continue
         if num_shown == max_diff:
             left = sum(not part.is_same for part in alignment[number:])
-            pieces.append(f"\n({left:,} more differences; --max-diff shows more)")
+            pieces.append(f"\n({left:,} more differences{more})")
             break
         num_shown += 1
         if part.a:

@@ -230,6 +230,8 @@ _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
 _FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
+# Of commands that read documents; what they write does not depend on threads.
+READING = (*_INPUT, "on_error")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
 _PLAN = (
     "method",

@@ -1,13 +1,15 @@
 """``likewise tune``: which recipe and threshold fit this data."""
 
 import json
+import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, input_options, take_run
+from likewise.cli.options import INPUTS, QUIET, READING, input_options, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import has_colour, printable
 from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
@@ -90,7 +92,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.errors import InvalidParameter
+    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.whole import WholeFile
     from likewise.tune import Labels, open_tuner, read_labels, write_recipe
 
@@ -104,7 +106,13 @@ def command(
     # Refuses a place where nothing can be written before the work, not after it.
     WholeFile(out)
     path = labels or out.with_name(f"{out.stem}.labels.csv")
+    _check_out(out, path)
     given = read_labels(path) if path.exists() or not asks else Labels([])
+    if asks and given.unwritten:
+        raise InvalidParameter(
+            "ask",
+            f"answers are added to {path}, which would lose {', '.join(given.unwritten)}; name a copy of it without",
+        )
     rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words")}
     rules = {name: value for name, value in rules.items() if value is not None}
     rules |= take_word_lists(rules)
@@ -129,12 +137,32 @@ def command(
             progress.__exit__(None, None, None)
             _ask(tuner, asked, others, path, questions)
             given = Labels([*others, *asked.labels()], given.notes)
-        proposal = tuner.propose(given)
+        try:
+            proposal = tuner.propose(given)
+        except InvalidInput as error:
+            if not asks or asked.num_answered < questions or asked.next_pair() is None:
+                raise
+            raise InvalidInput(f"{error}; --questions {asked.num_answered + 40} goes on asking") from error
     write_recipe(proposal.recipe, out)
     if as_json:
         click.echo(json.dumps(proposal.to_dict(), ensure_ascii=False))
     elif not quiet:
         _show(proposal, inputs, out)
+
+
+def _check_out(out: Path, labels: Path) -> None:
+    """Raise if the recipe would take the place of what is none: labels are work of hours."""
+    from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
+    from likewise.recipe import Recipe
+
+    if os.path.realpath(out) == os.path.realpath(labels):
+        raise InvalidParameter("out", f"{out} is the file of the labels; name another for the recipe")
+    if not out.exists() or not out.stat().st_size:
+        return
+    try:
+        Recipe.from_file(out)
+    except LikewiseError as error:
+        raise InvalidInput("this file is there and is no recipe; name another with -o", str(out)) from error
 
 
 def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, wanted: int) -> None:
@@ -198,7 +226,8 @@ def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
 
 def _show_distribution(tuner: "Tuner") -> None:
     click.echo(
-        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are looked at; their pairs by Jaccard similarity:"
+        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are looked at; their pairs by similarity "
+        f"({tuner.first_name}):"
     )
     rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
     most = max((count for _, count in rows), default=0)
@@ -229,7 +258,22 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
         click.echo(f"note: {printable(note)}", err=True)
     click.echo()
     click.echo(f"{chosen.candidate.name}; {_setting(chosen.to_dict())}: written to {out}")
-    click.echo(f"  likewise dedup {' '.join(map(printable, inputs))} -o out --recipe {out}")
+    words = ["likewise", "dedup", *inputs, *_reading_words(), "-o", "out", "--recipe", str(out)]
+    click.echo(f"  {printable(shlex.join(words))}")
+
+
+def _reading_words() -> list[str]:
+    """Return the options of this call that `dedup` needs too: how files are read, and words that no recipe holds."""
+    context = click.get_current_context()
+    words = []
+    for option in context.command.params:
+        name = option.name or ""
+        is_given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if is_given and name in (*READING, "stop_words"):
+            given = context.params[name]
+            for value in given if isinstance(given, tuple) else (given,):
+                words += [option.opts[-1], str(value)]
+    return words
 
 
 def _setting(fields: dict[str, Any]) -> str:

@@ -49,6 +49,19 @@ def _is_formed(summary: dict[str, Any]) -> bool:
         and all(isinstance(summary.get(name), int | None) for name in _COUNTS)
         and isinstance(inputs, list)
         and all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in inputs)
+        and all(isinstance(entry.get(name), int | None) for entry in inputs for name in ("num_bytes", "num_documents"))
+        and isinstance(summary.get("input_directory"), str | None)
+        and _are_options(summary.get("options", {}))
+    )
+
+
+def _are_options(options: dict[str, Any]) -> bool:
+    """Return whether how files were read is told by words."""
+    fields = options.get("text_field")
+    return (
+        isinstance(fields, list | None)
+        and all(isinstance(name, str) for name in fields or ())
+        and all(isinstance(options.get(name), str | None) for name in ("id_field", "format", "delimiter"))
     )
 
 

@@ -86,8 +86,12 @@ class Candidate:
             return features.replace(within=round((1.0 - setting) * BITS))
         if self.measure == "cosine":
             return features.replace(threshold=setting)
-        found = Recipe.minhash(setting, **features.feature_options())
-        rows = found.resolve().rows
+        try:
+            found = Recipe.minhash(setting, **features.feature_options())
+            rows = found.resolve().rows
+        except InvalidParameter:
+            # So low that no bands reach the usual recall.
+            return features.replace(threshold=setting)
         return found if rows is not None and rows >= _LEAST_ROWS else features.replace(threshold=setting)
 
 

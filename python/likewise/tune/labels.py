@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from likewise.errors import InvalidInput
+from likewise.io.label_rows import label_rows
 from likewise.io.whole import WholeFile
 
 HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
@@ -18,6 +19,7 @@ _NO = ("0", "n", "no", "false")
 # A pair that was looked at and is neither.
 _NEITHER = ("-1", "", "s", "skip", "?")
 _MOST_LABELS = 1_000_000
+_MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,13 @@ class Labels:
         In the order of the file.
     notes : list of str
         What was left out and why, a sentence each.
+    unwritten : list of str
+        What the file holds and :func:`write_labels` would not write again, in a few words each.
     """
 
     labels: list[Label]
     notes: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -82,7 +87,7 @@ def read_labels(path: str | Path) -> Labels:
     path : str or Path
         Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
         order among others. Without a header the first three columns, of which the third is a label. Fields are parted
-        by tabs where the name ends in .tsv or the first line holds one.
+        by tabs where the first line holds one.
 
     Returns
     -------
@@ -97,12 +102,16 @@ def read_labels(path: str | Path) -> Labels:
         for a pair that is neither.
     """
     path = Path(path)
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidInput(f"over {_MOST_BYTES:,} bytes; these are no labelled pairs", str(path))
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
     first = text.partition("\n")[0]
-    is_tabbed = path.suffix.lower() == ".tsv" or "\t" in first
+    is_tabbed = "\t" in first
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tabbed else csv.reader(lines)
     try:
@@ -120,12 +129,15 @@ def read_labels(path: str | Path) -> Labels:
                 str(path),
                 rows[0][0],
             )
-        columns = (0, 1, 2, None)
+        columns, others = (0, 1, 2, None), [f"column {number + 1}" for number in range(3, len(rows[0][1]))]
     else:
+        others = [f"column {name!r}" for i, name in enumerate(rows[0][1]) if i not in columns]
         rows = rows[1:]
     if len(rows) > _MOST_LABELS:
         raise InvalidInput(f"{len(rows):,} labels; {_MOST_LABELS:,} are the most", str(path))
-    return _checked([_label(row, columns, path, number) for number, row in rows])
+    found = _checked([_label(row, columns, path, number) for number, row in rows])
+    found.unwritten.extend(others)
+    return found
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int, int, int | None] | None:
@@ -181,7 +193,8 @@ def _checked(labels: Iterable[Label]) -> Labels:
         found[pair] = label
     for pair in contradicted:
         del found[pair]
-    notes = []
+    notes: list[str] = []
+    unwritten: list[str] = []
     if num_alone:
         notes.append(f"{num_alone:,} pairs of a document with itself were left out")
     if contradicted:
@@ -189,24 +202,24 @@ def _checked(labels: Iterable[Label]) -> Labels:
         notes.append(
             f"{len(contradicted):,} pairs with labels that contradict each other were left out, such as {a} and {b}"
         )
+        unwritten.append("labels that contradict each other")
     if num_again:
         notes.append(f"{num_again:,} labels are of pairs that stand there twice; they count once")
-    return Labels(list(found.values()), notes)
+    return Labels(list(found.values()), notes, unwritten)
 
 
 def write_labels(labels: Sequence[Label], path: Path) -> None:
     """Write labels as CSV, whole or not at all, and on the disk when this returns."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADER)
-    for label in labels:
-        said = "skip" if label.is_duplicate is None else str(int(label.is_duplicate))
-        writer.writerow((label.a, label.b, said, f"{label.weight:g}"))
+    rows = (
+        (label.a, label.b, "skip" if label.is_duplicate is None else int(label.is_duplicate), f"{label.weight:g}")
+        for label in labels
+    )
+    text = label_rows(HEADER, rows)
     whole = WholeFile(path)
     with whole.named_errors():
         try:
             with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
-                file.write(out.getvalue())
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             whole.finish()

@@ -85,12 +85,13 @@ class Questions:
     def take(self, labels: Sequence[Label]) -> list[Label]:
         """Take answers of an earlier session; return those that are of no pair which could be asked here."""
         place = {doc_id: i for i, doc_id in enumerate(self._doc_ids)}
-        number = {(int(a), int(b)): i for i, (a, b) in enumerate(self.pairs.tolist())}
+        named = {frozenset((place.get(label.a, -1), place.get(label.b, -1))) for label in labels}
+        # Of millions of pairs only those that may be asked about are looked up.
+        number = {both: pair for pair in self._stratum_of if (both := frozenset(self.pairs[pair].tolist())) in named}
         left = []
         for label in labels:
-            a, b = place.get(label.a, -1), place.get(label.b, -1)
-            pair = number.get((min(a, b), max(a, b)))
-            if pair is None or pair not in self._stratum_of:
+            pair = number.get(frozenset((place.get(label.a, -1), place.get(label.b, -1))))
+            if pair is None:
                 left.append(label)
             else:
                 self.answer(pair, label.is_duplicate)

@@ -1,6 +1,7 @@
 """From labelled pairs to a recipe: the grid measured, the choice, and what it is worth."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from likewise.tune.questions import Questions, ranked_pairs
 MOST_DOCUMENTS = 1000
 # Of each kind; with fewer, a threshold is a guess.
 LEAST_LABELS = 5
+# What may be less is told apart from the intervals.
+_LEAST_PRECISION = 0.5
 # Recipes that differ, which together rank the pairs to ask about.
 _RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
 # Edges of the distribution that is shown.
@@ -46,6 +49,7 @@ class Tuner:
     def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
         self._collection, self._candidates, self._seed = collection, list(candidates), seed
         self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
+        self._shared_ids = {name for name, num in Counter(collection.doc_ids).items() if num > 1}
         self._pairs = collection.sample_pairs
         self._ranked: NDArray[np.int64] | None = None
         self._of_sample: dict[int, NDArray[np.float32]] = {}
@@ -68,6 +72,11 @@ class Tuner:
         """Return a document that is looked at."""
         found: str | bytes = self._collection.texts[self._place[doc_id]]
         return found
+
+    @property
+    def first_name(self) -> str:
+        """The candidate that stands first, whose similarities :meth:`distribution` counts, in a few words."""
+        return self._candidates[0].name
 
     def distribution(self, candidate: int = 0) -> list[tuple[float, int]]:
         """Return how many pairs of the sample lie in each twentieth of similarity: (lower edge, pairs), rising."""
@@ -96,7 +105,8 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labelled.
+            If fewer than five pairs of either kind are labelled, or labels are no more alike than chance: the lowest
+            threshold that is tried fits best.
         """
         used, notes = self._known(labels)
         is_duplicate = np.array([label.is_duplicate for label in used], bool)
@@ -112,6 +122,12 @@ class Tuner:
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
+        if chosen.setting <= candidate.settings[0]:
+            raise InvalidInput(
+                "the labels speak for taking nearly every pair: by no recipe that was tried are the pairs called "
+                "duplicates more alike than the others; look at the labels, or try other tokens"
+                + "".join(f"; {note}" for note in notes)
+            )
         best = next(one for one in tried if one.candidate is candidate)
         held_out = cross_validated(evidence)
         notes += self._doubts(evidence, chosen, held_out)
@@ -137,7 +153,11 @@ class Tuner:
         if unknown:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
             notes.append(f"{len(unknown):,} labels are of documents that are not in the input, such as {first!r}")
-        return [label for label in said if label.a in self._place and label.b in self._place], notes
+        used = [label for label in said if label.a in self._place and label.b in self._place]
+        clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
+        if len(clear) < len(used):
+            notes.append(f"{len(used) - len(clear):,} labels are of ids that several documents have, and were left out")
+        return clear, notes
 
     def _evidence(
         self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
@@ -194,6 +214,11 @@ class Tuner:
                 f"by the proposed recipe the labels leave a gap from {left.max():.2f} to {taken.min():.2f}: label "
                 "pairs between to know the threshold better"
             )
+        if not held_out.precision.low >= _LEAST_PRECISION:
+            notes.append(
+                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more, "
+                "and look at what a run removes before you rely on it"
+            )
         if held_out.f1.high - held_out.f1.low > 0.2:
             notes.append("the interval of F1 is wider than 0.2: more labels would tell more")
         if self.num_sampled < self.num_documents:
@@ -229,7 +254,7 @@ def open_tuner(
     run : FileRun, optional
         How files are read.
     method, tokens, rules
-        What is tried (``likewise.tune.grid.grid``).
+        What is tried (``likewise.tune.grid.grid``); with stop words no characters.
     most_documents : int
         Of the sample whose pairs are all measured.
     seed : int
@@ -244,6 +269,9 @@ def open_tuner(
     Tuner
     """
     run, report = run or FileRun(), progress or no_progress
+    if rules and "stop_words" in rules:
+        # They act on words alone.
+        tokens = tokens or "auto"
     candidates = grid(method=method, tokens=tokens, rules=rules)
     ids = {name for label in (labels.labels if labels else ()) for name in (label.a, label.b)}
     fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **(rules or {}))

@@ -1,12 +1,12 @@
 """Labels that people gave to pairs of documents: a small CSV file beside the run, which `likewise tune` takes."""
 
 import csv
-import io
 import os
 import threading
 from pathlib import Path
 
 from likewise.errors import InvalidInput
+from likewise.io.label_rows import label_rows
 from likewise.io.whole import WholeFile
 
 _HEADER = ("doc_id_a", "doc_id_b", "label")
@@ -74,12 +74,7 @@ class Marks:
 
     def to_csv(self) -> str:
         """Return the labels as CSV: doc_id_a, doc_id_b, label (1 for duplicates, 0 for others)."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(_HEADER)
-        for (a, b), label in self._labels.items():
-            writer.writerow((a, b, int(label)))
-        return out.getvalue()
+        return label_rows(_HEADER, ((a, b, int(label)) for (a, b), label in self._labels.items()))
 
     def _write(self) -> None:
         if self.path is None:
