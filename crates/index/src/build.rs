@@ -52,7 +52,7 @@ impl Index {
         );
     }
 
-    /// After documents were added: lets them wait for the build, where that falls behind, so that memory stays bounded.
+    /// After documents were added: lets them wait for the build, where that falls behind, so that memory grows slowly.
     pub(crate) fn let_build_catch_up(&self, num_added: usize, cancel: &AtomicBool) {
         let shared = &self.shared;
         if !shared.is_building.load(Ordering::Relaxed) {
