@@ -94,7 +94,7 @@ def test_a_removal_that_is_hidden_is_seen(tmp_path, texts):
 
 def test_kept_files_that_were_changed_fail(tmp_path, texts):
     out = run_of(tmp_path, texts)
-    name = "the kept files hold the texts that stayed, and no others"
+    name = "the kept files hold the documents that stayed, and no others"
     kept = out / "kept" / "in.jsonl"
     lines = kept.read_text().splitlines(keepends=True)
     for changed in (lines[:-1], lines[1:], [*lines, lines[0]], [lines[1], lines[0], *lines[2:]]):
@@ -190,7 +190,7 @@ def test_the_command_says_what_was_missed_and_fails_where_recall_is_not_proved(t
     done = likewise_command("audit", out, "-o", tmp_path / "mine.json")
     assert done.status == 0
     text = done.out.decode()
-    assert text.count("ok  ") == 9
+    assert text.count("ok  ") == 10
     assert "not a candidate, both stayed" in text
     assert not (out / "audit.json").exists()
     low = json.loads((tmp_path / "mine.json").read_text())["pair_recall"]["low"]

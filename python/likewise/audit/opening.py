@@ -29,7 +29,7 @@ from likewise.weight_table import Weights
 
 _COLUMNS = (
     *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
-    *("similarity", "distance", "recipe_id"),
+    *("measure", "similarity", "distance", "method", "recipe_id"),
 )
 
 

@@ -342,8 +342,7 @@ def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
     """Yield lines without their newlines, or rows, in input order."""
     for path, form in files:
         if form.kind in _TABLES:
-            batches = _parquet_batches(path) if form.kind == "parquet" else _arrow_batches(path)
-            for batch in batches:
+            for batch in table_batches(path, is_parquet=form.kind == "parquet", num_rows=_BATCH_ROWS):
                 yield from batch.to_pylist()
         else:
             with _plain_lines(path, form.codec) as lines:
@@ -351,15 +350,15 @@ def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
                     yield line.rstrip(b"\r\n")
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    yield from pq.ParquetFile(path).iter_batches(_BATCH_ROWS)
-
-
-def _arrow_batches(path: Path) -> Iterator[Any]:
+def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:
+    """Yield the record batches of a Parquet file, of so many rows at most, or those of an Arrow file as they come."""
     import pyarrow as pa
 
+    if is_parquet:
+        import pyarrow.parquet as pq
+
+        yield from pq.ParquetFile(path).iter_batches(num_rows)
+        return
     with pa.OSFile(str(path)) as source:
         is_file = source.read(6) == b"ARROW1"
         source.seek(0)
