@@ -76,6 +76,20 @@ def test_any_field_may_be_gone_or_another(home, capfd, value):
     assert ("skipped_files",) in read
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        *(getattr(Recipe, method)() for method in ("minhash", "simhash", "exact", "shingles", "bloom")),
+        Recipe.simhash(measure="cosine"),
+        Recipe.minhash(0.5, group="components"),
+        Recipe.minhash(weights="idf"),
+    ],
+)
+def test_what_every_method_writes_is_read(home, recipe):
+    summary = dedup_files(home / "in.jsonl", home / "other", recipe)
+    assert read_summary(home / "other") == summary
+
+
 def test_runs_over_parts_have_summaries_too(home):
     summary = dedup_parts(home / "in.jsonl", home / "lines", PartRules("line"))
     assert read_summary(home / "lines") == summary

@@ -9,7 +9,7 @@ from likewise.errors import InvalidInput
 from likewise.io.output import SUMMARY
 
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
-_MAYBE_TEXT, _MAYBE_NUMBER = (str, type(None)), (int, float, type(None))
+_MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
 
 # Of every run.
 _FIELDS: dict[str, tuple[type, ...]] = {
@@ -22,8 +22,8 @@ _FIELDS: dict[str, tuple[type, ...]] = {
 }
 # Of runs over whole documents.
 _FIELDS_OF_DOCUMENTS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("num_empty", "num_short", "num_candidates", "num_measured"), _COUNT),
-    "num_below_threshold": (int, type(None)),
+    **dict.fromkeys(("num_empty", "num_short", "num_measured"), _COUNT),
+    **dict.fromkeys(("num_candidates", "num_below_threshold"), _MAYBE_COUNT),
     "sketch_id": _TEXT,
     "input_directory": _MAYBE_TEXT,
 }
