@@ -219,7 +219,7 @@ def dedup_files(
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
                         for number, file in enumerate(found.files, len(references.files)):
-                            offsets, lengths = kept_places(documents, decision, number, run.on_error)
+                            offsets, lengths = kept_places(documents, decision.kept, number, run.on_error)
                             texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
                                 file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
@@ -305,7 +305,7 @@ def stream_dedup(
                 with place_named("standard output"):
                     for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
-                        stream.write(file, *kept_places(documents, decision, number, run.on_error))
+                        stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
