@@ -1,6 +1,7 @@
 """What a release wrote opens with every later one, and answers as it did then."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,5 +45,5 @@ def test_the_archives_name_no_folder_of_their_maker(tmp_path):
         for path in (tmp_path / archive.name).rglob("*"):
             if path.is_file():
                 content = path.read_bytes()
-                assert not any(place in content for place in (b"/tmp/", b"/home/", b"/root/", b"/Users/")), path
+                assert not re.search(rb"/(tmp|home|root|Users)/", content), path
                 assert str(Path.home()).encode() not in content, path
