@@ -102,7 +102,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := text lines records packed tables segment
 
 .PHONY: fuzz
-fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
+fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
 	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
 	cargo fuzz build -s none
 	mkdir -p fuzz/corpus && tar -xzf fuzz/corpus.tar.gz --skip-old-files -C fuzz/corpus
@@ -111,6 +111,7 @@ fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
 	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 2>&1) \
 	    || { echo "fuzz TARGET: $$said"; exit 255; }; \
 	  echo "fuzz TARGET: $$(grep -o "number_of_executed_units: [0-9]*" <<<"$$said")"'
+	$(BIN)/python fuzz/recipe.py $(FUZZ_SECONDS)
 
 .PHONY: dist
 dist: build ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
