@@ -53,6 +53,11 @@ lint: build ## Formatting, types, layers, licences
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licences.py
 
+.PHONY: platforms
+platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Windows and aarch64 too
+	$(BIN)/python -m pip install --quiet --group platforms
+	$(BIN)/python tools/check_platforms.py
+
 .PHONY: fix
 fix: build ## Mend what the formatters can
 	cargo fmt --all
@@ -114,7 +119,7 @@ fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md
 	$(BIN)/python fuzz/recipe.py $(FUZZ_SECONDS)
 
 .PHONY: dist
-dist: build ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
+dist: $(VENV)/.environment ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet --group dist
 	$(BIN)/maturin sdist --out dist
