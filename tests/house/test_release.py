@@ -16,7 +16,7 @@ TARGETS = {
 }  # fmt: skip
 # Spelled so that no line here is a home itself.
 HOMES = [
-    b"/ro" b"ot/.cargo", b"/ho" b"me/runner/work/", b"/Us" b"ers/runner/", b"C:\\Us" b"ers\\runneradmin",
+    b"/ro" b"ot/.cargo", b"/ho" b"me/runner/wo" b"rk/", b"/Us" b"ers/runner/", b"C:\\Us" b"ers\\runneradmin",
     b"D:/Us" b"ers/me", str(ROOT).encode() + b"/crates",
 ]  # fmt: skip
 
