@@ -235,7 +235,9 @@ def dedup_files(
                 summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision) | about_run
                 beside.prepare(documents, recipe, decision)
-                (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                (work / SUMMARY).write_text(
+                    json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+                )
                 directory.finish()
                 beside.finish(documents, decision)
     return summary

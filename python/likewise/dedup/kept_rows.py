@@ -58,7 +58,7 @@ def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
     if not any(documents.bad_rows[documents.num_reference_sources :]):
         return
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         first = documents.num_reference_sources
         for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
             for bad in bad_rows:
