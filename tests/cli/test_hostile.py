@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import likewise
@@ -255,6 +256,73 @@ def test_a_text_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path,
             "dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows + b'{"text":"words"}\n'
         )
         assert ran.status == 0
+
+
+def test_an_id_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path):
+    rows = b'{"key":1,"text":"words"}\n' * 3
+    for on_error in ("skip", "keep", "fail"):
+        options = ["--id-field", "url", "--on-error", on_error]
+        ran = likewise_command("dedup", "-", "-o", tmp_path / "out", *options, stdin=rows)
+        assert (ran.status, ran.out) == (2, b"")
+        assert 'no id field "url" (it has key, text); name the right one with --id-field' in ran.err.splitlines()[0]
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--memory", "1GB"], ["--group", "components"], ["--method", "simhash"]])
+def test_a_field_of_keep_in_no_document_is_an_error_that_names_those_there_are(tmp_path, more):
+    rows = b'{"id":1,"text":"the same words","quality":2}\n{"id":2,"text":"the same words","quality":5}\n'
+    (tmp_path / "in.jsonl").write_bytes(rows)
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", "--keep", "max:qualty", *more)
+    assert (ran.status, ran.out) == (2, b"")
+    assert next(line for line in ran.err.splitlines() if line.startswith("error")) == (
+        "error: in.jsonl: no document has the field 'qualty' that keep asks for (the first has id, text, quality); "
+        "name the right one with --keep"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "txt"])
+def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix):
+    """A column without a value is there, and a name that is nowhere is not, whatever the format."""
+    rows = {"text": ["the same words"] * 4, "n": [None, 2, None, 3]}
+    none = {**rows, "n": [None] * 4}
+    for name, columns in (("some", rows), ("none", none)):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(pa.table(columns, pa.schema({"text": pa.string(), "n": pa.int64()})), path)
+        elif suffix == "csv":
+            cells = [f"{text},{'' if n is None else n}" for text, n in zip(*columns.values(), strict=True)]
+            path.write_text("\n".join(["text,n", *cells, ""]))
+        elif suffix == "jsonl":
+            path.write_text(
+                "".join(json.dumps({"text": t, "n": n}) + "\n" for t, n in zip(*columns.values(), strict=True))
+            )
+        else:
+            path.write_text("the same words")
+    for name, count in (("some", 2), ("none", 4)):
+        if suffix != "txt":
+            ran = likewise_command("dedup", tmp_path / f"{name}.{suffix}", "-o", tmp_path / name, "--keep", "max:n")
+            assert ran.status == 0, ran.err
+            assert json.loads((tmp_path / name / "summary.json").read_text())["num_without_field"] == {"n": count}
+            assert f"n, by which --keep ranks, is missing in {count} documents; they come last by it" in ran.err
+    ran = likewise_command("dedup", tmp_path / f"some.{suffix}", "-o", tmp_path / "no", "--keep", "newest:m")
+    assert ran.status == 2
+    has = "" if suffix == "txt" else " (the first has text, n)"
+    assert f"no document has the field 'm' that keep asks for{has};" in ran.err
+
+
+def test_fields_of_keep_are_those_of_the_run_and_not_of_its_references(tmp_path):
+    row = b'{"id":"%d","text":"words of number %d","%s":1}\n'
+    (tmp_path / "old.jsonl").write_bytes(row % (1, 1, b"n"))
+    (tmp_path / "new.jsonl").write_bytes(row % (2, 2, b"m"))
+    against = ["--against", tmp_path / "old.jsonl"]
+    ran = likewise_command("dedup", tmp_path / "new.jsonl", "-o", tmp_path / "out", "--keep", "max:n", *against)
+    assert ran.status == 2
+    assert "new.jsonl: no document has the field 'n'" in ran.err
+    assert "(the first has id, text, m)" in ran.err
+    ran = likewise_command("dedup", tmp_path / "new.jsonl", "-o", tmp_path / "out", "--keep", "max:m", *against)
+    assert ran.status == 0, ran.err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["num_without_field"] == {"m": 0}
 
 
 def test_lone_surrogates_in_ids(tmp_path):

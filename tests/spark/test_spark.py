@@ -76,7 +76,10 @@ def test_distance_alone(frame, table):
     from likewise.spark import dedup
 
     recipe = Recipe.simhash(keep="newest:when,longest")
-    check_same(dedup(frame, recipe), likewise.dedup(table, recipe))
+    found, local = dedup(frame, recipe), likewise.dedup(table, recipe)
+    check_same(found, local)
+    num_without = sum(when is None for when in table.column("when").to_pylist())
+    assert found.summary["num_without_field"] == local.summary["num_without_field"] == {"when": num_without}
     with pytest.raises(InvalidParameter, match=r"0\.0 GB are allowed"):
         dedup(frame, recipe, driver_memory="1KB")
 
@@ -181,9 +184,16 @@ def test_the_command_gives_the_same_run(spark, inputs, tmp_path, recipe):
     evidence = [pq.read_table(tmp_path / name / "removed.parquet") for name in ("local", "spark")]
     assert evidence[0].equals(evidence[1])
     assert (tmp_path / "local/errors.jsonl").read_text() == (tmp_path / "spark/errors.jsonl").read_text()
+    # Digests of the features stay with the workers.
+    for file in (*local["inputs"], *found["inputs"]):
+        del file["content"]
     assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
     with pytest.raises(InvalidInput, match=r"one\.jsonl:202"):
         likewise.dedup_files(inputs, tmp_path / "other", recipe, engine=SparkEngine("local[2]"))
+    misspelt = recipe.replace(keep="newest:wen")
+    for engine in (None, SparkEngine("local[2]")):
+        with pytest.raises(InvalidInput, match=r"the field 'wen' that keep asks for \(the first has text, when\)"):
+            likewise.dedup_files(inputs, tmp_path / "other", misspelt, run=run, engine=engine)
 
 
 @pytest.mark.slow

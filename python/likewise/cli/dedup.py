@@ -317,6 +317,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
+    for name, count in summary.get("num_without_field", {}).items():
+        if count:
+            lines.append(f"{name}, by which --keep ranks, is missing in {count:,} documents; they come last by it")
     if not summary.get("weights", {}).get("is_exact", True):
         lines.append(f"weights by a counting sketch: counts may be too high by up to {summary['weights']['excess']:,}")
     if summary["num_below_threshold"]:

@@ -7,18 +7,14 @@ import numpy as np
 
 from likewise._native import Rarity, Texts
 from likewise.dedup.documents import Documents, SpooledPiece
+from likewise.dedup.fields import refusal
 from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.errors import InvalidInput
 from likewise.growing_texts import GrowingTexts
-from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
 from likewise.recipe import Recipe
-
-# How the reason begins why a row without the field of the text is bad.
-_NO_FIELD = "no field "
-_MOST_FIELDS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,12 +101,7 @@ class Columns:
         for bad in piece.bad_rows:
             self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
         if piece.bad_rows and self._rules.on_error == "fail":
-            bad = self._bad[number][0]
-            raise InvalidInput(
-                f"{bad.reason}{_other_fields(self._sources[number], bad)}; mend the row, or go on with --on-error skip",
-                self._sources[number].name,
-                bad.line + (self._sources[number].name is not None),
-            )
+            raise refusal(self._sources[number], self._bad[number][0])
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
         self._sketches.append(part.sketches)
@@ -162,26 +153,3 @@ class Columns:
             keeps_bad_rows=self._rules.on_error == "keep",
             room=self._room,
         )
-
-
-def check_fields(documents: Documents) -> None:
-    """Raise InvalidInput if there is no document at all since no row has the field of the text."""
-    bad_rows = [
-        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
-    ]
-    if len(documents) or not bad_rows or not all(bad.reason.startswith(_NO_FIELD) for _, bad in bad_rows):
-        return
-    source, bad = bad_rows[0]
-    raise InvalidInput(
-        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
-    )
-
-
-def _other_fields(source: Source, bad: BadRow) -> str:
-    """Return which fields a row has that lacks the one of the text."""
-    if not bad.reason.startswith(_NO_FIELD) or not isinstance(source, JsonlFile):
-        return ""
-    names = source.field_names(bad.offset, bad.length)
-    more = ", ..." if len(names) > _MOST_FIELDS else ""
-    there_are = f" (it has {', '.join(names[:_MOST_FIELDS])}{more})" if names else ""
-    return f"{there_are}; name the right one with --text-field"

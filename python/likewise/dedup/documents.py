@@ -80,6 +80,8 @@ class Documents:
         Whether bad rows go to the kept files.
     room : Room
         What the run may hold at once.
+    num_without_field : dict of str to int
+        Of each field that `keep` asks for, documents without a value there; references apart.
     """
 
     sources: Sequence[Source]
@@ -103,6 +105,7 @@ class Documents:
     num_reference_sources: int = 0
     keeps_bad_rows: bool = False
     room: Room = field(default_factory=Room)
+    num_without_field: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.shapes)

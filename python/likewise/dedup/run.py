@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.dedup.collapse import Collapsed, collapse
-from likewise.dedup.columns import IngestRules, check_fields
+from likewise.dedup.columns import IngestRules
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
+from likewise.dedup.fields import check_documents, num_without_field
 from likewise.dedup.ingest import ON_ERROR, ingest
 from likewise.dedup.plan_memory import BoundedRun
 from likewise.dedup.priority import keep_needs, with_references_first
@@ -93,7 +94,12 @@ def open_documents(
     Yields
     ------
     Documents
-        With ids checked.
+        With ids checked, and the fields that `keep` asks for.
+
+    Raises
+    ------
+    InvalidInput
+        If no row is a document, no document has a field that `keep` asks for, or two have one id.
     """
     needs_lengths, fields = keep_needs(recipe.keep)
     wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts)
@@ -112,7 +118,8 @@ def open_documents(
     try:
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
-        check_fields(documents)
+        check_documents(documents)
+        documents = replace(documents, num_without_field=num_without_field(documents))
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
                 own = documents.without_references() if documents.num_references else documents

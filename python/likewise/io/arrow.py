@@ -49,6 +49,11 @@ class ArrowFile(ReadOnce):
                 TableRows(self.name, self.rules), schema, (batch for batch, _ in batches), piece_bytes, self._share
             )
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        with self._batches() as (schema, _, _):
+            return list(schema.names)
+
     def num_rows(self) -> int:
         """Return the rows of the file."""
         with self._batches() as (_, batches, _):

@@ -89,6 +89,10 @@ class CsvFile(LineFile):
         """Return the names of the columns."""
         return tuple(_native.csv_header(str(self.plain_path), ord(self.delimiter))[0])
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.header()) if self.is_plain else []
+
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these records again."""
         if self._reader is None:

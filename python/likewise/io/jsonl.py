@@ -42,6 +42,8 @@ class JsonlFile(LineFile):
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the object on a line, those inside others dotted; none if it is no object."""
+        if not self.is_plain:
+            return []
         with self.plain_path.open("rb") as file:
             file.seek(offset)
             try:

@@ -52,6 +52,11 @@ class LineFile:
         return self.path if self._plain_path is None else self._plain_path
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its lines can be read here: of a packed file, once this process has unpacked it."""
+        return self.codec is None or self._plain_path is not None
+
+    @property
     def can_read_again(self) -> bool:
         """Single texts are cheap to read again."""
         return True

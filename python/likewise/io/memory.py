@@ -73,6 +73,10 @@ class MemorySource:
         """Return the texts of these rows."""
         return self.texts.take(offsets.astype(np.int64))
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the columns that were asked for."""
+        return list(self.fields)
+
     @staticmethod
     def _part(texts: Texts, rows: NDArray[np.int64]) -> Texts:
         return texts if len(rows) == len(texts) else texts.take(rows)

@@ -60,6 +60,11 @@ class ParquetFile(ReadOnce):
                 yield Job(num_bytes, partial(self._read, group, first_row, num_rows))
             first_row += num_rows
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        with self._open() as file:
+            return list(file.schema_arrow.names)
+
     def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[Job]:
         """Decode a row group while its jobs are handed out: as one job it would let the other threads wait."""
         for piece in self._read(group, first_row, num_rows):

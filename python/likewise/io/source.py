@@ -145,6 +145,9 @@ class Source(Protocol):
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the fields of the row there, or the columns of all rows; none where rows have no names for them."""
+
 
 class ReadOnce:
     """A source of which a single text would cost a whole batch, or that passes only once."""
@@ -157,6 +160,10 @@ class ReadOnce:
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Refuse: a run asks its spool instead."""
         raise AssertionError(f"{type(self).__name__} cannot be read again")
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return nothing: a stream without a column that is asked for is refused before it is read."""
+        return []
 
 
 def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol

@@ -65,6 +65,10 @@ class TextFile:
             bad_rows=[] if reason is None else [BadRow(0, 0, self.num_bytes, reason)],
         )
 
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return nothing: a text has no fields."""
+        return []
+
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the text again."""
         document, reason = self._document()

@@ -18,7 +18,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.html_text import HtmlReaders, html_reader
 from likewise.io.source import BadRow, Job, Piece, ReadOnce, ReadRules
-from likewise.io.warc_documents import Record, check_rules, fields_as_json, read_record, record_bytes
+from likewise.io.warc_documents import FIELDS, Record, check_rules, fields_as_json, read_record, record_bytes
 from likewise.io.warc_records import HEADER_BYTES, PackedArchive, RecordPlace, begins_archive, is_arc, plain_places
 
 _GZIP_LEVEL = 6
@@ -86,6 +86,10 @@ class WarcFile(ReadOnce):
                     batch, num_bytes = [], 0
             if batch:
                 yield self._job(batch, num_bytes)
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return what is read of a record beside its text."""
+        return list(FIELDS)
 
     def _job(self, places: list[RecordPlace], num_bytes: int) -> Job:
         number, self._num_jobs = self._num_jobs, self._num_jobs + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.dedup.columns import check_fields
 from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
+from likewise.dedup.fields import check_documents, check_has_field, refusal
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput
 from likewise.io.lines import LineFile
 from likewise.io.output import ENGINE_STAGES, PARTS
 from likewise.io.source import BadRow, Source
@@ -155,7 +154,10 @@ class _Run(Run):
         for number in range(len(self._sources) - 1, -1, -1):
             starts[number] = of_part.get(number, starts[number + 1])
         self._gathered = self._places(documents, starts, bad_rows, num_blank)
-        check_fields(self._gathered)
+        check_documents(self._gathered)
+        for number, field in enumerate(keep_needs(self.recipe.keep)[1]):
+            if self.num_documents and not documents.where(F.col(f"field{number}") != "").limit(1).count():
+                check_has_field(self._gathered, field)
         if self._rules.duplicate_ids == "fail":
             self._gathered.check_ids()
 
@@ -166,7 +168,10 @@ class _Run(Run):
         shapes = self.gathered.shapes
         for _, _, table in sorted_slices(self.sketches.select("row", "shape"), "row", self.num_documents):
             shapes[numbers_of(table.column("row"))] = numbers_of(table.column("shape"))
-        assert (int((shapes == EMPTY).sum()), int((shapes == SHORT).sum())) == tuple(self.sketch_facts.values())
+        counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
+        assert counts.items() <= self.sketch_facts.items()
+        without = self.sketch_facts.get("num_without_field", {})
+        self._gathered = replace(self.gathered, num_without_field=without)
         parts: list[tuple[NDArray[Any], ...]] = []
         names = ("row", "kept_row", "similarity", "below_threshold")
         is_near = self.recipe.method == "simhash"
@@ -203,11 +208,7 @@ class _Run(Run):
         if self._rules.on_error == "fail":
             for source, bad in zip(self._sources, bad_rows, strict=True):
                 for first in bad:
-                    raise InvalidInput(
-                        f"{first.reason}; mend the row, or go on with --on-error skip",
-                        source.name,
-                        first.line + (source.name is not None),
-                    )
+                    raise refusal(source, first)
         return bad_rows, int(num_blank)
 
     def _places(

@@ -147,12 +147,22 @@ class Run:
         """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
 
     def _sketches(self) -> DataFrame:
-        def describe(frame: DataFrame) -> dict[str, int]:
+        def describe(frame: DataFrame) -> dict[str, Any]:
             check_kinds(frame, self.recipe)
-            empty, short = frame.agg(
-                F.count_if(F.col("shape") == EMPTY), F.count_if(F.col("shape") == SHORT)
+            keys = {
+                criterion.field: F.col(f"key{number}")
+                for number, criterion in enumerate(criteria_of(self.recipe.keep))
+                if criterion.field
+            }
+            empty, short, *without = frame.agg(
+                F.count_if(F.col("shape") == EMPTY),
+                F.count_if(F.col("shape") == SHORT),
+                *(F.count_if(key.isNull()) for key in keys.values()),
             ).collect()[0]
-            return {"num_empty": int(empty), "num_short": int(short)}
+            facts: dict[str, Any] = {"num_empty": int(empty), "num_short": int(short)}
+            if keys:
+                facts["num_without_field"] = dict(zip(keys, map(int, without), strict=True))
+            return facts
 
         frame, self.sketch_facts = self._stage(
             "sketching",
