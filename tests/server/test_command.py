@@ -1,6 +1,9 @@
 """What `likewise serve` refuses before it listens, named as the user wrote it."""
 
 import os
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +37,30 @@ def test_a_short_key_of_the_environment_is_told_by_its_name(tmp_path, monkeypatc
         ran = likewise_command("serve", tmp_path / "served", "--host", "0.0.0.0", "--port", "0")
         assert ran.status == 2
         assert "LIKEWISE_API_KEY: it has fewer than 16 characters" in ran.err
+
+
+def test_a_path_that_is_not_there_is_refused_and_not_made(tmp_path):
+    ran = likewise_command("serve", tmp_path / "nowhere", "--port", "0")
+    assert (ran.status, ran.out) == (2, b"")
+    assert "nowhere: there is nothing here to serve" in ran.err
+    assert "--create" in ran.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals of this kind")
+def test_on_a_terminal_the_first_line_says_what_to_open(tmp_path):
+    """And --create begins with an empty directory."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "likewise", "serve", str(tmp_path / "new"), "--create", "--port", "0"]
+    with subprocess.Popen(command, stderr=theirs) as process:
+        os.close(theirs)
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            said = b""
+            while b"listening" not in said:
+                said += terminal.read(4096)
+            process.terminate()
+    first, second = said.decode().splitlines()[:2]
+    found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+) in a browser; Ctrl-C ends", first)
+    assert found, first
+    assert f'"url": "{found[1]}"' in second
+    assert (tmp_path / "new").is_dir()

@@ -126,7 +126,7 @@ def test_the_command(tmp_path):
     """Keys are made; other addresses are refused without; the port is said; Ctrl-C ends it; nothing on stdout."""
     likewise_command = [sys.executable, "-m", "likewise", "serve"]
     refused = subprocess.run(
-        [*likewise_command, str(tmp_path / "c"), "--host", "0.0.0.0"],
+        [*likewise_command, str(tmp_path / "c"), "--create", "--host", "0.0.0.0"],
         capture_output=True,
         text=True,
         env=_environment(),
@@ -141,7 +141,7 @@ def test_the_command(tmp_path):
     assert (made.returncode, len(secret)) == (0, 46)
     assert keys.stat().st_mode & 0o777 == 0o600
     with subprocess.Popen(
-        [*likewise_command, str(tmp_path / "c"), "--keys", str(keys), "--port", "0", "--host", "0.0.0.0"],
+        [*likewise_command, str(tmp_path / "c"), "--create", "--keys", str(keys), "--port", "0", "--host", "0.0.0.0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -8,8 +8,8 @@ import click
 from likewise.cli.options import MOVED_INPUTS
 from likewise.sizes import parse_size
 
-_HELP = """Serve collections over HTTP: PATH is a directory of indexes (made where there is none), one index, or the
-output of a finished run.
+_HELP = """Serve collections over HTTP: PATH is a directory of indexes, one index, or the output of a finished run. A
+PATH that is not there is refused, but for --create, which begins with an empty directory of indexes.
 
 Listens on this machine alone; another address is refused without keys. A file of keys has a line each: name, right
 (read, write, admin) and SHA-256; --new-key writes one and prints the key. LIKEWISE_API_KEY in the environment is a key
@@ -18,7 +18,7 @@ with all rights. The log goes to standard error, a line of JSON each. The interf
 
 \b
 Examples:
-  likewise serve collections
+  likewise serve collections --create
   likewise serve --keys keys.txt --new-key crawler:write
   likewise serve collections --keys keys.txt --host 0.0.0.0
   likewise serve seen.lw --read-only
@@ -31,6 +31,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
 
 @click.command("serve", help=_HELP)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--create", is_flag=True, help="Make PATH where it is not there: no collection yet.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: one that is free.")
 @click.option("--keys", "keys_file", type=click.Path(dir_okay=False, path_type=Path), help="The file of keys.")
@@ -64,13 +65,14 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
 @click.option("--quiet", is_flag=True, help="No line for each request.")
 def command(
     path: Path | None,
+    create: bool,  # noqa: FBT001 - click's call
     host: str,
     port: int,
     keys_file: Path | None,
     new_key: str | None,
     allowed_hosts: tuple[str, ...],
     inputs: Path | None,
-    read_only: bool,  # noqa: FBT001 - click's call
+    read_only: bool,  # noqa: FBT001
     durability: str,
     threads: int | None,
     max_body: str | None,
@@ -81,7 +83,7 @@ def command(
     quiet: bool,  # noqa: FBT001
 ) -> None:
     """Run the command."""
-    from likewise.errors import InvalidParameter
+    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.server.keys import key_of, read_keys
 
     if new_key is not None:
@@ -120,6 +122,12 @@ def command(
         )
     except InvalidParameter as error:
         raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
+    if not create and not path.exists():
+        raise InvalidInput(
+            "there is nothing here to serve; name a directory of indexes, an index or the output of a run, or begin "
+            "with an empty directory by --create",
+            str(path),
+        )
     serve(path, settings, host=host, port=port)
 
 

@@ -75,6 +75,10 @@ def serve(
     address = listening.getsockname()
     shown = f"[{address[0]}]" if listening.family == socket.AF_INET6 else address[0]
     server = _Server(config, service)
+    if sys.stderr.isatty():
+        # The log is for programs; who sits there is told what to do.
+        here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
+        sys.stderr.write(f"open http://{here}:{address[1]} in a browser; Ctrl-C ends\n")
     log(
         "listening",
         url=f"http://{shown}:{address[1]}",
