@@ -97,8 +97,6 @@ def give(folder):
     pages.write(folder, "stop.txt", "的\n")
     pages.write(folder, "terms.tsv", "flood\t5\nriver\t3\nthe\t0\n")
     pages.write(folder, "table.csv", "url,body\na,some text\nb,some text\n")
-    labels = [f"{i},{j},{int(i % 3 == j % 3)}" for i in range(3, 33, 3) for j in (i + 1, i + 3)]
-    pages.write(folder, "pairs.csv", "\n".join(["doc_id_a,doc_id_b,label", *labels]) + "\n")
     for name in ("one.so", "two.so"):
         pages.write(folder, f"builds/{name}", bytes(range(256)) * 20 + name.encode())
     pages.write(folder, "crawl/a.jsonl", jsonl(TEXTS))

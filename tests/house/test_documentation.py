@@ -48,6 +48,8 @@ def folder(tmp_path, monkeypatch):
         Path(f"{name}.jsonl").write_bytes(jsonl(rows))
     for name in ("a", "b"):
         Path(f"{name}.txt").write_text(TEXTS[name == "b"])
+    labels = [f"{i},{j},{int(i % 3 == j % 3)}" for i in range(3, 33, 3) for j in (i + 1, i + 3)]
+    Path("pairs.csv").write_text("\n".join(["doc_id_a,doc_id_b,label", *labels]) + "\n")
     sketches = likewise.sketch(TEXTS, likewise.Recipe.simhash(within=3))
     for name in ("today.parquet", "archive.parquet", "archive.npy"):
         sketches.write(name)

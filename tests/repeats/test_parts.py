@@ -142,7 +142,7 @@ def test_near_parts_by_a_recipe(tmp_path):
     (row,) = evidence(out)
     assert 0.7 <= row["similarity"] < 1
     assert row["measure"] == "jaccard"
-    assert "jaccard >= 0.7" in summary["verification"]
+    assert "exact jaccard similarity >= 0.7" in summary["verification"]
 
 
 def test_all_else_stays(tmp_path):
@@ -271,3 +271,38 @@ def test_options_of_spark_do_not_pass_unheard(tmp_path, option):
     assert done.status == 2
     assert f"{option[0]}: does not act with --unit" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_recipe_says_of_parts_what_it_says_of_documents(tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
+    near = ["--unit", "sentence", "--method", "minhash", "--threshold", "0.8"]
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "near", *near)
+    assert "\nP(found) at the threshold: 0." in ran.err
+    assert "\nMinHash: " in ran.err
+    assert "before it by exact jaccard similarity >= 0.8." in ran.err
+    coarse = ["--unit", "line", "--method", "simhash", "--within", "3"]
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "coarse", *coarse)
+    assert "texts under 64 features also by Jaccard similarity >= " in ran.err.splitlines()[0]
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "equal", "--unit", "line")
+    assert "P(found)" not in ran.err
+
+
+def test_an_unfinished_run_over_parts_holds_nothing_that_another_would_lose(tmp_path):
+    _, out = run(tmp_path, TEXTS, "line")
+    left = tmp_path / "left" / ".unfinished"
+    left.mkdir(parents=True)
+    (left / "identity.json").write_text(json.dumps({"recipe_id": "another", "unit": "line"}))
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "left", "--unit", "line")
+    assert ran.status == 0, ran.err
+    assert kept(tmp_path / "left") == kept(out)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("command", [["tune"], ["dedup", "-o", "other"]])
+def test_the_output_of_a_run_is_no_input_as_it_is(tmp_path, command):
+    _, out = run(tmp_path, TEXTS, "line")
+    assert (out / "emptied.jsonl").exists()
+    ran = likewise_command(*command, out, cwd=tmp_path)
+    assert ran.status == 2
+    assert f"{out}: this is the output of a run; name the documents that it kept (its directory kept)" in ran.err
+    assert likewise_command("dedup", out / "kept", "-o", tmp_path / "again").status == 0

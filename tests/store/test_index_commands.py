@@ -118,7 +118,7 @@ def test_bad_rows_are_told_and_those_before_them_are_there(tmp_path, index):
     assert "stdin:3:" in ran.err
     ran = run("add", index, "-", "--on-error", "skip", stdin=lines)
     assert [(row["doc_id"], row["added"]) for row in rows_of(ran.out)] == [("1", False), ("3", True)]
-    assert "1 bad rows skipped" in ran.err
+    assert "1 bad row skipped" in ran.err
     assert "stdin:1: the row has no id" in run("add", index, "-", stdin=b'{"text": "x"}\n', status=2).err
 
 

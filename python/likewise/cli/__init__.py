@@ -36,8 +36,8 @@ Examples:
   likewise compare a.txt b.txt                  how alike are these two?
   likewise index add seen.lw - < new.jsonl      seen it before?
 
-Input is JSON Lines, CSV or TSV (also .gz, .zst), Parquet, Arrow or text. `likewise COMMAND --help` has options and
-examples.
+Input is JSON Lines, CSV or TSV (also .gz, .zst), Parquet, Arrow, Hugging Face dataset directories, web archives (WARC,
+WET, ARC) or text files, here or in stores (s3://, hf://). `likewise COMMAND --help` has options and examples.
 """
 
 

@@ -126,8 +126,8 @@ def _lines(found: "Audit") -> list[str]:
         mark = "ok  " if check.passed else "FAIL"
         failed = "" if check.passed else f": not of {check.num_failed:,} of {check.num_checked:,}"
         lines += [f"{mark} {check.name}{failed}", *(f"       {failure}" for failure in check.failures)]
-    sample = ", ".join(f"{len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata)
-    lines += ["", f"compared exactly with all: {sample}", ""]
+    sample = [f"  {len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata]
+    lines += ["", "compared exactly with all:", *sample, ""]
     for name, share in (
         ("pairs that match and were compared", recall.pairs),
         ("documents that ought to go and went", recall.removals),

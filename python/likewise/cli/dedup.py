@@ -18,9 +18,9 @@ from likewise.cli.options import (
     take_recipe,
     take_run,
 )
-from likewise.cli.parts import check_part_options, part_lines, run_parts
+from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import printable
+from likewise.cli.terminal import counted, printable
 
 if TYPE_CHECKING:
     from likewise.dedup.engine import Engine
@@ -302,24 +302,22 @@ def _recipe(options: dict[str, Any], index: Path | None, references: tuple[Path,
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return a summary as lines for people; the first says how removals were verified."""
-    recall = summary["recall"]
-    found = "no model of the recall" if recall is None else f"P(found) at the threshold: {recall:.4f}"
-    candidates, capped = summary["num_candidates"], summary["num_capped"]
-    searched = "" if candidates is None else f"; {candidates:,} candidate pairs, {capped:,} capped"
     seconds = summary["timings"]
     stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
     lines = [
         summary["verification"],
-        f"{summary['num_documents']:,} documents: {summary['num_kept']:,} kept, {summary['num_removed']:,} removed"
-        f" ({summary['num_empty']:,} empty, {summary['num_short']:,} short)",
-        f"{found}{searched}",
+        f"{counted(summary['num_documents'], 'document')}: {summary['num_kept']:,} kept, "
+        f"{summary['num_removed']:,} removed ({summary['num_empty']:,} empty, {summary['num_short']:,} short)",
+        search_line(summary),
         recipe_line(summary["recipe"]),
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
+        lines.append(bad_line(summary))
     for name, count in summary.get("num_without_field", {}).items():
         if count:
-            lines.append(f"{name}, by which --keep ranks, is missing in {count:,} documents; they come last by it")
+            lines.append(
+                f"{name}, by which --keep ranks, is missing in {counted(count, 'document')}; such come last by it"
+            )
     if not summary.get("weights", {}).get("is_exact", True):
         lines.append(f"weights by a counting sketch: counts may be too high by up to {summary['weights']['excess']:,}")
     if summary["num_below_threshold"]:

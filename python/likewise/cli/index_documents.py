@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import take_run
+from likewise.cli.terminal import counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts
@@ -167,5 +168,5 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
     if quiet:
         return
     added = f", {tally.num_added:,} added" if tally.num_added else ""
-    bad = f"; {tally.num_bad_rows:,} bad rows skipped" if tally.num_bad_rows else ""
-    click.echo(f"{tally.num_documents:,} documents: {tally.num_new:,} new{added}{bad}", err=True)
+    bad = f"; {counted(tally.num_bad_rows, 'bad row')} skipped" if tally.num_bad_rows else ""
+    click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)

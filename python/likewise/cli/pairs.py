@@ -9,6 +9,7 @@ import click
 from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
+from likewise.cli.terminal import counted
 
 _HELP = """List every verified pair of near-duplicates.
 
@@ -53,8 +54,8 @@ def command(
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
         click.echo(
-            f"{summary['num_pairs']:,} pairs among {summary['num_documents']:,} documents "
-            f"({summary['num_bad_rows']:,} bad rows) "
+            f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} "
+            f"({counted(summary['num_bad_rows'], 'bad row')}) "
             f"in {summary['timings']['total_s']:.2f} s",
             err=True,
         )

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from likewise.cli.options import take_recipe, take_run
+from likewise.cli.options import recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
+from likewise.cli.terminal import counted
 
 
 def check_part_options(unit: str, options: dict[str, Any]) -> None:
@@ -71,20 +72,37 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     unit = summary["options"]["unit"]
     seconds = summary["timings"]
     stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
+    emptied = summary["num_emptied"]
     lines = [
         summary["verification"],
-        f"{summary['num_documents']:,} documents: {summary['num_removed_parts']:,} repeated {unit}s taken out of "
-        f"{summary['num_changed'] + summary['num_emptied']:,}, {summary['num_removed_bytes']:,} bytes of text; "
-        f"{summary['num_emptied']:,} were left empty and went",
+        f"{counted(summary['num_documents'], 'document')}: {counted(summary['num_removed_parts'], f'repeated {unit}')} "
+        f"taken out of {summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
+        f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and went",
     ]
+    if summary["recipe"]["method"] != "exact":
+        lines += [search_line(summary), recipe_line(summary["recipe"])]
     lines += [
-        f"{part['num_times']:,} times, {part['num_bytes']:,} bytes: {part['text']!r}"
+        f"{counted(part['num_times'], 'time')}, {part['num_bytes']:,} bytes: {part['text']!r}"
         for part in summary["most_removed"]
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(f"{summary['num_bad_rows']:,} bad rows, {summary['num_blank_lines']:,} blank lines")
+        lines.append(bad_line(summary))
     if summary["skipped_files"]:
         lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
     return lines
+
+
+def search_line(summary: dict[str, Any]) -> str:
+    """Return how surely a pair at the threshold is found, and what was compared."""
+    recall, candidates = summary["recall"], summary["num_candidates"]
+    found = "no model of the recall" if recall is None else f"P(found) at the threshold: {recall:.4f}"
+    if candidates is None:
+        return found
+    return f"{found}; {counted(candidates, 'candidate pair')}, {summary['num_capped']:,} capped"
+
+
+def bad_line(summary: dict[str, Any]) -> str:
+    """Return how many rows were bad, and how many lines blank."""
+    return f"{counted(summary['num_bad_rows'], 'bad row')}, {counted(summary['num_blank_lines'], 'blank line')}"

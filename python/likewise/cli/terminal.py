@@ -72,3 +72,8 @@ def _say(text: str, hint: str | None) -> None:
     click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=colour)
     if hint:
         click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=colour)
+
+
+def counted(count: int, name: str) -> str:
+    """Return a count and the name of what is counted: ``1 pair``, ``2,000 pairs``."""
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -10,8 +10,8 @@ from likewise.dedup.timing import Timing
 from likewise.recipe import Recipe
 
 
-def statement(recipe: Recipe) -> str:
-    """Return in one sentence by which measure every removal was verified."""
+def check_of(recipe: Recipe) -> str:
+    """Return by which measure a match is verified, as the end of a sentence."""
     if recipe.is_distance_only:
         check = (
             f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
@@ -23,6 +23,12 @@ def statement(recipe: Recipe) -> str:
         check = "by equal normalised texts (digests of 128 bits)"
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
+    return check
+
+
+def statement(recipe: Recipe) -> str:
+    """Return in one sentence by which measure every removal was verified."""
+    check = check_of(recipe)
     if recipe.group == "components":
         return f"Every pair was verified {check}, but groups are connected components: see below_threshold."
     return f"Every removal was verified {check}, measured on the removed and the kept document."

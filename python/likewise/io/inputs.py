@@ -25,6 +25,7 @@ from likewise.io.formats import (
 )
 from likewise.io.html_text import HtmlReaders
 from likewise.io.jsonl import JsonlFile
+from likewise.io.output import EVIDENCE, SUMMARY
 from likewise.io.parquet import ParquetFile
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source import ReadRules
@@ -144,6 +145,11 @@ def find_inputs(
             streams.append(stream)
             found.files.append((stream, stream.parent, known))
         elif path.is_dir():
+            if (path / SUMMARY).is_file() and (path / EVIDENCE).is_file():
+                raise InvalidInput(
+                    "this is the output of a run; name the documents that it kept (its directory kept), or its inputs",
+                    name,
+                )
             _walk(path, forbidden, file_format, found)
         elif output is not None and path.is_file() and output.exists() and path.samefile(output):
             raise InvalidInput("this file is both input and output; name another for the output", name)

@@ -58,7 +58,7 @@ class OutputDirectory:
     InvalidInput
         If the directory holds a finished run, files of others, or a run that is still going on.
     RecipeMismatch
-        If it holds an unfinished run of another identity, naming the fields.
+        If it holds an unfinished run of another identity that left parts, naming the fields.
     """
 
     def __init__(
@@ -167,6 +167,9 @@ class OutputDirectory:
             return False
         if found == ours:
             return True
+        if not self._has_parts():
+            # Of whatever run it is, nothing would be lost.
+            return False
         names = sorted(set(found) | set(ours))
         differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
         raise RecipeMismatch(

@@ -12,6 +12,7 @@ from likewise import _native
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.stamps import check_unchanged, stamps
+from likewise.dedup.summary import check_of
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.evidence import write_evidence
@@ -213,11 +214,7 @@ def _summary(
     found: Inputs,
 ) -> dict[str, Any]:
     unit = f"stretch of {parts.min_tokens} words and more" if parts.unit == "span" else parts.unit
-    how = "word for word" if parts.unit == "span" else "by equal normalised texts (digests of 128 bits)"
-    if parts.unit != "span" and recipe.method != "exact":
-        how = (
-            f"by {recipe.measure} {'<= ' + str(recipe.within) if recipe.is_distance_only else f'>= {recipe.threshold}'}"
-        )
+    how = "word for word" if parts.unit == "span" else check_of(recipe)
     return {
         "verification": f"Every {unit} that went matches one that stands before it {how}.",
         "num_documents": len(collection),

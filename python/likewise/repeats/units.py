@@ -180,5 +180,10 @@ def repeated_units(
             kept_ends=ends[stays],
             similarity=decision.similarity[removed],
         )
-        about = {"num_parts": len(documents), "recall": recipe.stated_recall, "num_capped": decision.num_capped}
+        about = {
+            "num_parts": len(documents),
+            "recall": recipe.stated_recall,
+            "num_candidates": decision.num_candidates,
+            "num_capped": decision.num_capped,
+        }
         return repeats, about
