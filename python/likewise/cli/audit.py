@@ -80,7 +80,7 @@ def command(out: Path, least_recall: float | None, output: Path | None, **option
     from likewise.audit import audit, check_target, write_certificate
     from likewise.errors import InvalidParameter
     from likewise.io.output import AUDIT
-    from likewise.io.runs import read_summary
+    from likewise.io.summaries import read_summary
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")

@@ -134,6 +134,6 @@ def _add_key(keys_file: Path | None, wanted: str) -> None:
     if keys_file.exists() and any(known.name == name for known in read_keys(keys_file)):
         raise InvalidInput(f"there is a key {name!r} already", str(keys_file))
     descriptor = os.open(keys_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
         file.write(line_of(key))
     click.echo(secret)

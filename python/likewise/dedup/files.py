@@ -219,7 +219,7 @@ def dedup_files(
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
                         for number, file in enumerate(found.files, len(references.files)):
-                            offsets, lengths = kept_places(documents, decision, number, run.on_error)
+                            offsets, lengths = kept_places(documents, decision.kept, number, run.on_error)
                             texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
                                 file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
@@ -235,7 +235,9 @@ def dedup_files(
                 summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision) | about_run
                 beside.prepare(documents, recipe, decision)
-                (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                (work / SUMMARY).write_text(
+                    json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+                )
                 directory.finish()
                 beside.finish(documents, decision)
     return summary
@@ -305,7 +307,7 @@ def stream_dedup(
                 with place_named("standard output"):
                     for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
-                        stream.write(file, *kept_places(documents, decision, number, run.on_error))
+                        stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
