@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from likewise.cli.options import MOVED_INPUTS
 from likewise.sizes import parse_size
 
 _HELP = """Serve collections over HTTP: PATH is a directory of indexes (made where there is none), one index, or the
@@ -41,12 +42,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
     metavar="NAME",
     help="A name of this machine; where there are no keys.",
 )
-@click.option(
-    "--inputs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the inputs of a finished run lie now, if they were moved.",
-)
+@MOVED_INPUTS
 @click.option("--read-only", is_flag=True, help="Read beside another process that writes.")
 @click.option(
     "--durability",
