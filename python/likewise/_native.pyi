@@ -61,6 +61,7 @@ __all__ = [
     "default_costs",
     "digest_texts",
     "distances",
+    "distinct_documents",
     "features",
     "join_fingerprints",
     "jsonl_pieces",
@@ -1270,6 +1271,33 @@ class FeatureSets:
             If a position has no set.
         """
 
+    def verify_documents(
+        self,
+        later: Buffer,
+        earlier: Buffer,
+        places: Buffer,
+        states: Buffer | None = None,
+        *,
+        measure: str,
+        threshold: float,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, int]:
+        """Return what :meth:`verify` says of pairs of documents, and how many were measured.
+
+        Parameters
+        ----------
+        places : uint32
+            The position of each document's set.
+        states : uint8, optional
+            The state of each document: pairs whose earlier one is removed are passed over, and NaN.
+
+        Raises
+        ------
+        InvalidParameter
+            If a document has no place or its place no set.
+        """
+
 @final
 class Leaders:
     """Verdicts and evidence of n documents in order of priority."""
@@ -1347,6 +1375,9 @@ def align_texts(a: str, b: str) -> tuple[str, int, int, int, int, bool]:
 
 def align_sequences(a: Buffer, b: Buffer) -> tuple[int, int, bool]:
     """Return ``(edit distance, common subsequence, is_exact)`` of two sequences of numbers (uint32)."""
+
+def distinct_documents(a: Buffer, b: Buffer, num_documents: int) -> Array:
+    """Return the documents below `num_documents` that either list (uint32) names: uint32, sorted, each once."""
 
 def aligned_diff(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:
     """Return where two lists of tokens differ: ``(a0, a1, b0, b1)``, ``a[a0:a1]`` standing where ``b[b0:b1]`` does."""

@@ -112,7 +112,9 @@ mod _native {
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
-    use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
+    use super::verify::{
+        FeatureSets, align_sequences, align_texts, aligned_diff, distinct_documents,
+    };
     #[pymodule_export]
     use super::weights::{DocumentCounter, WeightTable, term_features};
 
