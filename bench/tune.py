@@ -20,6 +20,7 @@ import numpy as np
 from labelled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
 from likewise.tune.choice import Evidence, choices
 from likewise.tune.grid import grid
+from likewise.tune.sample import Sample
 from likewise.tune.tuning import open_tuner
 
 HERE = Path(__file__).parent
@@ -45,7 +46,7 @@ class Measured:
                 tuner.questions()
         self.candidates = grid()
         self.settings = [candidate.settings for candidate in self.candidates]
-        self.above = [num_above(s, t) for s, t in zip(self.similarity, self.settings, strict=True)]
+        self.sample = Sample(self.similarity, self.settings, len(entry.ids))
         self.listed = self._listed(entry)
         # Of all pairs with a label, and of the duplicates among them: those that each setting takes.
         labelled, positive = self.labels != IGNORED, self.labels == POSITIVE
@@ -99,8 +100,7 @@ class Measured:
             np.stack([s[drawn] for s in self.similarity]).astype(np.float64),
             self.labels[drawn] == POSITIVE,
             weight,
-            self.settings,
-            self.above,
+            self.sample,
         )
         chosen, _ = choices(evidence)
         at = int(np.argmin(np.abs(self.settings[chosen.candidate] - chosen.setting)))

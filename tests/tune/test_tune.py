@@ -247,7 +247,7 @@ def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
 
 def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
     # No sentence of these texts is that of another.
-    with pytest.raises(InvalidInput, match="nearly every pair"):
+    with pytest.raises(InvalidInput, match="beyond chance"):
         tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
 
 

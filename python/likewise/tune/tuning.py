@@ -21,6 +21,7 @@ from likewise.tune.grid import BITS, Candidate, grid
 from likewise.tune.labels import Label, Labels
 from likewise.tune.proposal import Proposal, Tried
 from likewise.tune.questions import Questions, ranked_pairs
+from likewise.tune.sample import Sample
 
 MOST_DOCUMENTS = 1000
 # Of each kind; with fewer, a threshold is a guess.
@@ -105,8 +106,8 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labelled, or labels are no more alike than chance: the lowest
-            threshold that is tried fits best.
+            If fewer than five pairs of either kind are labelled, or those called duplicates are no more alike than the
+            others, but for chance.
         """
         used, notes = self._known(labels)
         is_duplicate = np.array([label.is_duplicate for label in used], bool)
@@ -122,14 +123,13 @@ class Tuner:
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
-        if chosen.setting <= candidate.settings[0]:
+        held_out, are_told_apart = cross_validated(evidence)
+        if not are_told_apart:
             raise InvalidInput(
-                "the labels speak for taking nearly every pair: by no recipe that was tried are the pairs called "
-                "duplicates more alike than the others; look at the labels, or try other tokens"
-                + "".join(f"; {note}" for note in notes)
+                "by no recipe that was tried are the pairs called duplicates more alike than the others, beyond "
+                "chance; look at the labels, or try other tokens" + "".join(f"; {note}" for note in notes)
             )
         best = next(one for one in tried if one.candidate is candidate)
-        held_out = cross_validated(evidence)
         notes += self._doubts(evidence, chosen, held_out)
         return Proposal(
             candidate.recipe(chosen.setting),
@@ -162,18 +162,17 @@ class Tuner:
     def _evidence(
         self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> Evidence:
-        similarity, above = [], []
+        similarity, sampled = [], []
         progress = self._collection.progress
         progress(StageStarted("measuring", len(self._candidates), "recipes"))
-        for number, candidate in enumerate(self._candidates):
-            sampled, own = self._measured(number, pairs)
+        for number in range(len(self._candidates)):
+            of_sample, own = self._measured(number, pairs)
+            sampled.append(of_sample)
             similarity.append(own)
-            ordered = np.sort(sampled)
-            # Similarities of the sample are held in single precision: a setting takes what it would take but for that.
-            above.append((len(ordered) - np.searchsorted(ordered, candidate.settings.astype(np.float32))).astype(float))
             progress(StageAdvanced("measuring", number + 1))
         progress(StageFinished("measuring", 0.0))
-        return Evidence(np.array(similarity), is_duplicate, weight, [one.settings for one in self._candidates], above)
+        sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
+        return Evidence(np.array(similarity), is_duplicate, weight, sample)
 
     def _measured(self, number: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return the similarities of the sample's pairs and of others, measured together where both are needed."""
@@ -337,7 +336,7 @@ def _words(tokens: str | None) -> dict[str, Any]:
 def _curve(evidence: Evidence, number: int) -> list[tuple[float, float, float]]:
     """Return precision and recall on the labels at every fifth setting."""
     found = []
-    for setting in evidence.settings[number][::5].tolist():
+    for setting in evidence.sample.settings[number][::5].tolist():
         verdicts = evidence.similarity[number] >= setting
         here = measured(verdicts, evidence.is_duplicate, evidence.weight)
         if verdicts.any():
