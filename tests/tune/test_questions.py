@@ -5,6 +5,7 @@ import pytest
 
 from likewise.tune import Label, Questions
 from likewise.tune.questions import ranked_pairs
+from likewise.tune.sample import Sample
 
 NUM_DOCUMENTS = 60
 PAIRS = np.stack(np.triu_indices(NUM_DOCUMENTS, 1), axis=1)
@@ -17,7 +18,9 @@ def similarity():
 
 
 def questions(similarity, seed=0):
-    return Questions(ranked_pairs([similarity], NUM_DOCUMENTS), PAIRS, IDS, seed)
+    ranked = ranked_pairs([similarity], NUM_DOCUMENTS)
+    sample = Sample([similarity], [np.arange(2, 99) / 100], NUM_DOCUMENTS)
+    return Questions(ranked, PAIRS, IDS, seed, sample, sample.features(similarity[None, ranked]))
 
 
 def answered(asked, similarity, number):

@@ -43,21 +43,21 @@ class Sample:
     ) -> None:
         self.settings = list(settings)
         self._log_documents = float(np.log(max(1, num_documents)))
-        steps = [_step(similarity) for similarity in similarities]
-        self._log_ranks = [_log_ranks(step) for step in steps]
+        self._log_ranks = []
         mean = np.zeros(len(similarities[0]))
-        for log_ranks, step in zip(self._log_ranks, steps, strict=True):
-            mean += log_ranks[step]
+        # One candidate at a time: of a large sample there are millions of pairs.
+        for similarity in similarities:
+            step = _step(similarity)
+            self._log_ranks.append(_log_ranks(step))
+            mean += self._log_ranks[-1][step]
         pool = np.argsort(mean, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
-        num_settings_passed = [
+        self.num_above = []
+        self._pool_passed = []
+        for similarity, some in zip(similarities, settings, strict=True):
             # Similarities are held in single precision: a setting takes what it would take but for that.
-            np.searchsorted(some.astype(np.float32), similarity, side="right")
-            for similarity, some in zip(similarities, settings, strict=True)
-        ]
-        self.num_above = [
-            _from_above(passed, len(some)) for passed, some in zip(num_settings_passed, settings, strict=True)
-        ]
-        self._pool_passed = [passed[pool] for passed in num_settings_passed]
+            passed = np.searchsorted(some.astype(np.float32), similarity, side="right")
+            self.num_above.append(_from_above(passed, len(some)))
+            self._pool_passed.append(passed[pool])
         self.features_of_pool = self.features(np.stack([similarity[pool] for similarity in similarities]))
         step_of_rest = max(1, -(-(len(pool) - _MOST_LOOKED_AT) // _MOST_LOOKED_AT))
         rest = np.arange(_MOST_LOOKED_AT, len(pool), step_of_rest)

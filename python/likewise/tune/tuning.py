@@ -29,7 +29,7 @@ LEAST_LABELS = 5
 # What may be less is told apart from the intervals.
 _LEAST_PRECISION = 0.5
 # Recipes that differ, which together rank the pairs to ask about.
-_RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
+RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
 # Edges of the distribution that is shown.
 _STEPS = 20
 
@@ -52,7 +52,8 @@ class Tuner:
         self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
         self._shared_ids = {name for name, num in Counter(collection.doc_ids).items() if num > 1}
         self._pairs = collection.sample_pairs
-        self._ranked: NDArray[np.int64] | None = None
+        self._ranked: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+        self._sample: Sample | None = None
         self._of_sample: dict[int, NDArray[np.float32]] = {}
 
     @property
@@ -90,15 +91,19 @@ class Tuner:
 
     def questions(self, seed: int | None = None) -> Questions:
         """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
+        sample = self._sampled()
         if self._ranked is None:
             numbers = [
                 number
                 for number, candidate in enumerate(self._candidates)
-                if (candidate.measure, candidate.shingle, candidate.weights) in _RANKING
+                if (candidate.measure, candidate.shingle, candidate.weights) in RANKING
             ]
-            self._ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+            ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+            alike = np.stack([self.similarities(number)[ranked] for number in range(len(self._candidates))])
+            self._ranked = ranked, sample.features(alike)
         drawn_by = self._seed if seed is None else seed
-        return Questions(self._ranked, self._pairs, self._collection.doc_ids, drawn_by)
+        ranked, features = self._ranked
+        return Questions(ranked, self._pairs, self._collection.doc_ids, drawn_by, sample, features)
 
     def propose(self, labels: Labels) -> Proposal:
         """Return the recipe that labels speak for.
@@ -162,26 +167,39 @@ class Tuner:
     def _evidence(
         self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> Evidence:
-        similarity, sampled = [], []
+        similarity = []
         progress = self._collection.progress
         progress(StageStarted("measuring", len(self._candidates), "recipes"))
         for number in range(len(self._candidates)):
-            of_sample, own = self._measured(number, pairs)
-            sampled.append(of_sample)
-            similarity.append(own)
+            similarity.append(self._measured(number, pairs))
             progress(StageAdvanced("measuring", number + 1))
         progress(StageFinished("measuring", 0.0))
-        sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
-        return Evidence(np.array(similarity), is_duplicate, weight, sample)
+        return Evidence(np.array(similarity), is_duplicate, weight, self._sampled())
 
-    def _measured(self, number: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the similarities of the sample's pairs and of others, measured together where both are needed."""
-        candidate, held = self._candidates[number], self._of_sample.get(number)
-        if held is not None:
-            return held, self._collection.similarity(candidate, pairs)
+    def _sampled(self) -> Sample:
+        """Return what all pairs of the sample tell, by the whole grid."""
+        if self._sample is None:
+            progress, is_measured = self._collection.progress, len(self._of_sample) == len(self._candidates)
+            if not is_measured:
+                progress(StageStarted("measuring", len(self._candidates), "recipes"))
+            sampled = []
+            for number in range(len(self._candidates)):
+                sampled.append(self.similarities(number))
+                if not is_measured:
+                    progress(StageAdvanced("measuring", number + 1))
+            if not is_measured:
+                progress(StageFinished("measuring", 0.0))
+            self._sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
+        return self._sample
+
+    def _measured(self, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarities of pairs, measured together with the sample's where these are not known yet."""
+        candidate = self._candidates[number]
+        if number in self._of_sample:
+            return self._collection.similarity(candidate, pairs)
         both = self._collection.similarity(candidate, np.concatenate([self._pairs, pairs]))
         self._of_sample[number] = both[: len(self._pairs)].astype(np.float32)
-        return self._of_sample[number], both[len(self._pairs) :]
+        return both[len(self._pairs) :]
 
     def similarities(self, number: int) -> NDArray[np.float32]:
         """Return how alike all pairs of the sample are by a candidate of the grid."""
