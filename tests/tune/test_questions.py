@@ -95,6 +95,7 @@ def test_an_answer_stands_for_the_pairs_next_to_it(similarity):
     place = {int(pair): number for number, pair in enumerate(ranked)}
     places = sorted(place[pair] for pair in asked.answers)
     weights = {place[pair]: label.weight for pair, label in zip(asked.answers, asked.labels(), strict=True)}
+    assert weights[places[0]] == (places[0] + places[1] + 1) / 2
     for before, here, after in zip(places, places[1:], places[2:], strict=False):
         assert weights[here] == (after - before) / 2
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from likewise.tune import model
 from likewise.tune.model import fitted, probability
 from likewise.tune.sample import Sample
 
@@ -65,15 +66,16 @@ def gain_by_hand(at, offset, features, said, pool, share):
     return gain
 
 
-@pytest.mark.parametrize("is_drawn_by_likeness", [True, False])
-def test_a_fit_is_where_the_definition_is_highest(is_drawn_by_likeness):
+@pytest.mark.parametrize("share", [0.0, 0.05, 3.0])
+def test_a_fit_is_where_the_definition_is_highest(share, monkeypatch):
+    is_drawn_by_likeness = not share
+    monkeypatch.setattr(model, "_SHARE_OF_SAMPLE", share)
     similarities, found = sampled()
     random = np.random.default_rng(2)
     drawn = random.choice(300, 25, replace=False)
     features = found.features(np.stack(similarities)[:, drawn])
     said = random.random(25) < similarities[0][drawn] * 2
     at = fitted(found, features, said, is_drawn_by_likeness=is_drawn_by_likeness)
-    share = 0.0 if is_drawn_by_likeness else 0.05
     pool = found.features_of_pool.tolist()
 
     def gain(moved):
