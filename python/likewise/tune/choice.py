@@ -172,18 +172,18 @@ def cross_validated(evidence: Evidence) -> HeldOut:
             verdicts[left_out] = evidence.similarity[chosen.candidate, left_out] >= chosen.setting
             odds[left_out] = evidence.sample.features(evidence.similarity[:, left_out]) @ coefficients
     return HeldOut(
-        measured(verdicts, evidence.is_duplicate, evidence.weight), _are_told_apart(odds, evidence.is_duplicate)
+        measured(verdicts, evidence.is_duplicate, evidence.weight), are_told_apart(odds, evidence.is_duplicate)
     )
 
 
-def _are_told_apart(odds: NDArray[np.float64], is_duplicate: NDArray[np.bool_]) -> bool:
+def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_]) -> bool:
     """Return whether those of duplicates are higher, by the rank test of Mann and Whitney (1947)."""
-    own, others = odds[is_duplicate], np.sort(odds[~is_duplicate])
+    own, others = values[is_duplicate], np.sort(values[~is_duplicate])
     num_pairs = len(own) * len(others)
     if not num_pairs:
         return False
     below = np.searchsorted(others, own, side="left") + np.searchsorted(others, own, side="right")
-    error = np.sqrt((len(odds) + 1) / (12 * num_pairs))
+    error = np.sqrt((len(values) + 1) / (12 * num_pairs))
     return bool(below.sum() / (2 * num_pairs) > 0.5 + _STANDARD_ERRORS * error)
 
 

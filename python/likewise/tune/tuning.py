@@ -15,7 +15,7 @@ from likewise.errors import InvalidInput
 from likewise.io.whole import WholeFile
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
-from likewise.tune.choice import Chosen, Evidence, Measured, choices, cross_validated, measured
+from likewise.tune.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
 from likewise.tune.collection import Collection, open_collection
 from likewise.tune.grid import BITS, Candidate, grid
 from likewise.tune.labels import Label, Labels
@@ -128,8 +128,9 @@ class Tuner:
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
-        held_out, are_told_apart = cross_validated(evidence)
-        if not are_told_apart:
+        held_out, is_told_held_out = cross_validated(evidence)
+        # The model can also learn that duplicates are less alike; no threshold does that.
+        if not is_told_held_out or not are_told_apart(evidence.similarity[chosen.candidate], is_duplicate):
             raise InvalidInput(
                 "by no recipe that was tried are the pairs called duplicates more alike than the others, beyond "
                 "chance; look at the labels, or try other tokens" + "".join(f"; {note}" for note in notes)
