@@ -149,7 +149,9 @@ def dedup_parts(
         summary = _summary(collection, repeats, rewriter, recipe, parts, num_kept, found)
         summary |= about | {"options": options, "is_dry_run": dry_run, "timings": timing.to_dict()}
         if directory is not None:
-            (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            (work / SUMMARY).write_text(
+                json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+            )
             directory.finish()
     return summary
 
@@ -195,7 +197,7 @@ def _counted(collection: Collection, rewriter: Rewriter) -> list[int]:
 def _write_bad_rows(collection: Collection, path: Path) -> None:
     if not any(collection.bad_rows):
         return
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for source, bad_rows in zip(collection.files, collection.bad_rows, strict=True):
             for bad in bad_rows:
                 file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
