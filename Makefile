@@ -53,6 +53,11 @@ lint: build ## Formatting, types, layers, licences
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licences.py
 
+.PHONY: platforms
+platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Windows and aarch64 too
+	$(BIN)/python -m pip install --quiet --group platforms
+	$(BIN)/python tools/check_platforms.py
+
 .PHONY: fix
 fix: build ## Mend what the formatters can
 	cargo fmt --all
@@ -102,7 +107,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := text lines records packed tables segment
 
 .PHONY: fuzz
-fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
+fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
 	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
 	cargo fuzz build -s none
 	mkdir -p fuzz/corpus && tar -xzf fuzz/corpus.tar.gz --skip-old-files -C fuzz/corpus
@@ -111,9 +116,10 @@ fuzz: ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
 	    -max_len=65536 -rss_limit_mb=2048 -timeout=20 -verbosity=0 -print_final_stats=1 2>&1) \
 	    || { echo "fuzz TARGET: $$said"; exit 255; }; \
 	  echo "fuzz TARGET: $$(grep -o "number_of_executed_units: [0-9]*" <<<"$$said")"'
+	$(BIN)/python fuzz/recipe.py $(FUZZ_SECONDS)
 
 .PHONY: dist
-dist: build ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
+dist: $(VENV)/.environment ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet --group dist
 	$(BIN)/maturin sdist --out dist

@@ -6,7 +6,6 @@ Random texts, of which no beginning and no end can be taken off. Writes results/
 """
 
 import argparse
-import json
 import random
 import time
 from collections.abc import Iterator
@@ -26,8 +25,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results" / "alignment.json")
     options = parser.parse_args()
     rows = [measure(name, a, b) for name, a, b in texts()]
-    results = {"machine": machine.facts(), "rows": rows}
-    options.results.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    machine.write_results(options.results, rows=rows)
     print(table(rows))
 
 

@@ -8,7 +8,6 @@ Results go to bench/results/bloom.json.
 """
 
 import argparse
-import json
 import statistics
 import time
 from pathlib import Path
@@ -99,9 +98,7 @@ def main() -> None:
         rows.append({"row": "recall of English pairs at .8", "bits": bits, "share": len(seen) / len(true_pairs)})
         print(f"{bits} bits find {len(seen):,} of {len(true_pairs):,} pairs with J >= .8")
     rows += errors_by_hashes()
-    (HERE / "results" / "bloom.json").write_text(
-        json.dumps({"machine": machine.facts(), "rows": rows}, indent=1) + "\n", encoding="utf-8"
-    )
+    machine.write_results(HERE / "results" / "bloom.json", rows=rows)
 
 
 def errors_by_hashes() -> list[dict[str, object]]:

@@ -45,8 +45,7 @@ def main() -> None:
     for name, documents in (("as they come", texts_of(options.corpus)), ("of new text", new(texts_of(options.corpus)))):
         texts = list(islice(documents, options.documents))
         rows.append({"documents": name, **measure(texts, options.excerpts, options.threshold)})
-    results = {"machine": machine.facts(), "corpus": options.corpus.name, "rows": rows}
-    options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    machine.write_results(options.results, corpus=options.corpus.name, rows=rows)
     page = options.page.read_text(encoding="utf-8")
     before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
     options.page.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")

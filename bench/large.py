@@ -15,7 +15,6 @@ import json
 import resource
 import shutil
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ import growth_plot
 import large_corpus
 from likewise import Recipe
 from likewise.measures import similarity
-from machine import facts
+from machine import FreeDisk, facts
 from rivals.process import run as run_process
 
 HERE = Path(__file__).parent
@@ -36,29 +35,6 @@ PLOT = HERE.parent / "docs" / "benchmarks" / "large.svg"
 SEED = 7
 NUM_CHECKED = 2_000
 LIMIT_S = 6 * 3600
-
-
-class FreeDisk:
-    """How much less was free at the worst than at the beginning; as a context. Others on the disk count too."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.peak_bytes = 0
-
-    def __enter__(self) -> "FreeDisk":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        before = shutil.disk_usage(self._folder).free
-        while not self._done.wait(0.25):
-            self.peak_bytes = max(self.peak_bytes, before - shutil.disk_usage(self._folder).free)
 
 
 def measure(variant: str, num_documents: int, memory: str, method: str, work: Path) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import datetime
 import importlib.metadata
+import json
 import os
 import platform
+import shutil
 import threading
-import time
 from pathlib import Path
+from typing import Self
 
 
 def _first(path: str, key: str) -> str:
@@ -39,16 +41,17 @@ def facts() -> dict[str, object]:
     }
 
 
-class AnonymousMemory:
-    """The highest RssAnon of a process, looked at every 5 ms until it ends; as a context."""
+class Watched:
+    """Something that a thread looks at until the context ends, and the highest value that was seen."""
 
-    def __init__(self, process_id: int) -> None:
-        self._path = Path(f"/proc/{process_id}/status")
+    every_s = 0.25
+
+    def __init__(self) -> None:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.peak_bytes = 0
 
-    def __enter__(self) -> "AnonymousMemory":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -56,13 +59,49 @@ class AnonymousMemory:
         self._done.set()
         self._thread.join()
 
+    def now(self) -> int | None:
+        """Bytes at this moment; None where there is nothing to look at any more."""
+        raise NotImplementedError
+
     def _watch(self) -> None:
-        while not self._done.is_set():
-            try:
-                lines = self._path.read_text().splitlines()
-            except (OSError, ProcessLookupError):
+        while (now := self.now()) is not None:
+            self.peak_bytes = max(self.peak_bytes, now)
+            if self._done.wait(self.every_s):
                 return
-            for line in lines:
-                if line.startswith("RssAnon:"):
-                    self.peak_bytes = max(self.peak_bytes, int(line.split()[1]) * 1024)
-            time.sleep(0.005)
+
+
+class AnonymousMemory(Watched):
+    """The highest RssAnon of a process, looked at every 5 ms until it ends; as a context."""
+
+    every_s = 0.005
+
+    def __init__(self, process_id: int) -> None:
+        super().__init__()
+        self._path = Path(f"/proc/{process_id}/status")
+
+    def now(self) -> int | None:
+        """What it has; None where it has ended, 0 where it is about to."""
+        try:
+            lines = self._path.read_text().splitlines()
+        except (OSError, ProcessLookupError):
+            return None
+        return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), 0)
+
+
+class FreeDisk(Watched):
+    """How much less was free at the worst than at the beginning; as a context. Others on the disk count too."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._before = shutil.disk_usage(folder).free
+
+    def now(self) -> int:
+        """What is gone since the beginning."""
+        return self._before - shutil.disk_usage(self._folder).free
+
+
+def write_results(path: Path, **results: object) -> None:
+    """Write results as JSON, the facts of this machine above them."""
+    text = json.dumps({"machine": facts(), **results}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")

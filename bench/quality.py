@@ -5,7 +5,8 @@
 Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
 untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
 docs/benchmarks/quality.md. Sets that are absent are named with the reason.
-`--no-sweep` takes the sweeps from the results file, makes those of methods that it lacks, and runs the recipes.
+Of the sweeps the results keep the best of each method, and on the gating sets the curves that the page shows.
+`--no-sweep` takes these from the results file, sweeps the methods that it lacks, and runs the recipes.
 """
 
 import argparse
@@ -167,20 +168,21 @@ def best_of_each(curves: list[Curve]) -> list[Curve]:
 
 
 def measure(entry: LabelledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
-    """Everything about one set. `former` holds its sweeps, where they are not to be made again."""
+    """Everything about one set. `former` holds what was swept, where it is not to be swept again."""
     found: dict[str, object] = {
         "num_documents": len(entry.ids),
         "num_positives": entry.num_positives,
         "naive": {"jaccard": naive(entry, "jaccard"), "simhash": naive(entry, "simhash64")},
     }
     former = former or {"sweeps": [], "best": []}
-    known = frozenset(row["method"] for row in former["sweeps"])
+    known = frozenset(row["method"] for row in former["best"])
     curves: list[Curve] = []
     for features in grid(entry) if set(METHODS) - known else ():
         started = time.perf_counter()
         curves += sweep(entry, features, known)
         print(f"  {features} {time.perf_counter() - started:.1f} s", file=sys.stderr, flush=True)
-    found["sweeps"] = [curve.to_dict() for curve in curves] + former["sweeps"]
+    if entry.name in GATING:
+        found["sweeps"] = quality_page.shown([curve.to_dict() for curve in curves]) + former["sweeps"]
     best = []
     for curve in best_of_each(curves):
         recipe = recipe_of(entry, curve.method, curve.features, curve.bits, curve.settings[curve.best])

@@ -4,8 +4,8 @@
 
 Runs the recipes of quality.py on the gating sets, scored by the sets' own scorer; `--quick` only those that a user gets
 by naming a method, which takes some seconds. Exit status 0: nothing fell. 1: something did, each figure named. 2: there
-is nothing to compare with. Where a figure fell on purpose, `make quality` writes the new ones. Sets that are absent are
-skipped by name.
+is nothing to compare, or nothing to compare with. Where a figure fell on purpose, `make quality` writes the new ones.
+Sets that are absent are skipped by name.
 """
 
 import argparse
@@ -27,11 +27,11 @@ QUICK = ("minhash, defaults", "minhash by rarity, defaults", "simhash distance, 
 
 
 def fallen(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Each figure that fell by more than it may, in words."""
+    """Each figure that fell by more than it may, in words; one that is no number fell."""
     return [
         f"{figure} fell from {then[figure]:.4f} to {now[figure]:.4f}"
         for figure in FIGURES
-        if now[figure] < then[figure] - MOST_LOST - ROUNDING
+        if not now[figure] >= then[figure] - MOST_LOST - ROUNDING
     ]
 
 
@@ -67,6 +67,9 @@ def main() -> int:
                 print(f"{set_name}, {name}: {figure}", flush=True)
     except (OSError, ValueError, KeyError) as error:
         print(f"{options.results} has no figures to compare with ({error!r}); make quality writes them")
+        return 2
+    if not num_compared:
+        print("no set is there, so nothing was compared")
         return 2
     print(f"{num_compared} runs compared, {num_fallen} figures fell by more than {MOST_LOST:g}")
     return 1 if num_fallen else 0

@@ -38,6 +38,16 @@ COLUMNS = {
     "SimHash, verified": ("simhash-jaccard", "simhash-cosine"),
     "SimHash, distance only": ("simhash-distance",),
 }
+# Tables of one recipe at settings side by side: method, tokens, shingle, weights, bits; its settings.
+RADII = ("3", "8", "12", "16", "20", "24", "28", "32")
+CURVES = {
+    ("minhash", "auto", 3, "none", None): tuple(f"{percent / 100:g}" for percent in range(40, 85, 5)),
+    ("minhash", "auto", 2, "idf", None): tuple(f"{percent / 100:g}" for percent in range(30, 75, 5)),
+    ("simhash-cosine", "auto", 2, "log-count", 128): tuple(f"{percent / 100:g}" for percent in range(60, 95, 5)),
+    ("simhash-distance", "char", 5, "log-count", 128): RADII,
+    ("simhash-distance", "auto", 2, "log-count", 128): RADII,
+    ("simhash-distance", "auto", 1, "log-count-idf", 128): RADII,
+}
 # Loss of F1 that the methods may have at their best setting, and untouched.
 AT_BEST = 0.01
 UNTOUCHED = 0.05
@@ -138,30 +148,27 @@ def _chance(found: list[Row]) -> str:
 
 def _curves(sets: Row, names: list[str]) -> str:
     """F1 of the features of three kinds of recipe, at settings side by side."""
-    wanted = [
-        ("minhash", "auto", 3, "none", None, [f"{t / 100:g}" for t in range(40, 85, 5)]),
-        ("minhash", "auto", 2, "idf", None, [f"{t / 100:g}" for t in range(30, 75, 5)]),
-        ("simhash-cosine", "auto", 2, "log-count", 128, [f"{t / 100:g}" for t in range(60, 95, 5)]),
-        ("simhash-distance", "char", 5, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
-        ("simhash-distance", "auto", 2, "log-count", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
-        ("simhash-distance", "auto", 1, "log-count-idf", 128, ["3", "8", "12", "16", "20", "24", "28", "32"]),
-    ]
     parts = []
-    for method, tokens, shingle, weights, bits, settings in wanted:
+    for key, settings in CURVES.items():
+        method, tokens, shingle, weights, bits = key
         width = f", {bits} bits" if bits else ""
         parts.append(f"{METHODS[method]}: tokens {tokens}, shingle {shingle}, weights {weights}{width}.")
         rows = [["set", *settings, "best"], ["---"] * (len(settings) + 2)]
         for name in names:
-            curve = _find(sets[name]["sweeps"], method, tokens, shingle, weights, bits)
+            curve = next(row for row in sets[name]["sweeps"] if _key(row) == key)
             cells = [f"{curve['f1_at'][setting]:.3f}" if setting in curve["f1_at"] else "" for setting in settings]
             rows.append([name, *cells, f"{curve['f1']:.3f} @{curve['best']:g}"])
         parts.append(_table(rows))
     return "\n\n".join(parts)
 
 
-def _find(sweeps: list[Row], method: str, tokens: str, shingle: int, weights: str, bits: int | None) -> Row:
-    key = (method, tokens, shingle, weights, bits)
-    return next(s for s in sweeps if (s["method"], s["tokens"], s["shingle"], s["weights"], s["bits"]) == key)
+def shown(sweeps: list[Row]) -> list[Row]:
+    """Those of the curves that the page has a table of: all that is kept of the sweeps, which are megabytes."""
+    return [row for row in sweeps if _key(row) in CURVES]
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("method", "tokens", "shingle", "weights", "bits"))
 
 
 def _set(entry: Row) -> str:

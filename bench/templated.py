@@ -7,7 +7,6 @@ table.
 """
 
 import argparse
-import json
 import statistics
 import time
 from pathlib import Path
@@ -30,8 +29,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results" / "templated.json")
     options = parser.parse_args()
     rows = [measure(pages(options.pages, share), share) for share in SHARES]
-    results = {"machine": machine.facts(), "threshold": THRESHOLD, "rows": rows}
-    options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    machine.write_results(options.results, threshold=THRESHOLD, rows=rows)
     print(table(rows))
 
 

@@ -14,8 +14,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 LICENCE_FILE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
 # Only what stands in the native module: crates reached by normal dependencies on the platform of the wheel.
-DATA = """Data in the package
-===================
+DATA = """What else is in the package
+===========================
+
+Standard library of Rust: MIT OR Apache-2.0, https://github.com/rust-lang/rust
+
+SQLite, as libsqlite3-sys carries it: public domain, https://sqlite.org/copyright.html
+
+Zstandard, as zstd-sys carries it: BSD-3-Clause, its words above, https://github.com/facebook/zstd
 
 Unicode Character Database 17.0.0 (properties, case folding, normalisation, word and sentence breaks): Unicode-3.0,
 https://www.unicode.org/license.txt
@@ -133,19 +139,19 @@ def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
         version = info.name.split("-")[1].removesuffix(".dist")
         folder = info / "licenses"
         folder.mkdir(exist_ok=True)
-        (folder / "THIRD-PARTY.txt").write_text(licences(packages), encoding="utf-8")
+        (folder / "THIRD-PARTY.txt").write_text(licences(packages), encoding="utf-8", newline="\n")
         boms = info / "sboms"
         boms.mkdir(exist_ok=True)
         for old in boms.iterdir():
             old.unlink()
         text = json.dumps(bill_of_materials(packages, version), indent=1) + "\n"
-        (boms / "likewise.cyclonedx.json").write_text(text, encoding="utf-8")
+        (boms / "likewise.cyclonedx.json").write_text(text, encoding="utf-8", newline="\n")
         metadata = info / "METADATA"
         lines = metadata.read_text(encoding="utf-8").split("\n")
         if "License-File: THIRD-PARTY.txt" not in lines:
             place = next(i for i, line in enumerate(lines) if line.startswith("License-File:"))
             lines.insert(place + 1, "License-File: THIRD-PARTY.txt")
-            metadata.write_text("\n".join(lines), encoding="utf-8")
+            metadata.write_text("\n".join(lines), encoding="utf-8", newline="\n")
         subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, tree], check=True)
     print(f"{wheel.name}: licences of {len(packages)} crates and a bill of materials", file=sys.stderr)
 

@@ -128,17 +128,14 @@ def open_buckets(
     signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
 ) -> _native.BandBuckets:
     """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
-    assert recipe.num_slots
-    assert recipe.slot_bits
-    assert recipe.bands
-    assert recipe.rows
+    num_slots, slot_bytes, bands, rows = _shape(recipe)
     return _native.BandBuckets(
         np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        recipe.num_slots,
-        recipe.slot_bits // 8,
+        num_slots,
+        slot_bytes,
         order,
-        bands=recipe.bands,
-        rows=recipe.rows,
+        bands=bands,
+        rows=rows,
         threads=threads,
     )
 
@@ -153,21 +150,27 @@ def open_spilled_buckets(
     threads: int,
 ) -> _native.SpilledBuckets:
     """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
-    assert recipe.num_slots
-    assert recipe.slot_bits
-    assert recipe.bands
-    assert recipe.rows
+    num_slots, slot_bytes, bands, rows = _shape(recipe)
     return _native.SpilledBuckets(
         np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        recipe.num_slots,
-        recipe.slot_bits // 8,
+        num_slots,
+        slot_bytes,
         order,
-        bands=recipe.bands,
-        rows=recipe.rows,
+        bands=bands,
+        rows=rows,
         folder=folder,
         scratch_bytes=scratch_bytes,
         threads=threads,
     )
+
+
+def _shape(recipe: Recipe) -> tuple[int, int, int, int]:
+    """Slots of a signature, bytes of a slot, bands, and rows of a band."""
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    assert recipe.bands
+    assert recipe.rows
+    return recipe.num_slots, recipe.slot_bits // 8, recipe.bands, recipe.rows
 
 
 def min_equal_slots(recipe: Recipe) -> int:

@@ -139,9 +139,13 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _open_nameless(folder: Path) -> BinaryIO:
-    """Open a new file that goes when nobody holds it any more, or with the folder on systems that keep open files."""
+    """Open a new file that goes when nobody holds it any more."""
     handle, name = tempfile.mkstemp(prefix="column-", dir=folder)
     if os.name == "posix":
         with contextlib.suppress(OSError):
             Path(name).unlink()
+    else:
+        # Deleted by the system when its last handle, that of the mapping, is closed.
+        os.close(handle)
+        handle = os.open(name, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_TEMPORARY", 0))
     return os.fdopen(handle, "w+b")

@@ -1,5 +1,6 @@
 """The fields of a recipe from JSON: its own file, or the summary of a run."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,8 +54,12 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
         raise InvalidParameter("method", f"the recipe names no method; it must be one of {methods}")
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
-    if "libraries" in fields and fields["libraries"] != (now := libraries_of(fields)):
-        differing["libraries"] = (fields["libraries"], now or "none")
+    if "libraries" in fields:
+        # A field that is of another kind is named by its own check, later.
+        with contextlib.suppress(TypeError, ValueError):
+            now = libraries_of(fields)
+            if fields["libraries"] != now:
+                differing["libraries"] = (fields["libraries"], now or "none")
     if differing:
         raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
     left_out = {*versions, "libraries", "method"}

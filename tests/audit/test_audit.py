@@ -137,7 +137,7 @@ def test_every_format_passes(tmp_path, form, recipe):
     assert found.passed
     assert found.recall.pairs.is_exact
     assert found.precision.value == 1.0 or recipe.method == "exact"
-    assert len(found.checks) == 9
+    assert len(found.checks) == 10
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_a_removal_that_is_hidden_is_seen(tmp_path, texts):
 
 def test_kept_files_that_were_changed_fail(tmp_path, texts):
     out = run_of(tmp_path, texts)
-    name = "the kept files hold the texts that stayed, and no others"
+    name = "the kept files hold the documents that stayed, and no others"
     kept = out / "kept" / "in.jsonl"
     lines = kept.read_text().splitlines(keepends=True)
     for changed in (lines[:-1], lines[1:], [*lines, lines[0]], [lines[1], lines[0], *lines[2:]]):
@@ -190,7 +190,7 @@ def test_the_command_says_what_was_missed_and_fails_where_recall_is_not_proved(t
     done = likewise_command("audit", out, "-o", tmp_path / "mine.json")
     assert done.status == 0
     text = done.out.decode()
-    assert text.count("ok  ") == 9
+    assert text.count("ok  ") == 10
     assert "not a candidate, both stayed" in text
     assert not (out / "audit.json").exists()
     low = json.loads((tmp_path / "mine.json").read_text())["pair_recall"]["low"]
@@ -276,8 +276,13 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
         (out / "summary.json").write_text(json.dumps({**summary, name: value}))
         with pytest.raises(InvalidInput, match="no summary"):
             audit(out)
-    (out / "summary.json").write_text(json.dumps({**summary, "inputs": [{"path": "in.jsonl"}]}))
-    assert "the inputs are those of the run" in failed(audit(out))
+    for name in ("num_bytes", "num_documents", "num_kept", "num_bad_rows"):
+        less = {key: value for key, value in summary["inputs"][0].items() if key != name}
+        (out / "summary.json").write_text(json.dumps({**summary, "inputs": [less]}))
+        for command in (("audit", out), ("report", out), ("diff", out, out)):
+            done = likewise_command(*command)
+            assert done.status == 2
+            assert "this is no summary of Likewise" in done.err
     for name, value in (("text_field", [1]), ("text_field", 5), ("delimiter", 1), ("id_field", [])):
         (out / "summary.json").write_text(json.dumps({**summary, "options": {**summary["options"], name: value}}))
         with pytest.raises(InvalidInput, match="no summary"):

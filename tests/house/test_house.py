@@ -100,6 +100,21 @@ def test_every_option_has_help():
                 assert option.help, (name, option.name)
 
 
+def test_texts_are_written_alike_on_every_system():
+    """Windows would write other ends of lines and another encoding."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            given = {word.arg for word in node.keywords}
+            modes = [part.value for part in node.args if isinstance(part, ast.Constant)]
+            is_open = node.func.attr in {"open", "fdopen"} and bool({"w", "a", "x"} & set(map(str, modes)))
+            if is_open or node.func.attr == "write_text":
+                assert {"encoding", "newline"} <= given, f"{path.relative_to(ROOT)}:{node.lineno}"
+            if node.func.attr == "read_text" and not node.args:
+                assert "encoding" in given, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
 def test_the_library_does_not_print():
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -32,7 +32,7 @@ def out(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("run"), store_pairs=0.2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(out):
     with client_of(out) as client:
         assert client.get("/look/out/").status_code == 200
@@ -60,6 +60,14 @@ def test_the_first_page_goes_to_the_run(client):
     assert answer.headers["location"] == "/look/out/"
     for asset in ("style.css", "page.js"):
         assert client.get(f"/look/{asset}").status_code == 200
+
+
+def test_a_name_without_its_slash_leads_to_the_run(client):
+    answer = client.get("/look/out", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (308, "/look/out/")
+    assert client.get("/look/%2F%2Fevil.example", follow_redirects=False).status_code == 404
+    assert client.get("/look/a%20b%3Fc", follow_redirects=False).headers["location"] == "/look/a%20b%3Fc/"
+    assert client.get("/look/nobody").status_code == 404
 
 
 def links_of(client, address):
@@ -158,7 +166,7 @@ def test_labels_are_stored_and_exported(client, out):
 
     assert mark("mill", "mill-1", "1", then="/look/out/groups/1").headers["location"] == "/look/out/groups/1"
     mark("pair-1", "=1+1", "0")
-    assert client.get("/look/out/review.csv").text == "doc_id_a,doc_id_b,label\nmill,mill-1,1\n=1+1,pair-1,0\n"
+    assert client.get("/look/out/review.csv").text == "doc_id_a,doc_id_b,label\nmill,mill-1,1\n'=1+1,pair-1,0\n"
     assert (out / "review.csv").read_text() == client.get("/look/out/review.csv").text
     assert "duplicate</span>" in client.get("/look/out/review").text
     for then in (

@@ -17,6 +17,7 @@ RECIPES = [
     likewise.Recipe.shingles(0.5),
     likewise.Recipe.bloom(0.6),
     likewise.Recipe.exact(),
+    likewise.Recipe.minhash(0.5, tokens="chinese"),
 ]
 NAMES = sorted({name for recipe in RECIPES for name in json.loads(recipe.to_json())})
 leaves = (
@@ -86,3 +87,10 @@ def test_any_two_texts_are_compared(a, b):
     compared = likewise.compare(a, b)
     similarity = compared.measures.jaccard
     assert math.isnan(similarity) or 0 <= similarity <= 1
+
+
+def test_fields_of_another_kind_beside_libraries_are_named():
+    fields = json.loads(likewise.Recipe.minhash(0.5, tokens="chinese").to_json())
+    for name, value in [("tokens", {"a": 1}), ("fold", 5), ("markup", []), ("chunking", 1)]:
+        with pytest.raises(LikewiseError, match=name):
+            likewise.Recipe.from_dict(fields | {name: value})

@@ -1,6 +1,8 @@
 """Quality holds: what a user gets by naming a method scores on the gating sets as it did when it was last written."""
 
+import importlib
 import json
+import shutil
 import subprocess
 import sys
 
@@ -34,6 +36,25 @@ def test_a_figure_that_fell_fails_by_name(tmp_path):
     status, said = gate("--set", "warc-real", "--results", str(tmp_path / "raised.json"))
     assert status == 1
     assert f"warc-real, minhash, defaults: f1 fell from {then + 0.011:.4f} to {then:.4f}" in said
+
+
+def test_a_figure_that_is_no_number_fell(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    fallen = importlib.import_module("quality_gate").fallen
+    then = dict.fromkeys(("f1", "precision", "recall", "ari"), 0.9)
+    assert fallen(then, then) == []
+    assert fallen(then, {**then, "f1": float("nan")}) == ["f1 fell from 0.9000 to nan"]
+
+
+def test_no_set_is_no_success(tmp_path):
+    (tmp_path / "bench" / "results").mkdir(parents=True)
+    for path in (ROOT / "bench").glob("*.py"):
+        shutil.copy(path, tmp_path / "bench")
+    shutil.copy(RESULTS, tmp_path / "bench" / "results")
+    command = [sys.executable, tmp_path / "bench" / "quality_gate.py", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2
+    assert "nothing was compared" in done.stdout
 
 
 def test_nothing_to_compare_with_is_no_success(tmp_path):

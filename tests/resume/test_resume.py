@@ -8,8 +8,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,7 +19,7 @@ import likewise
 from likewise.errors import RecipeMismatch
 from likewise.io.output import PARTS, UNFINISHED
 from likewise.io.runs import run_differences
-from tests.conftest import ROOT
+from tests.forking import forking
 from tests.quality.test_promises import planted
 from tests.recipes import quick_first
 
@@ -47,17 +45,8 @@ class Forker:
 
 @pytest.fixture(scope="module")
 def forker(tmp_path_factory):
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.resume.child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    ) as process:
+    with forking("tests.resume.child") as process:
         yield Forker(process, tmp_path_factory.mktemp("runs"))
-        process.stdin.close()
-        process.wait(20)
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,12 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.forking import forking
 from tests.recipes import RECIPES, oracle_recipe
 from tests.store.crash_child import make_text, told
 from tests.store.crash_index import open_small
@@ -26,17 +24,8 @@ ROUNDS_AN_INDEX = 10
 @pytest.fixture
 def forker():
     """A process that forks a writer for each job."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.store.crash_child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    ) as process:
+    with forking("tests.store.crash_child") as process:
         yield process
-        process.stdin.close()
-        process.wait(20)
 
 
 def num_lines(path):

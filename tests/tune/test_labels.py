@@ -1,8 +1,15 @@
 """Files of labelled pairs: what is read, what is left out and told, what is refused."""
 
+import csv
+import io
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from likewise.errors import InvalidInput
+from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.tune import Label, read_labels, write_labels
 from likewise.viewing import Marks
 
@@ -73,6 +80,37 @@ def test_what_is_refused(tmp_path, text, said):
 
 def test_a_label_without_rows_is_no_error_yet(tmp_path):
     assert len(labels_of(tmp_path, "doc_id_a,doc_id_b,label\n")) == 0
+
+
+NO_CELL = ("=", "+", "-", "@", "＝")
+
+
+@given(st.text("=+-@＝'\";,\t\r\n a1", min_size=1, max_size=12), st.sampled_from("aZ~\uffff"))
+def test_no_id_is_a_formula_to_a_spreadsheet_and_each_is_read_back(doc_id, other):
+    a, b = sorted([doc_id, f"{other}{other}"])
+    text = label_rows(("doc_id_a", "doc_id_b", "label"), [(a, b, 1)])
+    _, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert [[id_of_cell(cell) for cell in row[:2]] + row[2:] for row in rows] == [[a, b, "1"]]
+    for delimiter in ",;\t":
+        cells = [cell for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) for cell in row]
+        assert not [cell for cell in cells if cell.lstrip(" ").startswith(NO_CELL)]
+
+
+@pytest.mark.parametrize("doc_id", ["=1+1", "-5", "'=1", "''@x", "'", "'plain", "a;=1", 'a\t"=1"'])
+def test_both_files_of_labels_hold_no_formula(tmp_path, doc_id):
+    marks = Marks(tmp_path / "review.csv")
+    marks.mark(doc_id, "z", True)
+    label = Label(*sorted([doc_id, "z"]), is_duplicate=True)
+    write_labels([label], tmp_path / "labels.csv")
+    for name in ("review.csv", "labels.csv"):
+        assert read_labels(tmp_path / name).labels == [label]
+        assert not re.search("^[=-]|;=", (tmp_path / name).read_text(), re.MULTILINE)
+    assert Marks(tmp_path / "review.csv").label("z", doc_id) is True
+
+
+def test_an_id_written_by_hand_needs_no_apostrophe(tmp_path):
+    assert labels_of(tmp_path, "=1,z,1\n").labels == labels_of(tmp_path, "'=1,z,1\n").labels
+    assert labels_of(tmp_path, "'a,z,1\n").labels == [Label("'a", "z", is_duplicate=True)]
 
 
 def test_written_labels_are_read_back(tmp_path):

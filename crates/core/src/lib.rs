@@ -5,6 +5,9 @@
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
 //! decides a result is written down in `docs/reference/definitions.md`.
 
+// What vector kernels alone use has no other use where there are none.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_variables))]
+
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]
 compile_error!("Likewise supports 64-bit little-endian targets only.");
 
@@ -36,3 +39,5 @@ pub mod sets;
 pub mod verify;
 
 pub mod groups;
+
+pub mod repeats;

@@ -1,29 +1,28 @@
 """What a run's output states, checked row by row: inputs, counts, kept documents, similarities, copies."""
 
-import dataclasses
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.audit.copies import differing_copies
 from likewise.audit.measuring import similarities
 from likewise.audit.opening import OpenRun
+from likewise.dedup.about_inputs import content_digest
 from likewise.dedup.collapse import SHORT_FEATURES
+from likewise.dedup.summary import statement
 from likewise.dedup.timing import Timing
-from likewise.errors import LikewiseError
-from likewise.io.inputs import InputFile, find_inputs
-from likewise.io.output import KEPT
-from likewise.io.scratch import scratch_directory
+from likewise.io.evidence import INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.sorting import slices
 
 _MOST_NAMED = 5
 _ROWS_AT_ONCE = 1 << 16
-_PIECE_BYTES = 4 << 20
+# Of another version, its last digits may differ.
+_SAME_RECALL = 1e-9
 _STAGE = "measuring every removal again"
 
 
@@ -109,12 +108,13 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     checks = [
         _inputs(run),
         _counts(run),
+        _statements(run),
         named.check("the evidence names the documents of the inputs", exists & _same_places(run, rows, kept_rows)),
         named.check("what speaks against a removed document stayed", speaks),
         named.check("it has a higher priority", higher),
         named.check("the similarity measured again is the stated one", states),
         named.check("it reaches the threshold, or is marked as below", matches | owned),
-        *_copies(run, named),
+        *_copies(run),
     ]
     return CheckedRemovals(tuple(checks), speaks & higher & matches)
 
@@ -145,6 +145,10 @@ def _inputs(run: OpenRun) -> Check:
             if found != was.get(name):
                 failures.append(f"{file.name} has {found:,} {what}, and had {was.get(name) or 0:,}")
                 break
+        else:
+            content = was.get("content")
+            if content is not None and content != content_digest(documents, number):
+                failures.append(f"{file.name} has as many bytes and documents as it had, but others")
     return Check("the inputs are those of the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
@@ -158,6 +162,10 @@ def _counts(run: OpenRun) -> Check:
         "num_documents": (summary["num_documents"], len(run.documents)),
         "num_removed": (summary["num_removed"], len(rows)),
         "num_kept": (summary["num_kept"], num_kept),
+        "num_empty": (summary.get("num_empty"), run.documents.num_empty),
+        "num_short": (summary.get("num_short"), run.documents.num_short),
+        "num_bad_rows": (summary.get("num_bad_rows"), sum(map(len, run.documents.bad_rows))),
+        "num_blank_lines": (summary.get("num_blank_lines"), run.documents.num_blank),
         "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
         "num_kept of the inputs": ([file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()),
         "rows of the evidence": ("each once, rising", "each once, rising" if (np.diff(rows) > 0).all() else "not so"),
@@ -166,6 +174,25 @@ def _counts(run: OpenRun) -> Check:
     told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
     failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
     return Check("the counts of the summary are right", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _statements(run: OpenRun) -> Check:
+    """Compare what summary and evidence say of recipe, measure and recall with what the recipe means."""
+    summary, recipe = run.summary, run.recipe
+    recall, stated = recipe.stated_recall, summary["recall"]
+    if recall is not None and isinstance(stated, float) and math.isclose(recall, stated, rel_tol=_SAME_RECALL):
+        recall = stated
+    told: dict[str, tuple[object, object]] = {
+        "verification": (summary["verification"], statement(recipe)),
+        "recall": (stated, recall),
+        "sketch_id": (summary["sketch_id"], recipe.sketch_id),
+    }
+    for name, expected in (("measure", recipe.measure), ("method", recipe.method), ("kept_source", INPUT)):
+        values = run.evidence.table.column(name).unique().to_pylist()
+        told[f"{name} of the evidence"] = (values, [expected] if values else [])
+    failures = [f"{name}: stated {a!r}, found {b!r}" for name, (a, b) in told.items() if a != b]
+    name = "what is said of recipe, measure and recall is so"
+    return Check(name, len(told), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
 def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -273,79 +300,10 @@ def _matching(
     return found
 
 
-def _copies(run: OpenRun, named: _Named) -> list[Check]:
-    """Compare the kept files with the documents of the inputs that stayed, where copies were written."""
+def _copies(run: OpenRun) -> list[Check]:
+    """Compare the kept files with what stayed of the inputs, where copies were written."""
     if run.summary.get("options", {}).get("output") != "kept":
         return []
-    num_checked, failures = 0, []
-    with scratch_directory() as work:
-        for number, file in enumerate(run.inputs.files):
-            rows = slice(int(run.documents.starts[number]), int(run.documents.starts[number + 1]))
-            num_checked += rows.stop - rows.start
-            reason = _differing(run, file, run.kept[rows], work)
-            if reason is not None:
-                failures.append(f"{file.name}: {reason}")
-    failures += [f"{name}: no input has this name" for name in _strangers(run)]
-    name = "the kept files hold the texts that stayed, and no others"
-    return [Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))]
-
-
-def _strangers(run: OpenRun) -> Iterator[str]:
-    """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
-    names, kept = {file.name for file in run.inputs.files}, run.path / KEPT
-    for path in sorted(kept.rglob("*")):
-        inside = path.relative_to(kept)
-        is_hidden = any(part.startswith(".") for part in inside.parts)
-        if inside.as_posix() not in names and not is_hidden and not path.is_dir():
-            yield inside.as_posix()
-
-
-def _differing(run: OpenRun, file: InputFile, kept: NDArray[np.bool_], work: Path) -> str | None:
-    """Return in what a kept file differs from the documents of its input that stayed; None if in nothing."""
-    path = run.path / KEPT / file.name
-    if not path.is_file():
-        # Text files of which nothing stays leave no file.
-        return None if not kept.any() else "there is no kept file"
-    try:
-        found = find_inputs(
-            [path],
-            run.run.read_rules(run.recipe),
-            file_format=run.run.format_for(run.recipe),
-            delimiter=run.run.delimiter,
-        )
-        copies = _Hashes(_hashes(found.files[0], work))
-        row = 0
-        # A packed file is unpacked anew, beside what the documents are read from.
-        for hashes in _hashes(dataclasses.replace(file), work):
-            mine = hashes[kept[row : row + len(hashes)]]
-            theirs = copies.take(len(mine))
-            if len(theirs) < len(mine):
-                return "it ends early"
-            if (mine != theirs).any():
-                return f"document {row + int(np.flatnonzero(mine != theirs)[0])} of those read is another"
-            row += len(hashes)
-        return "it holds more" if len(copies.take(1)) else None
-    except (LikewiseError, OSError) as error:
-        return str(error)
-
-
-def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:
-    """Yield hashes of the texts of a file, piece by piece."""
-    for job in file.jobs(_PIECE_BYTES, work):
-        for piece in job.read():
-            yield np.asarray(piece.texts.hashes())
-
-
-class _Hashes:
-    """Hashes that are taken as many at a time as are asked for."""
-
-    def __init__(self, pieces: Iterator[NDArray[np.uint64]]) -> None:
-        self._pieces = pieces
-        self._left = np.zeros(0, np.uint64)
-
-    def take(self, num: int) -> NDArray[np.uint64]:
-        """Return the next so many, fewer at the end."""
-        while len(self._left) < num and (piece := next(self._pieces, None)) is not None:
-            self._left = np.concatenate([self._left, piece])
-        taken, self._left = self._left[:num], self._left[num:]
-        return taken
+    failures = list(differing_copies(run))
+    name = "the kept files hold the documents that stayed, and no others"
+    return [Check(name, len(run.documents), len(failures), tuple(failures[:_MOST_NAMED]))]

@@ -20,8 +20,8 @@ from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.io.inputs import InputFile, Inputs, find_inputs
 from likewise.io.output import EVIDENCE
-from likewise.io.runs import read_summary
 from likewise.io.scratch import scratch_directory
+from likewise.io.summaries import read_summary
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 from likewise.viewing.view import file_run
@@ -29,14 +29,7 @@ from likewise.weight_table import Weights
 
 _COLUMNS = (
     *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
-    *("similarity", "distance", "recipe_id"),
-)
-
-
-# Of a summary.
-_NEEDED = (
-    *("recipe", "recipe_id", "sketch_id", "version", "verification", "inputs", "options", "recall"),
-    *("num_documents", "num_kept", "num_removed"),
+    *("measure", "similarity", "distance", "method", "recipe_id"),
 )
 
 
@@ -191,10 +184,6 @@ def check_kind(path: Path, summary: dict[str, Any]) -> None:
         raise InvalidInput(
             "this run was held against other documents (--against), which an audit does not read", str(path)
         )
-    # Those of other kinds lack some of it.
-    missing = sorted(set(_NEEDED) - set(summary))
-    if missing:
-        raise InvalidInput(f"the summary is damaged: it lacks {missing[0]}; run it again", str(path))
 
 
 def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:

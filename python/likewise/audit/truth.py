@@ -105,9 +105,9 @@ def exact_matches(
         # What matches has collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
-    search = _within if recipe.is_distance_only else _by_features
+    search = _Search(documents, collapsed, recipe, sampled, threads, progress)
     found, num_found = [], 0
-    for some in search(documents, collapsed, recipe, sampled, threads, progress):
+    for some in search.within() if recipe.is_distance_only else search.by_features():
         found.append(some)
         num_found += len(some)
         if num_found > _MOST_MATCHES:
@@ -128,119 +128,116 @@ def _sorted(found: list[Matches]) -> Matches:
     return Matches(sampled[order], others[order], similarity[order])
 
 
-def _by_features(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    sampled: NDArray[np.uint32],
-    threads: int,
-    progress: Progress,
-) -> Iterator[Matches]:
-    rules = recipe.feature_rules
-    assert recipe.threshold is not None
-    sizes = np.cumsum(documents.num_features[collapsed.order[sampled]].astype(np.int64))
-    cuts = np.searchsorted(sizes, np.arange(_SAMPLE_FEATURES, sizes[-1], _SAMPLE_FEATURES))
-    parts = [part for part in np.split(sampled, cuts) if len(part)]
-    for number, part in enumerate(parts):
-        rows = collapsed.order[part].astype(np.int64)
-        by_row = np.argsort(rows)
-        texts = _native.Texts.concat([read() for _, read in documents.texts(rows[by_row], 1)])
-        # Sampled document i of this pass has set i and stands i-th here.
-        texts = texts.take(np.argsort(by_row))
-        rarest = RarestFeatures(texts, rules, measure=recipe.measure, threshold=recipe.threshold, threads=threads)
-        sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
-        sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=threads)
-        for done, positions, others in _all_texts(documents, collapsed):
-            near, mine = rarest.sharing(others)
-            if len(near):
-                yield from _measured(sets, recipe, part, positions, others, near, mine, threads)
-            progress(StageAdvanced(_STAGE, (number * len(collapsed.order) + done) // len(parts)))
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is compared with what, and how; each way of it yields matches part by part."""
 
+    documents: Documents
+    collapsed: Collapsed
+    recipe: Recipe
+    sampled: NDArray[np.uint32]
+    threads: int
+    progress: Progress
 
-def _measured(
-    sets: _native.FeatureSets,
-    recipe: Recipe,
-    sampled: NDArray[np.uint32],
-    positions: NDArray[np.uint32],
-    texts: _native.Texts,
-    near: NDArray[np.int64],
-    mine: NDArray[np.int64],
-    threads: int,
-) -> Iterator[Matches]:
-    """Measure texts `near` (numbers among `positions`) against the sampled documents `mine` (numbers of sets)."""
-    assert recipe.threshold is not None
-    is_other = positions[near] != sampled[mine]
-    near, mine = near[is_other], mine[is_other]
-    used = np.unique(near)
-    places = (used + len(sampled)).astype(np.uint32)
-    sets.add(places, texts.take(used), threads=threads)
-    theirs, ours = (near + len(sampled)).astype(np.uint32), mine.astype(np.uint32)
-    is_later = positions[near] > sampled[mine]
-    later, earlier = np.where(is_later, theirs, ours), np.where(is_later, ours, theirs)
-    similarity = np.asarray(
-        sets.verify(later, earlier, measure=recipe.measure, threshold=recipe.threshold, threads=threads)
-    )
-    sets.discard(places)
-    hits = ~np.isnan(similarity)
-    if hits.any():
-        yield Matches(sampled[mine[hits]], positions[near[hits]], similarity[hits])
+    def by_features(self) -> Iterator[Matches]:
+        """Measure what has one of a sampled document's rarest features."""
+        recipe, order = self.recipe, self.collapsed.order
+        rules = recipe.feature_rules
+        assert recipe.threshold is not None
+        sizes = np.cumsum(self.documents.num_features[order[self.sampled]].astype(np.int64))
+        cuts = np.searchsorted(sizes, np.arange(_SAMPLE_FEATURES, sizes[-1], _SAMPLE_FEATURES))
+        parts = [part for part in np.split(self.sampled, cuts) if len(part)]
+        for number, part in enumerate(parts):
+            rows = order[part].astype(np.int64)
+            by_row = np.argsort(rows)
+            texts = _native.Texts.concat([read() for _, read in self.documents.texts(rows[by_row], 1)])
+            # Sampled document i of this pass has set i and stands i-th here.
+            texts = texts.take(np.argsort(by_row))
+            rarest = RarestFeatures(
+                texts, rules, measure=recipe.measure, threshold=recipe.threshold, threads=self.threads
+            )
+            sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
+            sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
+            for done, positions, others in self._all_texts():
+                near, mine = rarest.sharing(others)
+                if len(near):
+                    yield from self._measured(sets, part, positions, others, near, mine)
+                self.progress(StageAdvanced(_STAGE, (number * len(order) + done) // len(parts)))
 
+    def _measured(
+        self,
+        sets: _native.FeatureSets,
+        sampled: NDArray[np.uint32],
+        positions: NDArray[np.uint32],
+        texts: _native.Texts,
+        near: NDArray[np.int64],
+        mine: NDArray[np.int64],
+    ) -> Iterator[Matches]:
+        """Measure texts `near` (numbers among `positions`) against the sampled documents `mine` (numbers of sets)."""
+        recipe, threads = self.recipe, self.threads
+        assert recipe.threshold is not None
+        is_other = positions[near] != sampled[mine]
+        near, mine = near[is_other], mine[is_other]
+        used = np.unique(near)
+        places = (used + len(sampled)).astype(np.uint32)
+        sets.add(places, texts.take(used), threads=threads)
+        theirs, ours = (near + len(sampled)).astype(np.uint32), mine.astype(np.uint32)
+        is_later = positions[near] > sampled[mine]
+        later, earlier = np.where(is_later, theirs, ours), np.where(is_later, ours, theirs)
+        similarity = np.asarray(
+            sets.verify(later, earlier, measure=recipe.measure, threshold=recipe.threshold, threads=threads)
+        )
+        sets.discard(places)
+        hits = ~np.isnan(similarity)
+        if hits.any():
+            yield Matches(sampled[mine[hits]], positions[near[hits]], similarity[hits])
 
-def _all_texts(documents: Documents, collapsed: Collapsed) -> Iterator[tuple[int, NDArray[np.uint32], _native.Texts]]:
-    """Yield all positions with their texts, in the order of the input: (done with these, positions, texts)."""
-    positions = np.argsort(collapsed.order, kind="stable").astype(np.uint32)
-    rows = collapsed.order[positions].astype(np.int64)
-    start = 0
-    while start < len(rows):
-        some = rows[start : start + _MOST_AT_ONCE]
-        ends = np.cumsum(documents.num_features[some].astype(np.int64))
-        stop = start + max(1, int(np.searchsorted(ends, _FEATURES_AT_ONCE, "right")))
-        texts = [read() for _, read in documents.texts(rows[start:stop], 1)]
-        stop = min(stop, len(rows))
-        yield stop, positions[start:stop], _native.Texts.concat(texts)
-        start = stop
+    def _all_texts(self) -> Iterator[tuple[int, NDArray[np.uint32], _native.Texts]]:
+        """Yield all positions with their texts, in the order of the input: (done with these, positions, texts)."""
+        order, num_features = self.collapsed.order, self.documents.num_features
+        positions = np.argsort(order, kind="stable").astype(np.uint32)
+        rows = order[positions].astype(np.int64)
+        start = 0
+        while start < len(rows):
+            some = rows[start : start + _MOST_AT_ONCE]
+            ends = np.cumsum(num_features[some].astype(np.int64))
+            stop = start + max(1, int(np.searchsorted(ends, _FEATURES_AT_ONCE, "right")))
+            texts = [read() for _, read in self.documents.texts(rows[start:stop], 1)]
+            stop = min(stop, len(rows))
+            yield stop, positions[start:stop], _native.Texts.concat(texts)
+            start = stop
 
+    def within(self) -> Iterator[Matches]:
+        """Compare fingerprints, all with all."""
+        recipe, order, sampled = self.recipe, self.collapsed.order, self.sampled
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        words = self.documents.sketches.reshape(-1, recipe.num_words)
+        for start in range(0, len(order), _MOST_AT_ONCE):
+            theirs = words[order[start : start + _MOST_AT_ONCE]]
+            for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
+                some = sampled[first : first + _SAMPLED_AT_ONCE]
+                mine = words[order[some]]
+                distance = np.zeros((len(some), len(theirs)), np.uint16)
+                for word in range(recipe.num_words):
+                    distance += np.bitwise_count(mine[:, None, word] ^ theirs[None, :, word])
+                near, other = np.nonzero(distance <= recipe.within)
+                is_other = some[near] != start + other
+                near, other = near[is_other], other[is_other]
+                similarity = 1.0 - distance[near, other] / recipe.bits
+                found = Matches(some[near], (start + other).astype(np.uint32), similarity)
+                if len(found):
+                    yield self._alike_if_short(found)
+            self.progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
 
-def _within(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    sampled: NDArray[np.uint32],
-    threads: int,
-    progress: Progress,
-) -> Iterator[Matches]:
-    assert recipe.bits is not None
-    assert recipe.within is not None
-    words = documents.sketches.reshape(-1, recipe.num_words)
-    order = collapsed.order
-    for start in range(0, len(order), _MOST_AT_ONCE):
-        theirs = words[order[start : start + _MOST_AT_ONCE]]
-        for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
-            some = sampled[first : first + _SAMPLED_AT_ONCE]
-            mine = words[order[some]]
-            distance = np.zeros((len(some), len(theirs)), np.uint16)
-            for word in range(recipe.num_words):
-                distance += np.bitwise_count(mine[:, None, word] ^ theirs[None, :, word])
-            near, other = np.nonzero(distance <= recipe.within)
-            is_other = some[near] != start + other
-            near, other = near[is_other], other[is_other]
-            similarity = 1.0 - distance[near, other] / recipe.bits
-            found = Matches(some[near], (start + other).astype(np.uint32), similarity)
-            if len(found):
-                yield _alike_if_short(documents, collapsed, recipe, found, threads)
-        progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
-
-
-def _alike_if_short(
-    documents: Documents, collapsed: Collapsed, recipe: Recipe, found: Matches, threads: int
-) -> Matches:
-    """Return the matches but for those of a short document whose features are too different."""
-    assert recipe.short_threshold is not None
-    rows = [collapsed.order[side].astype(np.int64) for side in (found.sampled, found.others)]
-    few = np.minimum(*(documents.num_features[side] for side in rows)) < SHORT_FEATURES
-    stays = np.ones(len(found), bool)
-    stays[few] = (
-        similarities(documents, rows[0][few], rows[1][few], recipe.unweighted_rules, measure="jaccard", threads=threads)
-        >= recipe.short_threshold
-    )
-    return Matches(found.sampled[stays], found.others[stays], found.similarity[stays])
+    def _alike_if_short(self, found: Matches) -> Matches:
+        """Return the matches but for those of a short document whose features are too different."""
+        documents, recipe, order = self.documents, self.recipe, self.collapsed.order
+        assert recipe.short_threshold is not None
+        rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]
+        few = np.minimum(*(documents.num_features[side] for side in rows)) < SHORT_FEATURES
+        ones, others = (side[few] for side in rows)
+        alike = similarities(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
+        stays = np.ones(len(found), bool)
+        stays[few] = alike >= recipe.short_threshold
+        return Matches(found.sampled[stays], found.others[stays], found.similarity[stays])

@@ -1,5 +1,6 @@
 """The command line: each command is one file, loaded when it is used."""
 
+import io
 import os
 import signal
 import sys
@@ -71,6 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.platform == "linux":
         # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    if sys.platform == "win32":
+        # Data is the same on every system; the page of characters of a terminal does not hold most scripts.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", newline="\n")
     # Asked to end, clean up as for Ctrl-C: a copy of standard input may be large.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_status(arguments))

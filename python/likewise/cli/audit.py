@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.memory_option import MEMORY
-from likewise.cli.options import QUIET, count
+from likewise.cli.options import MOVED_INPUTS, QUIET, count
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -57,12 +57,7 @@ Examples:
     metavar="P",
     help="Fail unless the interval of each recall lies at or above P.",
 )
-@click.option(
-    "--inputs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the inputs lie now, if they were moved.",
-)
+@MOVED_INPUTS
 @click.option(
     "--weights",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -85,7 +80,7 @@ def command(out: Path, least_recall: float | None, output: Path | None, **option
     from likewise.audit import audit, check_target, write_certificate
     from likewise.errors import InvalidParameter
     from likewise.io.output import AUDIT
-    from likewise.io.runs import read_summary
+    from likewise.io.summaries import read_summary
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")

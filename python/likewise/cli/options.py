@@ -251,6 +251,12 @@ _PLAN = (
     "rows",
 )
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+MOVED_INPUTS = click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs of a finished run lie now, if they were moved.",
+)
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import QUIET
+from likewise.cli.options import MOVED_INPUTS, QUIET
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
 
@@ -33,12 +33,7 @@ Examples:
     help="Where to; - for standard output.  [default: OUT/report.html]",
 )
 @click.option("--no-samples", is_flag=True, help="Show no document: for private text.")
-@click.option(
-    "--inputs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the inputs lie now, if they were moved.",
-)
+@MOVED_INPUTS
 @QUIET
 def command(
     out: Path,

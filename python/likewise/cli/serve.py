@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from likewise.cli.options import MOVED_INPUTS
 from likewise.sizes import parse_size
 
 _HELP = """Serve collections over HTTP: PATH is a directory of indexes (made where there is none), one index, or the
@@ -41,12 +42,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
     metavar="NAME",
     help="A name of this machine; where there are no keys.",
 )
-@click.option(
-    "--inputs",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the inputs of a finished run lie now, if they were moved.",
-)
+@MOVED_INPUTS
 @click.option("--read-only", is_flag=True, help="Read beside another process that writes.")
 @click.option(
     "--durability",
@@ -138,6 +134,6 @@ def _add_key(keys_file: Path | None, wanted: str) -> None:
     if keys_file.exists() and any(known.name == name for known in read_keys(keys_file)):
         raise InvalidInput(f"there is a key {name!r} already", str(keys_file))
     descriptor = os.open(keys_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
         file.write(line_of(key))
     click.echo(secret)

@@ -113,14 +113,14 @@ def _keep(parts: Path, recipe: Recipe) -> None:
         recipe.table.write(parts / _TABLE)
     facts = json.dumps({"filter_bits": recipe.filter_bits, "has_table": recipe.table is not None})
     unfinished = parts / "counted.unfinished"
-    unfinished.write_text(facts)
-    unfinished.rename(parts / _COUNTED)
+    unfinished.write_text(facts, encoding="utf-8", newline="\n")
+    unfinished.replace(parts / _COUNTED)
 
 
 def _known(parts: Path, recipe: Recipe) -> Recipe | None:
     """Return the recipe with what an earlier run counted, if that is there and whole."""
     with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
-        facts = json.loads((parts / _COUNTED).read_text())
+        facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
         if facts["has_table"]:
             recipe = recipe.with_table(Weights.read(parts / _TABLE))
         return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe

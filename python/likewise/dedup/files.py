@@ -1,8 +1,8 @@
 """Deduplication of files: from names of inputs to an output directory."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -36,7 +36,7 @@ from likewise.io.output import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDir
 from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.scratch import scratch_directory
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice
 
@@ -219,7 +219,7 @@ def dedup_files(
                         # Every document may be removed from text files, which then leave nothing.
                         (work / KEPT).mkdir()
                         for number, file in enumerate(found.files, len(references.files)):
-                            offsets, lengths = kept_places(documents, decision, number, run.on_error)
+                            offsets, lengths = kept_places(documents, decision.kept, number, run.on_error)
                             texts = kept_texts(documents, decision, number, run.on_error)
                             write_kept(
                                 file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
@@ -235,7 +235,9 @@ def dedup_files(
                 summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
                 summary |= about_references(against, documents, decision) | about_run
                 beside.prepare(documents, recipe, decision)
-                (work / SUMMARY).write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                (work / SUMMARY).write_text(
+                    json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+                )
                 directory.finish()
                 beside.finish(documents, decision)
     return summary
@@ -305,21 +307,9 @@ def stream_dedup(
                 with place_named("standard output"):
                     for number, file in enumerate(found.files, len(references.files)):
                         assert isinstance(file, LineFile)
-                        stream.write(file, *kept_places(documents, decision, number, run.on_error))
+                        stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
             beside.finish(documents, decision)
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
             summary |= about_references(against, documents, decision)
             return summary | about_inputs(found, documents, decision, run, "kept")
-
-
-@contextmanager
-def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
-    """Enter a directory, and say so if what is done is left there for another run."""
-    try:
-        with directory:
-            yield directory
-    except BaseException:
-        if directory.is_left:
-            progress(Warned(f"what was done so far stays in {directory.path}; the same command continues it"))
-        raise

@@ -15,7 +15,7 @@ _AT_ONCE = 1 << 18
 
 
 def kept_places(
-    documents: Documents, decision: Decision, number: int, on_error: str
+    documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
@@ -27,8 +27,8 @@ def kept_places(
     num_merged = 0
     for part in slices(end - first, _AT_ONCE):
         rows = slice(first + part.start, first + part.stop)
-        kept = decision.kept[rows]
-        places, sizes = documents.offsets[rows][kept], documents.lengths[rows][kept]
+        stays = kept[rows]
+        places, sizes = documents.offsets[rows][stays], documents.lengths[rows][stays]
         if bad:
             is_last = rows.stop == end
             until = len(bad) if is_last else int(np.searchsorted(bad_offsets, documents.offsets[rows.stop]))
@@ -58,7 +58,7 @@ def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
     if not any(documents.bad_rows[documents.num_reference_sources :]):
         return
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         first = documents.num_reference_sources
         for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
             for bad in bad_rows:

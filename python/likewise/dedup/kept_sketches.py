@@ -104,7 +104,7 @@ def write_kept_sketches(
         "files": listed,
         "parts": [label for label, _ in find_parts(directory)],
     }
-    (directory / _LISTING).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8")
+    (directory / _LISTING).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> KeptSketches | None:

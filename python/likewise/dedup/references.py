@@ -14,7 +14,7 @@ from likewise.dedup.reference_files import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.io.output import KEPT, SUMMARY
-from likewise.io.runs import read_summary
+from likewise.io.summaries import read_summary
 from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 

@@ -91,4 +91,4 @@ def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes
 
 
 def _write(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")

@@ -2,11 +2,20 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
+
+# A spreadsheet runs a cell that begins with one of these. Cells begin where the text does, and behind what parts cells
+# or lines in some country; quotes and spaces before a formula may be dropped.
+_FORMULA = "(^|[;\t\r\n])({}[\"' ]*[=+\\-@＝＋－＠])"
+_PLAIN = re.compile(_FORMULA.format(""))
+_SHIELDED = re.compile(_FORMULA.format("'"))
 
 
 def label_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a header and rows as CSV that reads back as it was given; lines end in a newline.
+    """Return a header and rows as CSV; lines end in a newline, and no spreadsheet takes a cell for a formula.
+
+    What is read back is what was given once :func:`id_of_cell` took the apostrophe off ids that would begin one.
 
     Parameters
     ----------
@@ -19,7 +28,13 @@ def label_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     plain, quoting = (csv.writer(out, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     plain.writerow(header)
     for row in rows:
+        cells = [_PLAIN.sub(r"\1'\2", cell) if isinstance(cell, str) else cell for cell in row]
         # A carriage return ends a line for readers, and is not quoted by itself.
-        writer = quoting if any("\r" in str(cell) for cell in row) else plain
-        writer.writerow(row)
+        writer = quoting if any("\r" in str(cell) for cell in cells) else plain
+        writer.writerow(cells)
     return out.getvalue()
+
+
+def id_of_cell(cell: str) -> str:
+    """Return the id that a cell of such rows holds: without the apostrophes that keep it from being a formula."""
+    return _SHIELDED.sub(lambda found: found[1] + found[2][1:], cell)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from likewise.errors import EngineFailed, InvalidInput, LikewiseError, RecipeMismatch
+from likewise.io.locks import try_lock
 from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
@@ -263,12 +263,6 @@ def _remove(path: Path) -> None:
 
 
 def _lock_file(file: BinaryIO, directory: Path) -> None:
-    """Hold an advisory lock for the life of the file, so that two runs never share a directory."""
-    if os.name != "posix":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise InvalidInput(f"another run is writing to {directory}; wait for it or choose another directory") from error
+    """Hold a lock for the life of the file, so that two runs never share a directory."""
+    if not try_lock(file.fileno()):
+        raise InvalidInput(f"another run is writing to {directory}; wait for it or choose another directory")

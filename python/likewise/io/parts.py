@@ -69,7 +69,7 @@ def write_part(directory: Path, label: str, part: Part) -> Path:
         told = range_checksum(unfinished, 0, unfinished.stat().st_size)
         os.fsync(file.fileno())
     target = directory / f"part-{label}.{told:016x}.arrow"
-    unfinished.rename(target)
+    unfinished.replace(target)
     sync_directory(directory)
     return target
 

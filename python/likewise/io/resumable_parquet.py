@@ -108,7 +108,7 @@ class ResumableParquet:
             "num_written": self.num_written,
         }
         temporary = self._work / "progress.json.unfinished"
-        temporary.write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8", newline="\n")
         _flush(temporary)
         temporary.replace(self._progress)
 

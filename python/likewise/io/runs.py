@@ -1,7 +1,6 @@
 """Finished runs read again: whether two of them gave the same answer."""
 
 import io
-import json
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +10,8 @@ from typing import Any, BinaryIO
 from likewise.errors import InvalidInput
 from likewise.io.alignment import Beside, aligned
 from likewise.io.formats import Format, format_of
-from likewise.io.output import EVIDENCE, KEPT, SUMMARY
+from likewise.io.output import EVIDENCE, KEPT
+from likewise.io.summaries import read_summary
 
 # Where documents stand differs when the same sequence is split into other files.
 _PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
@@ -19,50 +19,6 @@ _MOST_NAMED = 5
 _BATCH_ROWS = 65536
 _TABLES = ("parquet", "arrow")
 _COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_capped")
-
-
-def read_summary(run: Path) -> dict[str, Any]:
-    """Return the summary of a finished run.
-
-    Raises
-    ------
-    InvalidInput
-        If the directory holds none.
-    """
-    try:
-        summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise InvalidInput("there is no finished run here (no summary.json)", str(run)) from error
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"the summary cannot be read: {error}", str(run / SUMMARY)) from error
-    if not isinstance(summary, dict) or "recipe_id" not in summary or not _is_formed(summary):
-        raise InvalidInput("this is no summary of Likewise", str(run / SUMMARY))
-    return summary
-
-
-def _is_formed(summary: dict[str, Any]) -> bool:
-    """Return whether what is read from a summary is of its type, where it is there."""
-    inputs = summary.get("inputs", [])
-    return (
-        isinstance(summary["recipe_id"], str)
-        and all(isinstance(summary.get(name, {}), dict) for name in ("recipe", "options", "timings"))
-        and all(isinstance(summary.get(name), int | None) for name in _COUNTS)
-        and isinstance(inputs, list)
-        and all(isinstance(entry, dict) and isinstance(entry.get("path"), str) for entry in inputs)
-        and all(isinstance(entry.get(name), int | None) for entry in inputs for name in ("num_bytes", "num_documents"))
-        and isinstance(summary.get("input_directory"), str | None)
-        and _are_options(summary.get("options", {}))
-    )
-
-
-def _are_options(options: dict[str, Any]) -> bool:
-    """Return whether how files were read is told by words."""
-    fields = options.get("text_field")
-    return (
-        isinstance(fields, list | None)
-        and all(isinstance(name, str) for name in fields or ())
-        and all(isinstance(options.get(name), str | None) for name in ("id_field", "format", "delimiter"))
-    )
 
 
 @dataclass(frozen=True)
@@ -342,8 +298,7 @@ def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
     """Yield lines without their newlines, or rows, in input order."""
     for path, form in files:
         if form.kind in _TABLES:
-            batches = _parquet_batches(path) if form.kind == "parquet" else _arrow_batches(path)
-            for batch in batches:
+            for batch in table_batches(path, is_parquet=form.kind == "parquet", num_rows=_BATCH_ROWS):
                 yield from batch.to_pylist()
         else:
             with _plain_lines(path, form.codec) as lines:
@@ -351,15 +306,15 @@ def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
                     yield line.rstrip(b"\r\n")
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    yield from pq.ParquetFile(path).iter_batches(_BATCH_ROWS)
-
-
-def _arrow_batches(path: Path) -> Iterator[Any]:
+def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:
+    """Yield the record batches of a Parquet file, of so many rows at most, or those of an Arrow file as they come."""
     import pyarrow as pa
 
+    if is_parquet:
+        import pyarrow.parquet as pq
+
+        yield from pq.ParquetFile(path).iter_batches(num_rows)
+        return
     with pa.OSFile(str(path)) as source:
         is_file = source.read(6) == b"ARROW1"
         source.seek(0)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from likewise.io.locks import try_lock
 from likewise.io.refusals import place_named
 
 PREFIX = "likewise-scratch-"
@@ -61,10 +62,8 @@ def _locked(directory: Path) -> Iterator[None]:
     if os.name != "posix":
         yield
         return
-    import fcntl
-
     with (directory / "new").open("xb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try_lock(file.fileno())
         # Under its name it is never seen unlocked while its run lives.
         (directory / "new").rename(directory / _LOCK)
         yield
@@ -83,16 +82,11 @@ def _delete_left(root: Path, prefix: str) -> None:
 
 
 def _is_dead(directory: Path) -> bool:
-    import fcntl
-
     try:
         file = os.open(directory / _LOCK, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return time.time() - directory.stat().st_mtime > _YOUNG_S
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_lock(file)
     finally:
         os.close(file)
-    return True

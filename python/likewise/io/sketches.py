@@ -65,7 +65,7 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
             else:
                 with whole.unfinished.open("wb") as file:
                     _write_npy(content.array, file)
-                _beside(path).write_text(_beside_json(content), encoding="utf-8")
+                _beside(path).write_text(_beside_json(content), encoding="utf-8", newline="\n")
             whole.finish()
     finally:
         whole.discard()

@@ -34,14 +34,14 @@ def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
         "pieces": list(pieces),
     }
     unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(facts))
-    unfinished.rename(path.with_suffix(".json"))
+    unfinished.write_text(json.dumps(facts), encoding="utf-8", newline="\n")
+    unfinished.replace(path.with_suffix(".json"))
 
 
 def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
     """Return the pieces of a file that an earlier run unpacked, or None if that was not all or is no longer there."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
-        facts = json.loads(path.with_suffix(".json").read_text())
+        facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         is_same = facts["num_bytes"] == path.stat().st_size and facts["piece_bytes"] == piece_bytes
         if is_same and range_checksum(path, 0, facts["num_bytes"]) == facts["checksum"]:
             return [(offset, length, num_packed) for offset, length, num_packed in facts["pieces"]]

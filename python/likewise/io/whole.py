@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
+from likewise.io.locks import try_lock
 
 _SUFFIX = ".unfinished"
 # Of a target's name in those of its temporaries: names have 255 bytes at most.
@@ -87,12 +89,15 @@ class WholeFile:
             path = self._path.with_name(f"{self._prefix()}{os.getpid()}-{number}{_SUFFIX}")
             with suppress(FileExistsError):
                 made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
-                _try_lock(made)
+                self._lock = made
+                if not _is_locked(made):
+                    # Windows renames and deletes no file that is open.
+                    self._unlock()
                 # Else another writer took it for left before it was locked. Nobody makes a second of that name.
                 if path.exists():
-                    self._lock, self._unfinished = made, path
+                    self._unfinished = path
                     return path
-                os.close(made)
+                self._unlock()
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._named))
 
     def _prefix(self) -> str:
@@ -112,7 +117,7 @@ class WholeFile:
             with suppress(OSError):
                 opened = os.open(found, os.O_RDWR)
                 try:
-                    if _try_lock(opened):
+                    if _is_locked(opened):
                         found.unlink()
                 finally:
                     os.close(opened)
@@ -123,14 +128,13 @@ class WholeFile:
             self._lock = None
 
 
-def _try_lock(file: int) -> bool:
-    """Lock an open file unless someone has; tell whether it is locked now. Where there are no locks it never is."""
-    try:
-        import fcntl
-    except ImportError:
+def _is_locked(file: int) -> bool:
+    """Lock an open file unless someone has; tell whether it is locked now.
+
+    It never is where there are no locks, nor on Windows, where they would bar the writer's other handles.
+    """
+    if sys.platform == "win32":
         return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        return try_lock(file)
+    return False

@@ -164,7 +164,7 @@ class Costs:
 
     def write(self, path: Path) -> None:
         """Write the costs to a JSON file."""
-        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8", newline="\n")
 
     def to_native(self) -> tuple[list[tuple[float, float, float]], dict[str, float]]:
         """Return the costs as the native module takes them."""

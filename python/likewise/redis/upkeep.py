@@ -65,7 +65,7 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
     """Write the documents as lines of JSON; return how many."""
     state = reader.begin()
     num = 0
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for records in _all_records(reader, state):
             leaders = reader.records({r.leader for r in records.values() if not r.flags & KEPT} - set(records))
             for record in records.values():

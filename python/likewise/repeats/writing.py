@@ -207,7 +207,7 @@ def write_emptied(collection: Collection, rows: Sequence[int], path: Path) -> No
         return
     found = np.array(rows, np.int64)
     places = zip(rows, collection.doc_ids(found).to_list(), collection.file_of(found).tolist(), strict=True)
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
         for row, doc_id, number in places:
             entry = {"row": row, "doc_id": doc_id, "file": collection.files[number].name}
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")

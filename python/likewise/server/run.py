@@ -132,7 +132,9 @@ class _Server(uvicorn.Server):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # On Windows the option of this name would let others listen on the same port.
+    exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR if exclusive is None else exclusive, 1)
     try:
         listening.bind((host, port))
         # From now on clients may connect; they are answered once the collections are open.

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
 from likewise.index.opening import exists
+from likewise.io.parts import sync_directory
 from likewise.recipe import Recipe
 from likewise.server.collection import Collection
 from likewise.server.lanes import Budget
@@ -230,16 +231,12 @@ class Service:
         if ttl_s is not None:
             lives[name] = ttl_s
         temporary = self.path / f".{_LIVES}-{secrets.token_hex(8)}"
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
             json.dump(lives, file, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path / _LIVES)
-        directory = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_directory(self.path)
 
     async def worked(
         self,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.label_rows import label_rows
+from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.whole import WholeFile
 
 HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
@@ -87,7 +87,8 @@ def read_labels(path: str | Path) -> Labels:
     path : str or Path
         Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
         order among others. Without a header the first three columns, of which the third is a label. Fields are parted
-        by tabs where the first line holds one.
+        by tabs where the first line holds one. An id that spreadsheets would take for a formula stands behind an
+        apostrophe, as :func:`write_labels` puts it.
 
     Returns
     -------
@@ -171,7 +172,7 @@ def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: 
             stands_for = math.nan
         if not (0 < stands_for < math.inf):
             raise InvalidInput(f"the weight {row[weight]!r} is no number above 0", str(path), number)
-    return Label(*ordered(row[a], row[b]), meaning, stands_for)
+    return Label(*ordered(id_of_cell(row[a]), id_of_cell(row[b])), meaning, stands_for)
 
 
 def _checked(labels: Iterable[Label]) -> Labels:

@@ -324,7 +324,7 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     with whole.named_errors():
         try:
             text = json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False)
-            whole.unfinished.write_text(f"{text}\n", encoding="utf-8")
+            whole.unfinished.write_text(f"{text}\n", encoding="utf-8", newline="\n")
             whole.finish()
         finally:
             whole.discard()

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.label_rows import label_rows
+from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.whole import WholeFile
 
 _HEADER = ("doc_id_a", "doc_id_b", "label")
@@ -104,5 +104,5 @@ def _read(path: Path) -> dict[tuple[str, str], bool]:
         for number, row in enumerate(rows, 2):
             if len(row) != len(_HEADER) or row[2] not in ("0", "1"):
                 raise InvalidInput("a label is doc_id_a, doc_id_b, and 1 or 0", str(path), number)
-            labels[_pair(row[0], row[1])] = row[2] == "1"
+            labels[_pair(id_of_cell(row[0]), id_of_cell(row[1]))] = row[2] == "1"
     return labels

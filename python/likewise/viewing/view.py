@@ -15,8 +15,8 @@ from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output import EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
-from likewise.io.runs import read_summary
 from likewise.io.scratch import scratch_directory
+from likewise.io.summaries import read_summary
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
 from likewise.viewing.build import build_from_evidence, build_from_index
@@ -90,13 +90,6 @@ def is_run(path: Path) -> bool:
     return (path / SUMMARY).is_file()
 
 
-# What pages and reports show of a summary.
-_SHOWN = (
-    *("verification", "num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_bad_rows"),
-    *("num_candidates", "num_capped", "num_below_threshold", "recall", "recipe", "version", "timings", "inputs"),
-)
-
-
 class RunView:
     """The output of a finished run, as a context.
 
@@ -124,8 +117,6 @@ class RunView:
         self._summary = read_summary(path)
         if self._summary.get("options", {}).get("unit"):
             raise InvalidInput("this run took parts out of documents (--unit): it has no groups to show", str(path))
-        if lacking := [name for name in _SHOWN if name not in self._summary]:
-            raise InvalidInput(f"this is no summary of a run: it lacks {', '.join(lacking)}", str(path / SUMMARY))
         self._progress = progress or no_progress
         self._recipe, self._note = _recipe_of(self._summary)
         self._stack = ExitStack()

@@ -1,6 +1,6 @@
 //! How is a whole copy made while documents come in?
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,8 +37,10 @@ impl Store {
         let result = self
             .read_together(|store| store.copy_pages(&unfinished, cancel))
             .and_then(|()| {
-                // No connection of this process has it open any more, so this drops no locks.
-                File::open(&unfinished)
+                // No connection of this process has it open any more, so this drops no locks. Windows syncs only what may be written.
+                OpenOptions::new()
+                    .write(true)
+                    .open(&unfinished)
                     .and_then(|file| file.sync_all())
                     .and_then(|()| fs::rename(&unfinished, to.join(DATABASE_NAME)))
                     .map_err(|e| Error::io("finish the copy", e))

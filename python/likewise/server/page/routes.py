@@ -65,6 +65,11 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
         rows = await service.in_thread(_rows, service)
         return shown("home.html", title="Likewise", rows=rows, broken=shelf.broken(), root=root)
 
+    async def bare(request: Request) -> Response:
+        # Pages link to each other by whole addresses, so only a name typed by hand comes without its slash.
+        root, name = str(request.scope.get("root_path", "")), quote(request.path_params["view"], safe="")
+        return RedirectResponse(f"{root}/look/{name}/", 308)
+
     async def style(_: Request) -> Response:
         return Response(stylesheet(), media_type="text/css; charset=utf-8", headers={"cache-control": _LONG})
 
@@ -78,6 +83,7 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
     app.add_route("/look/style.css", style, methods=["GET"], include_in_schema=False)
     app.add_route("/look/icon.svg", icon, methods=["GET"], include_in_schema=False)
     app.add_route("/look/page.js", scripted, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/{view}", bare, methods=["GET"], include_in_schema=False)
     for path, (shows, methods) in _PAGES.items():
         app.add_route(
             f"/look/{{view}}/{path}", _routed(shelf, service, shows), methods=list(methods), include_in_schema=False

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 
 use super::guard::Guard;
 use crate::error::Error;
@@ -13,6 +13,7 @@ use crate::error::Error;
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Bytes from which huge pages are asked for.
+#[cfg(target_os = "linux")]
 const HUGE_BYTES: usize = 4 << 20;
 
 /// Read-only 64-bit words at an address divisible by 64, cheap to clone.
@@ -121,6 +122,18 @@ impl Words {
     }
 }
 
+/// A wish where they are many: without huge pages everything works, only slower.
+#[cfg(target_os = "linux")]
+fn wish_for_huge_pages(memory: &MmapMut) {
+    if memory.len() >= HUGE_BYTES {
+        let _ = memory.advise(memmap2::Advice::HugePage);
+    }
+}
+
+/// Other systems decide by themselves.
+#[cfg(not(target_os = "linux"))]
+fn wish_for_huge_pages(_: &MmapMut) {}
+
 /// Words of one's own, 0 at first, on huge pages where they are many.
 pub struct WordsMut {
     memory: MmapMut,
@@ -136,10 +149,7 @@ impl WordsMut {
         let num_bytes = 8 * len;
         let memory =
             MmapMut::map_anon(num_bytes.max(1)).map_err(|_| Error::OutOfMemory { num_bytes })?;
-        if num_bytes >= HUGE_BYTES {
-            // A wish: without huge pages everything works, only slower.
-            let _ = memory.advise(Advice::HugePage);
-        }
+        wish_for_huge_pages(&memory);
         Ok(WordsMut { memory, len })
     }
 
