@@ -184,7 +184,7 @@ mod tests {
                 let mut expected: Vec<Pair> = all.filter(|p| p[0] % 4 == number as u64).collect();
                 expected.sort_unstable();
                 assert_eq!(found, expected);
-                assert_eq!(parts.take(number).unwrap(), []);
+                assert!(parts.take(number).unwrap().is_empty());
             }
             drop(parts);
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
