@@ -66,6 +66,8 @@ def measured(path, work, repeats):
     medians["overhead_cpu"] = round(medians["with"]["cpu_s"] / medians["without"]["cpu_s"] - 1, 4)
     medians["overhead_wall"] = round(medians["with"]["wall_s"] / medians["without"]["wall_s"] - 1, 4)
     medians["cores_busy"] = round(medians["with"]["cpu_s"] / medians["with"]["wall_s"], 2)
+    if "continued" not in summary:
+        raise SystemExit(f"{path}: too small for a killed run to leave a part; give a file of over 64 MB")
     medians["continued"]["num_parts"] = summary["continued"]["num_parts"]
     return medians
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -11,6 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LABELLED = ROOT.parent / "shared" / "data"
+
+# Containers often ask that nothing compiled be kept: each of the processes that tests start would compile all again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 hypothesis.settings.register_profile("fast", max_examples=40, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=2000, deadline=None)

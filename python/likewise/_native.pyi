@@ -61,6 +61,7 @@ __all__ = [
     "default_costs",
     "digest_texts",
     "distances",
+    "distinct_documents",
     "features",
     "join_fingerprints",
     "jsonl_pieces",
@@ -539,26 +540,6 @@ def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
         Parts of each text; where each begins and ends in the UTF-8 of its text.
     """
 
-def hash_windows(texts: Texts, num_words: int, *, with_whole: bool) -> tuple[Array, Array, Array]:
-    """Hash the windows of consecutive words of texts.
-
-    Parameters
-    ----------
-    num_words : int
-        Words of a window, at least 2.
-    with_whole : bool
-        Whether windows are hashed themselves too.
-
-    Returns
-    -------
-    counts : uint32
-        Words of each text, as :func:`cut_words` cuts them; one of n has ``n - num_words + 1`` windows, or none.
-    least : uint64
-        The least hash of the windows of half as many words inside each, text after text. Equal windows have equal ones.
-    whole : uint64
-        The hash of each; empty if not asked for.
-    """
-
 def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
     """Return the words of texts, as tokens ``auto`` cuts them, where they stand.
 
@@ -568,6 +549,99 @@ def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Ar
         Words of each text; where each begins and ends in the UTF-8 of its text.
     hashes : uint64
         XXH3-64 of each word, normalised by itself.
+    """
+
+@final
+class SeenTwice:
+    """Which windows of words may have been met more than once; of others a few by chance, never fewer.
+
+    Of each window the least hash of the windows of half as many words inside is counted. Threads may share it.
+
+    Parameters
+    ----------
+    num_words : int
+        Words of a window, at least 2.
+    num_expected : int
+        Least hashes that will be met, about; 4 to 8 bytes each are held, at most 1 GiB.
+    """
+
+    def __new__(cls, num_words: int, num_expected: int) -> SeenTwice: ...
+    def count(self, texts: Texts) -> Array:
+        """Count the windows of texts.
+
+        Returns
+        -------
+        counts : uint32
+            Words of each text, as :func:`cut_words` cuts them; one of n has ``n - num_words + 1`` windows, or none.
+        """
+
+@final
+class RepeatedWindows:
+    """Windows of words that may repeat one, in memory as far as it goes and then in a file. Threads may share it.
+
+    Parameters
+    ----------
+    folder : path
+        Where the file is made; it goes with this object.
+    num_words : int
+        Words of a window.
+    num_all_words : int
+        Words of all documents.
+    memory_bytes : int
+        Of windows that are held, about; each takes 16.
+    """
+
+    def __new__(
+        cls, folder: str | PathLike[str], num_words: int, num_all_words: int, *, memory_bytes: int
+    ) -> RepeatedWindows: ...
+    def add(self, texts: Texts, seen: SeenTwice, first: int) -> None:
+        """Put aside the windows of texts that may be met twice; the first word has place `first` among all."""
+
+    def stretches(self, doc_starts: Buffer, *, threads: int = 1) -> tuple[Array, Array, Array]:
+        """Return the longest stretches of windows that repeat consecutive ones, once, in order of place.
+
+        A window repeats the first equal one if that is of an earlier document, or of the same one and does not overlap.
+
+        Parameters
+        ----------
+        doc_starts : ndarray of shape (n + 1,), int64
+            Where the words of each document begin among those of all, and where the last one's end.
+
+        Returns
+        -------
+        places, firsts, num_windows : int64
+            Place of the first word, and of that of what it repeats; windows.
+        """
+
+def equal_stretches(
+    texts: Texts,
+    owners: Buffer,
+    begins: Buffer,
+    kept_owners: Buffer,
+    kept_begins: Buffer,
+    num_words: Buffer,
+    is_followed: Buffer,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return where stretches of words stand that equal others, word for word.
+
+    Parameters
+    ----------
+    owners, kept_owners : ndarray of shape (m,), uint32
+        The text of each, and that of what it should equal.
+    begins, kept_begins : ndarray of shape (m,), uint32
+        Number of the first word in these.
+    num_words : ndarray of shape (m,), uint32
+        Words of each.
+    is_followed : ndarray of shape (m,), uint8
+        Whether the next word goes too.
+
+    Returns
+    -------
+    numbers : uint32
+        Which of them are equal.
+    starts, ends, kept_starts, kept_ends : uint32
+        Bytes of the UTF-8 of these: up to the next word where it goes too; else with what touches the last word and the
+        spaces behind. Of the others their words only.
     """
 
 def tokens(text: str, tokens: str) -> list[str]:
@@ -1197,6 +1271,33 @@ class FeatureSets:
             If a position has no set.
         """
 
+    def verify_documents(
+        self,
+        later: Buffer,
+        earlier: Buffer,
+        places: Buffer,
+        states: Buffer | None = None,
+        *,
+        measure: str,
+        threshold: float,
+        threads: int = 1,
+        isa: str | None = None,
+    ) -> tuple[Array, int]:
+        """Return what :meth:`verify` says of pairs of documents, and how many were measured.
+
+        Parameters
+        ----------
+        places : uint32
+            The position of each document's set.
+        states : uint8, optional
+            The state of each document: pairs whose earlier one is removed are passed over, and NaN.
+
+        Raises
+        ------
+        InvalidParameter
+            If a document has no place or its place no set.
+        """
+
 @final
 class Leaders:
     """Verdicts and evidence of n documents in order of priority."""
@@ -1274,6 +1375,9 @@ def align_texts(a: str, b: str) -> tuple[str, int, int, int, int, bool]:
 
 def align_sequences(a: Buffer, b: Buffer) -> tuple[int, int, bool]:
     """Return ``(edit distance, common subsequence, is_exact)`` of two sequences of numbers (uint32)."""
+
+def distinct_documents(a: Buffer, b: Buffer, num_documents: int) -> Array:
+    """Return the documents below `num_documents` that either list (uint32) names: uint32, sorted, each once."""
 
 def aligned_diff(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:
     """Return where two lists of tokens differ: ``(a0, a1, b0, b1)``, ``a[a0:a1]`` standing where ``b[b0:b1]`` does."""

@@ -143,7 +143,10 @@ class IndexPoisoned(StoreError):
 
 
 class ForkedError(StoreError):
-    """The index was opened before this process was forked: open it again here."""
+    """The index was opened before this process was forked, or another was open then.
+
+    Close every index before a fork, or start processes by ``spawn`` or ``forkserver``; one on a server is opened again.
+    """
 
 
 class MissingExtra(LikewiseError, ImportError):

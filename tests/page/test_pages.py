@@ -32,7 +32,7 @@ def out(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("run"), store_pairs=0.2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(out):
     with client_of(out) as client:
         assert client.get("/look/out/").status_code == 200

@@ -1,12 +1,16 @@
 """Parts of texts where they stand, against plain code: the words of any text, and the windows that are equal."""
 
 import random
+import tempfile
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise import _native
+from likewise.errors import InvalidParameter
 from tests.oracle.xxh3 import xxh3
 from tests.repeats import naive
 
@@ -47,16 +51,46 @@ def test_words(texts):
 def test_windows(num_words, seed):
     rng = random.Random(seed)
     texts = [" ".join(rng.choices("abc", k=rng.randint(0, 40))) for _ in range(4)]
-    counts, least, whole = map(
-        np.asarray, _native.hash_windows(_native.Texts.from_list(texts), num_words, with_whole=True)
-    )
     words = [text.split() for text in texts]
-    assert counts.tolist() == list(map(len, words))
-    windows = [tuple(w[i : i + num_words]) for w in words for i in range(len(w) - num_words + 1)]
-    assert len(least) == len(whole) == len(windows)
-    # Equal windows, and no others, have equal hashes, and equal ones choose equally.
-    assert (
-        len(set(whole.tolist()))
-        == len(set(windows))
-        == len(set(zip(windows, whole.tolist(), least.tolist(), strict=True)))
-    )
+    batch = _native.Texts.from_list(texts)
+    seen = _native.SeenTwice(num_words, 10)
+    assert np.asarray(seen.count(batch)).tolist() == list(map(len, words))
+    starts = np.cumsum([0, *map(len, words)])
+    with tempfile.TemporaryDirectory() as folder:
+        windows = _native.RepeatedWindows(folder, num_words, int(starts[-1]), memory_bytes=rng.choice([0, 1 << 20]))
+        windows.add(batch, seen, 0)
+        places, firsts, counts = map(np.asarray, windows.stretches(starts, threads=2))
+        del windows
+        assert not list(Path(folder).iterdir())
+    goes = np.zeros(starts[-1], bool)
+    every = [word for of_text in words for word in of_text]
+    for place, first, count in zip(places.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+        length = count + num_words - 1
+        goes[place : place + length] = True
+        assert every[place : place + length] == every[first : first + length]
+    assert goes.tolist() == [flag for of_text in naive.words_that_go(texts, num_words) for flag in of_text]
+
+
+def test_doors_of_windows_refuse_what_does_not_fit(tmp_path):
+    texts = _native.Texts.from_list(["one two three"])
+    with pytest.raises(InvalidParameter, match="under 2"):
+        _native.SeenTwice(1, 10)
+    windows = _native.RepeatedWindows(tmp_path, 2, 3, memory_bytes=0)
+    with pytest.raises(InvalidParameter, match="doc_starts"):
+        windows.stretches(np.array([0, 2], np.int64))
+    one, flag = np.array([0], np.uint32), np.array([0], np.uint8)
+    with pytest.raises(InvalidParameter, match="kept_owners"):
+        _native.equal_stretches(texts, one, one, one + 1, one, one + 2, flag)
+    with pytest.raises(InvalidParameter, match="begins"):
+        _native.equal_stretches(texts, one, one[:0], one, one, one + 2, flag)
+    # There are not so many words.
+    assert len(_native.equal_stretches(texts, one, one, one, one + 2, one + 2, flag)[0]) == 0
+    assert [
+        np.asarray(c).tolist() for c in _native.equal_stretches(texts, one, one + 1, one, one + 1, one + 1, flag)
+    ] == [
+        [0],
+        [4],
+        [8],
+        [4],
+        [7],
+    ]

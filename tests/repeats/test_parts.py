@@ -124,6 +124,9 @@ def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
     # Jobs of a few hundred bytes.
     for name in ("likewise.repeats.collection", "likewise.dedup.ingest"):
         monkeypatch.setattr(sys.modules[name], "PIECE_BYTES", 500)
+    # Of spans nothing is held, and a few are measured at a time.
+    for name in ("_WINDOW_BYTES", "_BYTES_AT_ONCE"):
+        monkeypatch.setattr(sys.modules["likewise.repeats.spans"], name, 1)
     _, two = run(tmp_path, texts, unit, out="two", run=FileRun(threads=3), **rules)
     assert run_differences(one, two)[0] == []
     rows = [json.dumps(row) for row in map(json.loads, (tmp_path / "in.jsonl").read_text().splitlines())]

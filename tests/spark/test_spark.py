@@ -43,10 +43,16 @@ def check_same(found, local):
             assert found.summary[name] == count, name
 
 
-def test_minhash_with_full_buckets_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch):
+# That full buckets go on to the next level is shown without Spark too, in test_workers.py.
+@pytest.mark.parametrize(
+    ("recipe", "is_full"),
+    [(Recipe.minhash(0.7, bands=2, rows=16), False), pytest.param(FEW_BANDS, True, marks=pytest.mark.slow)],
+    ids=["room", "full"],
+)
+def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch, recipe, is_full):
     from likewise.spark import dedup, run
 
-    local = likewise.dedup(table, FEW_BANDS)
+    local = likewise.dedup(table, recipe)
 
     def broken(*_, **__):
         raise RuntimeError("killed")
@@ -54,22 +60,21 @@ def test_minhash_with_full_buckets_goes_on_where_it_stopped(spark, frame, table,
     with monkeypatch.context() as context:
         context.setattr(run, "decide_leaders", broken)
         with pytest.raises(RuntimeError):
-            dedup(frame, FEW_BANDS, checkpoint_dir=str(tmp_path))
+            dedup(frame, recipe, checkpoint_dir=str(tmp_path))
     assert (tmp_path / "edges.done").exists()
-    # Buckets of the first level were full.
-    assert (tmp_path / "buckets-1.done").exists()
+    assert (tmp_path / "buckets-1.done").exists() == is_full
     assert not (tmp_path / "verdicts.done").exists()
-    found = dedup(frame, FEW_BANDS, checkpoint_dir=str(tmp_path))
+    found = dedup(frame, recipe, checkpoint_dir=str(tmp_path))
     assert found.summary["num_stages_made"] == 2
     check_same(found, local)
     # A changed document, another recipe, and another order are refused.
     changed = table.set_column(1, "text", pa.array([*table.column("text").to_pylist()[:-1], "changed"]))
     with pytest.raises(InvalidInput, match="not those"):
-        dedup(spark.createDataFrame(changed), FEW_BANDS, checkpoint_dir=str(tmp_path))
+        dedup(spark.createDataFrame(changed), recipe, checkpoint_dir=str(tmp_path))
     with pytest.raises(RecipeMismatch, match="threshold"):
-        dedup(frame, FEW_BANDS.replace(threshold=0.8), checkpoint_dir=str(tmp_path))
+        dedup(frame, recipe.replace(threshold=0.8), checkpoint_dir=str(tmp_path))
     with pytest.raises(RecipeMismatch, match="order"):
-        dedup(frame, FEW_BANDS, order="place", checkpoint_dir=str(tmp_path))
+        dedup(frame, recipe, order="place", checkpoint_dir=str(tmp_path))
 
 
 def test_distance_alone(frame, table):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from likewise.tune import Label, Questions
+from likewise.tune import questions as ask
 from likewise.tune.questions import ranked_pairs
+from likewise.tune.sample import Sample
 
 NUM_DOCUMENTS = 60
 PAIRS = np.stack(np.triu_indices(NUM_DOCUMENTS, 1), axis=1)
@@ -17,7 +19,9 @@ def similarity():
 
 
 def questions(similarity, seed=0):
-    return Questions(ranked_pairs([similarity], NUM_DOCUMENTS), PAIRS, IDS, seed)
+    ranked = ranked_pairs([similarity], NUM_DOCUMENTS)
+    sample = Sample([similarity], [np.arange(2, 99) / 100], NUM_DOCUMENTS)
+    return Questions(ranked, PAIRS, IDS, seed, sample, sample.features(similarity[None, ranked]))
 
 
 def answered(asked, similarity, number):
@@ -52,11 +56,48 @@ def test_weights_add_up_to_the_pairs(similarity):
 
 def test_weighted_answers_estimate_the_number_of_duplicates(similarity):
     found = []
-    for seed in range(30):
+    for seed in range(15):
         asked = questions(similarity, seed)
         answered(asked, similarity, 60)
         found.append(sum(label.weight for label in asked.labels() if label.is_duplicate))
     assert np.mean(found) == pytest.approx((similarity > 0.9).sum(), rel=0.15)
+
+
+def test_pairs_in_doubt_are_asked_about(similarity):
+    num_near = 0
+    for seed in range(5):
+        order = answered(questions(similarity, seed), similarity, 60)
+        # Of all pairs a twentieth lies so near to where answers change.
+        num_near += (np.abs(similarity[order[20:]] - 0.9) < 0.025).sum()
+    assert num_near > 0.5 * 5 * 40
+
+
+def test_pairs_like_those_passed_over_come_seldom(similarity):
+    def num_passed_over(power):
+        asked = questions(similarity)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ask, "_POWER_OF_SHARE", power)
+            while asked.num_answered < 40:
+                pair = asked.next_pair()
+                # Nobody can tell where it matters.
+                is_open = abs(similarity[pair] - 0.9) < 0.03
+                asked.answer(pair, None if is_open else bool(similarity[pair] > 0.9))
+        return len(asked.answers) - asked.num_answered
+
+    assert num_passed_over(ask._POWER_OF_SHARE) < 0.6 * num_passed_over(0)
+
+
+def test_an_answer_stands_for_the_pairs_next_to_it(similarity):
+    asked = questions(similarity)
+    answered(asked, similarity, 30)
+    ranked = ranked_pairs([similarity], NUM_DOCUMENTS)
+    # With one recipe the order by odds is that by similarity.
+    place = {int(pair): number for number, pair in enumerate(ranked)}
+    places = sorted(place[pair] for pair in asked.answers)
+    weights = {place[pair]: label.weight for pair, label in zip(asked.answers, asked.labels(), strict=True)}
+    assert weights[places[0]] == (places[0] + places[1] + 1) / 2
+    for before, here, after in zip(places, places[1:], places[2:], strict=False):
+        assert weights[here] == (after - before) / 2
 
 
 def test_a_session_goes_on_where_it_was_left(similarity):

@@ -247,8 +247,15 @@ def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
 
 def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
     # No sentence of these texts is that of another.
-    with pytest.raises(InvalidInput, match="nearly every pair"):
+    with pytest.raises(InvalidInput, match="beyond chance"):
         tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
+
+
+def test_labels_that_are_the_wrong_way_round_give_no_recipe(folder):
+    labels = read_labels(folder / "pairs.csv").labels
+    turned = Labels([Label(one.a, one.b, is_duplicate=not one.is_duplicate) for one in labels])
+    with pytest.raises(InvalidInput, match="beyond chance"):
+        tune_files(folder / "notes.jsonl", turned)
 
 
 def test_too_few_answers_of_a_kind_say_how_to_go_on(folder):

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -178,6 +179,26 @@ def test_feature_sets_and_leaders(texts, rules):
         sets.verify(u32(9), u32(0), measure="jaccard", threshold=0.4)
     with pytest.raises(InvalidParameter, match="positions"):
         sets.add(u32(10), texts.take(u32(0)))
+    # Documents 0 to 2 whose sets lie at 1, 5 and 0; the second is removed, and needs no set.
+    states = np.array([1, 2, 1], np.uint8)
+    documents = partial(sets.verify_documents, measure="jaccard", threshold=0.4)
+    values, num_measured = documents(u32(2, 2), u32(0, 1), u32(1, 5, 0), states, threads=2)
+    assert np.asarray(values)[0] == 3 / 7
+    assert np.isnan(np.asarray(values)[1])
+    assert num_measured == 1
+    values, num_measured = documents(u32(2, 2), u32(0, 1), u32(1, 5, 0))
+    assert num_measured == 2
+    assert documents(u32(2), u32(1), u32(1, 9, 0), states)[1] == 0
+    for later, earlier, places, some_states in (
+        (u32(2), u32(1), u32(1, 9, 0), None),
+        (u32(2), u32(3), u32(1, 5, 0), states),
+        (u32(2), u32(0), u32(1, 5, 0), states[:2]),
+        (u32(2), u32(0, 1), u32(1, 5, 0), states),
+        (u32(2), u32(0).astype(np.uint64), u32(1, 5, 0), states),
+    ):
+        with pytest.raises(InvalidParameter):
+            documents(later, earlier, places, some_states)
+    assert np.asarray(_native.distinct_documents(u32(7, 7, 70), u32(0, 8, 7), 70)).tolist() == [0, 7, 8]
     sets.discard(u32(0, 9))
     assert sets.num_bytes < held
     leaders = _native.Leaders(4)

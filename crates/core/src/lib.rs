@@ -39,3 +39,5 @@ pub mod sets;
 pub mod verify;
 
 pub mod groups;
+
+pub mod repeats;

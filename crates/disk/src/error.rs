@@ -51,6 +51,8 @@ pub enum Error {
         /// What is found and what is needed.
         reason: String,
     },
+    /// This process was forked from one that had a store open.
+    Forked,
     /// The caller asked the operation to stop.
     Cancelled,
 }
@@ -104,6 +106,10 @@ impl fmt::Display for Error {
                 "an earlier write failed ({reason}), so nothing is written any more; close it and open it again"
             ),
             Error::Unsupported { reason } => f.write_str(reason),
+            Error::Forked => f.write_str(
+                "this process was forked from one that had an index open, and cannot open any: close every index before a fork, or start processes \
+                 by spawn or forkserver",
+            ),
             Error::Cancelled => f.write_str("cancelled"),
         }
     }

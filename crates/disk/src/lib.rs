@@ -24,6 +24,7 @@ pub mod segments;
 pub mod store;
 pub mod weights;
 mod whole;
+pub mod windows;
 
 pub use checksum::range_checksum;
 pub use column::TextColumn;

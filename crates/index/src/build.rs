@@ -226,7 +226,7 @@ impl Shared {
         let replaced = state.layers.splice(first..last, [new]).collect();
         state.forget_moved(rows);
         for (event, row, leader) in moved {
-            if rows.contains(&row) {
+            if rows.contains(&row) && !state.gone.contains(leader) {
                 state.note_moved(event, row, leader);
             }
         }

@@ -49,7 +49,8 @@ impl fmt::Display for Error {
             Error::Input { reason, .. } => f.write_str(reason),
             Error::UnknownId(id) => write!(f, "no document has the id {id:?}"),
             Error::Forked => f.write_str(
-                "the index was opened before this process was forked; open it again in this one",
+                "the index was opened before this process was forked, and cannot be used in it: close every index before a fork and open it after, \
+                 or start processes by spawn or forkserver",
             ),
             Error::ReadOnly => f.write_str("the index was opened for reading only"),
             Error::Closed => f.write_str("the index is closed"),

@@ -231,7 +231,7 @@ pub fn apply_events(
                 promoted,
                 moved,
             } => {
-                state.gone.insert(*row);
+                state.note_removed(*row);
                 for &row in promoted {
                     state.promoted.insert(row);
                     if let Some(tail) = state.tail_of_mut(row) {

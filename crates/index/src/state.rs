@@ -91,10 +91,18 @@ impl State {
         }
     }
 
-    /// Forgets what was noted of rows that stand in a new segment; what it does not know is to be noted again.
+    /// Notes that an event removed a row: its duplicates came to others in the same event, so nobody asks for them any more.
+    pub fn note_removed(&mut self, row: u32) {
+        self.gone.insert(row);
+        self.moved.remove(&row);
+    }
+
+    /// Forgets what was noted of rows that are gone, and of those that stand in a new segment; what it does not know is to be noted again.
     pub fn forget_moved(&mut self, rows: &Range<u32>) {
+        let (gone, expired_below) = (&self.gone, self.expired_below);
         self.moved.retain(|_, moved| {
-            moved.retain(|row| !rows.contains(row));
+            moved
+                .retain(|&row| !rows.contains(&row) && row >= expired_below && !gone.contains(row));
             !moved.is_empty()
         });
     }

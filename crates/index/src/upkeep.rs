@@ -290,9 +290,10 @@ impl Index {
 
 impl Drop for Index {
     fn drop(&mut self) {
-        // In a forked process the threads are not there, and the locks are the parent's.
-        if std::process::id() == self.shared.process {
-            let _ = self.close();
+        // In a forked process the threads are not there, and the locks are the parent's: nothing of it may be closed, so it stays as it is.
+        match std::process::id() == self.shared.process {
+            true => drop(self.close()),
+            false => std::mem::forget(self.shared.clone()),
         }
     }
 }

@@ -100,6 +100,7 @@ impl Failure {
             Error::UnknownId(_) => Failure::input(error.to_string()),
             Error::Forked => store("ForkedError", &error),
             Error::Disk(disk) => match disk {
+                Disk::Forked => store("ForkedError", &disk),
                 Disk::Locked { .. } => store("IndexLocked", &disk),
                 Disk::Poisoned { .. } => store("IndexPoisoned", &disk),
                 Disk::Cancelled | Disk::InvalidParameter { .. } => Failure::disk(disk, dir),

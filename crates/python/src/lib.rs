@@ -28,6 +28,7 @@ mod jsonl;
 mod packed;
 mod parquet;
 mod parts;
+mod repeats;
 mod set_batches;
 mod sets;
 mod sketch;
@@ -95,7 +96,9 @@ mod _native {
     #[pymodule_export]
     use super::parquet::ParquetJoin;
     #[pymodule_export]
-    use super::parts::{cut_parts, cut_words, hash_windows};
+    use super::parts::{cut_parts, cut_words};
+    #[pymodule_export]
+    use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]
@@ -109,7 +112,9 @@ mod _native {
     #[pymodule_export]
     use super::texts::Texts;
     #[pymodule_export]
-    use super::verify::{FeatureSets, align_sequences, align_texts, aligned_diff};
+    use super::verify::{
+        FeatureSets, align_sequences, align_texts, aligned_diff, distinct_documents,
+    };
     #[pymodule_export]
     use super::weights::{DocumentCounter, WeightTable, term_features};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use likewise_core::isa::Isa;
-use likewise_core::text::{PartCutter, PartUnit, Parts, WindowHasher, WindowHashes};
+use likewise_core::text::{PartCutter, PartUnit, Parts};
 use likewise_disk::TextColumn;
 use pyo3::prelude::*;
 
@@ -69,37 +69,6 @@ pub fn cut_words(
         found.ends.into(),
         found.hashes.into(),
     ))
-}
-
-/// Windows of `num_words` words of texts: the words of each text, of each window the least hash of the shorter ones
-/// inside it, and its own where asked for.
-#[pyfunction]
-#[pyo3(signature = (texts, num_words, *, with_whole))]
-pub fn hash_windows(
-    py: Python<'_>,
-    texts: &Texts,
-    num_words: usize,
-    with_whole: bool,
-) -> Result<(Array, Array, Array), Failure> {
-    if num_words < 2 {
-        return Err(Failure::parameter(
-            "num_words",
-            format!("{num_words} is under 2"),
-        ));
-    }
-    let column = texts.column.as_ref();
-    let found = run(py, column.num_bytes, |cancel| {
-        let mut hasher = WindowHasher::new(Isa::best(), num_words, with_whole);
-        let mut found = WindowHashes::default();
-        for i in 0..column.len() {
-            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Cancelled);
-            }
-            hasher.hash(column.get(i), &mut found);
-        }
-        Ok(found)
-    })?;
-    Ok((found.counts.into(), found.least.into(), found.whole.into()))
 }
 
 fn cut(

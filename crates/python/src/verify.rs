@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::verify::{self, FeatureSet, Measure};
+use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -151,15 +151,7 @@ impl FeatureSets {
         isa: Option<&str>,
     ) -> Result<Array, Failure> {
         let isa = parse_isa(isa)?;
-        let measure = Measure::from_name(measure).ok_or_else(|| {
-            Failure::parameter(
-                "measure",
-                format!(
-                    "{measure:?} is not one of {}",
-                    Measure::ALL.map(Measure::name).join(", ")
-                ),
-            )
-        })?;
+        let measure = parse_measure(measure)?;
         let later = self.take_positions("later", later)?;
         let earlier = self.take_positions("earlier", earlier)?;
         let (later, earlier) = (later.values(), earlier.values());
@@ -172,6 +164,70 @@ impl FeatureSets {
         })?;
         Ok(similarity.into())
     }
+
+    /// The same of documents, the set of document d at position `places[d]`: `(similarity, num_measured)`. Pairs whose earlier document is
+    /// removed by its state are passed over: NaN.
+    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, threads=1, isa=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn verify_documents(
+        &self,
+        py: Python<'_>,
+        later: &Bound<'_, PyAny>,
+        earlier: &Bound<'_, PyAny>,
+        places: &Bound<'_, PyAny>,
+        states: Option<&Bound<'_, PyAny>>,
+        measure: &str,
+        threshold: f64,
+        threads: usize,
+        isa: Option<&str>,
+    ) -> Result<(Array, usize), Failure> {
+        let isa = parse_isa(isa)?;
+        let measure = parse_measure(measure)?;
+        let later = Input::<u32>::take("later", later)?;
+        let earlier = Input::<u32>::take("earlier", earlier)?;
+        let places = Input::<u32>::take("places", places)?;
+        let states = Input::<u8>::take_option("states", states)?;
+        let (later, earlier, places) = (later.values(), earlier.values(), places.values());
+        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        let held = HeldDocuments {
+            places,
+            states: states.as_ref().map_or(&[], Input::values),
+        };
+        let found = run(py, 1024 * later.len(), |cancel| {
+            Ok(self.read().verify_documents(
+                held, later, earlier, measure, threshold, isa, threads, cancel,
+            )?)
+        })?;
+        Ok((found.similarities.into(), found.num_measured))
+    }
+}
+
+fn parse_measure(name: &str) -> Result<Measure, Failure> {
+    Measure::from_name(name).ok_or_else(|| {
+        Failure::parameter(
+            "measure",
+            format!(
+                "{name:?} is not one of {}",
+                Measure::ALL.map(Measure::name).join(", ")
+            ),
+        )
+    })
+}
+
+/// The documents below `num_documents` that either list names, sorted, each once; others are left out.
+#[pyfunction]
+pub fn distinct_documents(
+    py: Python<'_>,
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    num_documents: usize,
+) -> Result<Array, Failure> {
+    let (a, b) = (Input::<u32>::take("a", a)?, Input::<u32>::take("b", b)?);
+    let lists = [a.values(), b.values()];
+    let distinct = run_short(py, |_| {
+        Ok(verify::distinct_documents(&lists, num_documents))
+    })?;
+    Ok(distinct.into())
 }
 
 /// Sequences of more units than this together may take long to align, since the time grows with the product of their lengths.

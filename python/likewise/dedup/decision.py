@@ -157,10 +157,8 @@ def _by_leaders(
             are_held = verifier.hold(candidates)
         for block_low, block_high, which in candidates.blocks(low, high):
             pairs = candidates.select(which)
-            alive = states[pairs.earlier] != REMOVED
-            pairs = pairs if alive.all() else pairs.select(alive)
             with timing.wall("verification"):
-                similarity = verifier.matches(pairs, are_held=are_held)
+                similarity = verifier.matches(pairs, are_held=are_held, states=states)
             with timing.wall("deciding"):
                 block = slice(block_low, block_high)
                 (

@@ -12,6 +12,8 @@ from likewise.dedup.candidates import Candidates
 from likewise.dedup.collapse import SHORT_FEATURES, Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
+from likewise.groups import REMOVED
+from likewise.growing import frozen
 from likewise.recipe import Recipe
 
 # A feature and its weight, and what a set takes beside them, as the budget counts them.
@@ -97,7 +99,9 @@ class Verifier:
         self._load(positions)
         return True
 
-    def matches(self, pairs: Candidates, *, are_held: bool = False) -> NDArray[np.float64]:
+    def matches(
+        self, pairs: Candidates, *, are_held: bool = False, states: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.float64]:
         """Return the similarity of each pair that matches by the recipe, NaN of the others.
 
         Parameters
@@ -106,6 +110,8 @@ class Verifier:
             The later document is measured against the earlier one.
         are_held : bool
             Whether :meth:`hold` brought their sets.
+        states : ndarray of shape (positions,), uint8, optional
+            What is decided: pairs whose earlier document is removed are not measured, and do not match.
 
         Returns
         -------
@@ -115,16 +121,29 @@ class Verifier:
         recipe = self._recipe
         if not len(pairs):
             return np.zeros(0)
+        if are_held:
+            assert recipe.threshold is not None
+            return self._measure(pairs.later, pairs.earlier, recipe.measure, recipe.threshold, states)
+        if states is not None:
+            return self._matches_alive(pairs, states)
         if not recipe.is_distance_only:
             assert recipe.threshold is not None
-            measure = self._measure if are_held else self.similarities
-            return measure(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
+            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
         assert recipe.bits is not None
         assert recipe.within is not None
         assert pairs.distance is not None
         values = 1.0 - pairs.distance / recipe.bits
         values[pairs.distance > recipe.within] = np.nan
         return self.without_unlike_short(pairs.later, pairs.earlier, values)
+
+    def _matches_alive(self, pairs: Candidates, states: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return what :meth:`matches` does; no set is read for the pairs that are not measured."""
+        alive = states[pairs.earlier] != REMOVED
+        if alive.all():
+            return self.matches(pairs)
+        values = np.full(len(pairs), np.nan)
+        values[alive] = self.matches(pairs.select(alive))
+        return values
 
     def without_unlike_short(
         self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], values: NDArray[np.float64]
@@ -153,12 +172,26 @@ class Verifier:
         return self._measure(later, earlier, measure, threshold)
 
     def _measure(
-        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], measure: str, threshold: float
+        self,
+        later: NDArray[np.uint32],
+        earlier: NDArray[np.uint32],
+        measure: str,
+        threshold: float,
+        states: NDArray[np.uint8] | None = None,
     ) -> NDArray[np.float64]:
-        """Return similarities of pairs whose sets are there."""
-        self.num_measured += len(later)
-        slots = self._slot_of[later], self._slot_of[earlier]
-        return np.array(self._sets.verify(*slots, measure=measure, threshold=threshold, threads=self._threads))
+        """Return similarities of pairs whose sets are there, NaN where the earlier document is removed."""
+        values, num_measured = self._sets.verify_documents(
+            later,
+            earlier,
+            # The core shares what is read-only. Nobody writes while it is at work.
+            frozen(self._slot_of),
+            states,
+            measure=measure,
+            threshold=threshold,
+            threads=self._threads,
+        )
+        self.num_measured += num_measured
+        return np.asarray(values)
 
     def _num_features(self, positions: NDArray[np.uint32]) -> NDArray[np.uint32]:
         return self._documents.num_features[self._order[positions]]
@@ -168,12 +201,9 @@ class Verifier:
 
     def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
-        if 8 * len(later) < len(self._order):
+        if 1024 * len(later) < len(self._order):
             return np.unique(np.concatenate([later, earlier]))
-        marks = np.zeros(len(self._order), bool)
-        marks[later] = True
-        marks[earlier] = True
-        return np.flatnonzero(marks).astype(np.uint32)
+        return np.asarray(_native.distinct_documents(later, earlier, len(self._order)))
 
     def discard(self, positions: NDArray[np.uint32]) -> None:
         """Forget feature sets that no later pair can ask for."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.dedup.file_run import FileRun
@@ -182,8 +183,17 @@ def _json_lines(found: Inputs) -> list[JsonlFile]:
     return files
 
 
+def _places(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return one number for each row and start, both below 2^32, that orders as these do."""
+    places: NDArray[np.uint64] = (rows.astype(np.uint64) << np.uint64(32)) | starts.astype(np.uint64)
+    return places
+
+
 def _in_order(repeats: Repeats) -> Repeats:
-    order = np.lexsort((repeats.ends, repeats.starts, repeats.rows))
+    places = _places(repeats.rows, repeats.starts)
+    if (places[1:] > places[:-1]).all():
+        return repeats
+    order = np.lexsort((repeats.ends, places))
     columns = (repeats.rows, repeats.starts, repeats.ends, repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
     rows, starts, ends, kept_rows, kept_starts, kept_ends = (column[order] for column in columns)
     return Repeats(rows, starts, ends, kept_rows, kept_starts, kept_ends, repeats.similarity[order])
@@ -248,14 +258,20 @@ def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, ob
     """Return the parts of which most bytes went, by the place that stays."""
     if not len(repeats):
         return []
-    order = np.lexsort((repeats.kept_ends, repeats.kept_starts, repeats.kept_rows))
-    places = np.stack([repeats.kept_rows, repeats.kept_starts, repeats.kept_ends])[:, order]
-    firsts = np.flatnonzero(np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0)))
+    kept = _places(repeats.kept_rows, repeats.kept_starts)
+    # A plain sort is the fastest by far, and enough where no two stretches begin in one place and end in others.
+    order = np.argsort(kept)
+    is_begin = np.append(True, kept[order[1:]] != kept[order[:-1]])
+    if (repeats.kept_ends[order[1:]] != repeats.kept_ends[order[:-1]])[~is_begin[1:]].any():
+        order = np.lexsort((repeats.kept_ends, kept))
+        is_begin[1:] |= repeats.kept_ends[order[1:]] != repeats.kept_ends[order[:-1]]
+    firsts = np.flatnonzero(is_begin)
     num_bytes = np.add.reduceat((repeats.ends - repeats.starts)[order], firsts)
     times = np.diff(np.append(firsts, len(order)))
     shown = []
     for i in np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN].tolist():
-        row, start, end = places[:, firsts[i]].tolist()
+        first = order[firsts[i]]
+        row, start, end = (int(c[first]) for c in (repeats.kept_rows, repeats.kept_starts, repeats.kept_ends))
         (text,) = collection.texts(np.array([row])).to_list()
         part = text.encode()[start : min(end, start + _SHOWN_BYTES)].decode(errors="ignore")
         shown.append({"num_times": int(times[i]), "num_bytes": int(num_bytes[i]), "text": part})

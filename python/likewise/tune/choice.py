@@ -1,32 +1,18 @@
 """Which recipe and threshold labelled pairs speak for, and how sure that is."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.estimates import Estimate, estimate_of_share
+from likewise.tune.model import fitted, probability
+from likewise.tune.sample import Sample
 
-# A label counts for settings around its similarity, within so much: a threshold that passes between two of sixty labels
-# by a hair is not better than its neighbours.
-_HALF_WIDTH = 0.2
-# Of labels with weights: those of unlike pairs may stand for thousands, which must not spread.
-_HALF_WIDTH_OF_WEIGHTED = 0.07
-# How much the pairs of the sample that nobody labelled count beside the labels.
-_SHARE_OF_SAMPLE = 0.65
-# A recipe that the grid has later must be better by so many standard errors of the difference.
-_STANDARD_ERRORS = 0.25
-_NUM_RESAMPLED = 200
-# Labels of no kind that are thought to stand everywhere.
-_PRIOR = 0.3
 _NUM_FOLDS = 5
-# Recall from which on a setting tells how many duplicates there may be.
-_LEAST_RECALL = 0.5
-# In place of a divisor that is 0 where the dividend is too.
-_TINY = 1e-300
+# Of labels that tell nothing one set in ten seems to tell more than this many standard errors.
+_STANDARD_ERRORS = 1.28
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +27,14 @@ class Evidence:
         What was said of it.
     weight : ndarray of shape (m,), float64
         For how many pairs it stands.
-    settings : list of ndarray
-        Thresholds of each candidate, rising.
-    num_above : list of ndarray
-        Pairs of the sample that each of these takes.
+    sample : Sample
+        All pairs of the sample.
     """
 
     similarity: NDArray[np.float64]
     is_duplicate: NDArray[np.bool_]
     weight: NDArray[np.float64]
-    settings: Sequence[NDArray[np.float64]]
-    num_above: Sequence[NDArray[np.float64]]
+    sample: Sample
 
     def __len__(self) -> int:
         return len(self.is_duplicate)
@@ -63,9 +46,7 @@ class Evidence:
 
     def part(self, which: NDArray[np.int64]) -> "Evidence":
         """Return what some of the labels tell."""
-        return Evidence(
-            self.similarity[:, which], self.is_duplicate[which], self.weight[which], self.settings, self.num_above
-        )
+        return Evidence(self.similarity[:, which], self.is_duplicate[which], self.weight[which], self.sample)
 
 
 class Chosen(NamedTuple):
@@ -78,7 +59,7 @@ class Chosen(NamedTuple):
     setting : float
         The threshold.
     score : float
-        Smoothed F1, on the labels that it was chosen by.
+        F1 that is expected on the sample.
     """
 
     candidate: int
@@ -114,124 +95,96 @@ def choose(evidence: Evidence) -> Chosen:
 
 
 def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
-    """Return what is chosen, and the best setting of each candidate by smoothed F1.
-
-    Of candidates that are as good within doubt the first is chosen.
+    """Return what is chosen, and the best setting of each candidate, by the F1 that is expected on the sample.
 
     Notes
     -----
-    Each label counts for a setting by a triangular kernel around its similarity. Where labels weigh alike nothing is
-    known of how they were drawn, and few of them may stand where most pairs are. So the sample is asked too: with R the
-    share of the labelled duplicates above a setting, P the duplicates in the sample (at most its pairs above a setting
-    with R of a half, over R), and O its pairs above the setting that are none by the labels near each of them,
-    2 P R / (P R + O + P). Both F1 enter by a weighted harmonic mean.
+    From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tune.model.fitted`), by
+    one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not over
+    the few labels, and recipes are told apart by the pairs that one takes and the other does not. A setting counts with
+    its two neighbours; of equal ones the first candidate is chosen.
     """
-    curves, kernels = smoothed_f1(evidence)
-    best = [_plateau(curve) for curve in curves]
-    scores = np.array([curve[at] for curve, at in zip(curves, best, strict=True)])
-    top = int(np.argmax(scores))
-    found = [Chosen(k, float(evidence.settings[k][at]), float(scores[k])) for k, at in enumerate(best)]
-    first = next(k for k in range(top + 1) if scores[top] - scores[k] <= _doubt(evidence, kernels, best, k, top))
-    return found[first], found
+    return _choices(evidence, _coefficients(evidence))
 
 
-def smoothed_f1(evidence: Evidence) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """Return the F1 of each candidate at each of its settings, and how far each label is above each setting."""
-    weight, positive = evidence.weight, evidence.weight * evidence.is_duplicate
-    total = positive.sum()
-    width = _HALF_WIDTH_OF_WEIGHTED if evidence.is_weighted else _HALF_WIDTH
-    kernels = [
-        _passed(similarity[:, None] - settings[None, :], width)
-        for similarity, settings in zip(evidence.similarity, evidence.settings, strict=True)
-    ]
-    of_labels = [2 * (positive @ passed) / np.maximum(weight @ passed + total, _TINY) for passed in kernels]
-    if evidence.is_weighted or total == 0:
-        return of_labels, kernels
-    recalls = [(positive @ passed) / total for passed in kernels]
-    doubtful = [
-        _num_doubtful(similarity, settings, above, evidence.is_duplicate)
-        for similarity, settings, above in zip(evidence.similarity, evidence.settings, evidence.num_above, strict=True)
-    ]
-    # Duplicates of the sample: no more than what any setting takes, over its recall.
-    bounds = [
-        (above[recall >= _LEAST_RECALL] / recall[recall >= _LEAST_RECALL]).min(initial=np.inf)
-        for recall, above in zip(recalls, evidence.num_above, strict=True)
-    ]
-    num_duplicates = max(min(bounds), total)
-    of_sample = [
-        2 * num_duplicates * recall / (num_duplicates * recall + others + num_duplicates)
-        if np.isfinite(num_duplicates)
-        else np.ones_like(recall)
-        for recall, others in zip(recalls, doubtful, strict=True)
-    ]
-    joined = []
-    for labels, sample in zip(of_labels, of_sample, strict=True):
-        # A weighted harmonic mean: low where either is low.
-        both = np.minimum(labels, sample) > 0
-        mean = np.zeros_like(labels)
-        mean[both] = 1.0 / ((1 - _SHARE_OF_SAMPLE) / labels[both] + _SHARE_OF_SAMPLE / sample[both])
-        joined.append(mean)
-    return joined, kernels
+def _choices(evidence: Evidence, coefficients: NDArray[np.float64]) -> tuple[Chosen, list[Chosen]]:
+    sample = evidence.sample
+    curves = sample.expected_f1(probability(sample.features_of_pool @ coefficients))
+    found = []
+    for number, curve in enumerate(curves):
+        smooth = _with_neighbours(curve)
+        at = _plateau(smooth)
+        found.append(Chosen(number, float(sample.settings[number][at]), float(smooth[at])))
+    return max(found, key=lambda one: one.score), found
 
 
-def _num_doubtful(
-    similarity: NDArray[np.float64],
-    settings: NDArray[np.float64],
-    num_above: NDArray[np.float64],
-    is_duplicate: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """Return how many pairs of the sample above each setting are no duplicates, by the labels near each of them."""
-    near = np.maximum(0.0, 1.0 - np.abs(similarity[:, None] - settings[None, :]) / _HALF_WIDTH)
-    share = ((~is_duplicate) @ near + _PRIOR / 2) / (near.sum(axis=0) + _PRIOR)
-    between = num_above - np.append(num_above[1:], 0.0)
-    return np.cumsum((between * share)[::-1])[::-1]
+def _coefficients(evidence: Evidence) -> NDArray[np.float64]:
+    return fitted(
+        evidence.sample,
+        evidence.sample.features(evidence.similarity),
+        evidence.is_duplicate,
+        is_drawn_by_likeness=evidence.is_weighted,
+    )
 
 
-def _passed(above: NDArray[np.float64], width: float) -> NDArray[np.float64]:
-    """Return the distribution function of a triangle around 0, at these differences."""
-    u = np.clip(above / width, -1.0, 1.0)
-    return np.where(u < 0, 0.5 * (1 + u) * (1 + u), 1 - 0.5 * (1 - u) * (1 - u))
+def _with_neighbours(curve: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each value and its neighbours; at the ends the value itself stands for the missing one."""
+    padded = np.concatenate([curve[:1], curve, curve[-1:]])
+    found: NDArray[np.float64] = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
+    return found
 
 
 def _plateau(curve: NDArray[np.float64]) -> int:
     """Return where a curve is highest; of several places in a row the middle one."""
-    highest = curve >= curve.max() - 1e-12
+    highest = curve >= curve.max() - 1e-9
     first = int(np.argmax(highest))
     rest = highest[first:]
     length = len(rest) if rest.all() else int(np.argmin(rest))
     return first + (length - 1) // 2
 
 
-def _doubt(evidence: Evidence, kernels: Sequence[NDArray[np.float64]], best: Sequence[int], k: int, top: int) -> float:
-    """Return how much better one candidate must be than another to be told from it: resampled labels."""
-    weight = _resampled(len(evidence)) * evidence.weight
-    positive = weight * evidence.is_duplicate
-    found = []
-    for number in (top, k):
-        passed = kernels[number][:, best[number]]
-        found.append(2 * (positive @ passed) / np.maximum(weight @ passed + positive.sum(axis=1), _TINY))
-    return _STANDARD_ERRORS * float(np.std(found[0] - found[1]))
+class HeldOut(NamedTuple):
+    """What labels say of choices that were made without them.
+
+    Parameters
+    ----------
+    measured : Measured
+        Of the pairs that were taken.
+    are_told_apart : bool
+        Whether duplicates seemed likelier than the others, by more than chance would do in one case of ten.
+    """
+
+    measured: Measured
+    are_told_apart: bool
 
 
-@lru_cache(maxsize=8)
-def _resampled(num_labels: int) -> NDArray[np.int64]:
-    """Return how often each label is drawn when as many are drawn with replacement: shape (resamples, labels)."""
-    random = np.random.default_rng(0)
-    drawn = random.integers(0, num_labels, (_NUM_RESAMPLED, num_labels))
-    return np.stack([np.bincount(row, minlength=num_labels) for row in drawn])
-
-
-def cross_validated(evidence: Evidence) -> Measured:
+def cross_validated(evidence: Evidence) -> HeldOut:
     """Return what the choice reaches on labels that it was not made by: five parts, each judged by the other four."""
     verdicts = np.zeros(len(evidence), bool)
+    odds = np.zeros(len(evidence))
     folds = _folds(evidence.is_duplicate)
     for number in range(_NUM_FOLDS):
         left_out = np.flatnonzero(folds == number)
         rest = evidence.part(np.flatnonzero(folds != number))
         if len(left_out) and rest.is_duplicate.any():
-            chosen = choose(rest)
+            coefficients = _coefficients(rest)
+            chosen = _choices(rest, coefficients)[0]
             verdicts[left_out] = evidence.similarity[chosen.candidate, left_out] >= chosen.setting
-    return measured(verdicts, evidence.is_duplicate, evidence.weight)
+            odds[left_out] = evidence.sample.features(evidence.similarity[:, left_out]) @ coefficients
+    return HeldOut(
+        measured(verdicts, evidence.is_duplicate, evidence.weight), are_told_apart(odds, evidence.is_duplicate)
+    )
+
+
+def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_]) -> bool:
+    """Return whether those of duplicates are higher, by the rank test of Mann and Whitney (1947)."""
+    own, others = values[is_duplicate], np.sort(values[~is_duplicate])
+    num_pairs = len(own) * len(others)
+    if not num_pairs:
+        return False
+    below = np.searchsorted(others, own, side="left") + np.searchsorted(others, own, side="right")
+    error = np.sqrt((len(values) + 1) / (12 * num_pairs))
+    return bool(below.sum() / (2 * num_pairs) > 0.5 + _STANDARD_ERRORS * error)
 
 
 def _folds(is_duplicate: NDArray[np.bool_]) -> NDArray[np.int64]:

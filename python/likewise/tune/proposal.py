@@ -19,7 +19,7 @@ class Tried:
     setting : float
         The threshold; of distances 1 - radius / bits.
     score : float
-        Smoothed F1 by which candidates are ranked.
+        F1 that is expected on the sample, by which candidates are ranked.
     on_labels : Measured
         What it reaches on the labels that it was chosen by: an upper bound.
     curve : list of (float, float, float)

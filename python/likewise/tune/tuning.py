@@ -15,12 +15,13 @@ from likewise.errors import InvalidInput
 from likewise.io.whole import WholeFile
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe import Recipe
-from likewise.tune.choice import Chosen, Evidence, Measured, choices, cross_validated, measured
+from likewise.tune.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
 from likewise.tune.collection import Collection, open_collection
 from likewise.tune.grid import BITS, Candidate, grid
 from likewise.tune.labels import Label, Labels
 from likewise.tune.proposal import Proposal, Tried
 from likewise.tune.questions import Questions, ranked_pairs
+from likewise.tune.sample import Sample
 
 MOST_DOCUMENTS = 1000
 # Of each kind; with fewer, a threshold is a guess.
@@ -28,7 +29,7 @@ LEAST_LABELS = 5
 # What may be less is told apart from the intervals.
 _LEAST_PRECISION = 0.5
 # Recipes that differ, which together rank the pairs to ask about.
-_RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
+RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
 # Edges of the distribution that is shown.
 _STEPS = 20
 
@@ -51,7 +52,8 @@ class Tuner:
         self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
         self._shared_ids = {name for name, num in Counter(collection.doc_ids).items() if num > 1}
         self._pairs = collection.sample_pairs
-        self._ranked: NDArray[np.int64] | None = None
+        self._ranked: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+        self._sample: Sample | None = None
         self._of_sample: dict[int, NDArray[np.float32]] = {}
 
     @property
@@ -89,15 +91,19 @@ class Tuner:
 
     def questions(self, seed: int | None = None) -> Questions:
         """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
+        sample = self._sampled()
         if self._ranked is None:
             numbers = [
                 number
                 for number, candidate in enumerate(self._candidates)
-                if (candidate.measure, candidate.shingle, candidate.weights) in _RANKING
+                if (candidate.measure, candidate.shingle, candidate.weights) in RANKING
             ]
-            self._ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+            ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+            alike = np.stack([self.similarities(number)[ranked] for number in range(len(self._candidates))])
+            self._ranked = ranked, sample.features(alike)
         drawn_by = self._seed if seed is None else seed
-        return Questions(self._ranked, self._pairs, self._collection.doc_ids, drawn_by)
+        ranked, features = self._ranked
+        return Questions(ranked, self._pairs, self._collection.doc_ids, drawn_by, sample, features)
 
     def propose(self, labels: Labels) -> Proposal:
         """Return the recipe that labels speak for.
@@ -105,8 +111,8 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labelled, or labels are no more alike than chance: the lowest
-            threshold that is tried fits best.
+            If fewer than five pairs of either kind are labelled, or those called duplicates are no more alike than the
+            others, but for chance.
         """
         used, notes = self._known(labels)
         is_duplicate = np.array([label.is_duplicate for label in used], bool)
@@ -122,14 +128,14 @@ class Tuner:
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
-        if chosen.setting <= candidate.settings[0]:
+        held_out, is_told_held_out = cross_validated(evidence)
+        # The model can also learn that duplicates are less alike; no threshold does that.
+        if not is_told_held_out or not are_told_apart(evidence.similarity[chosen.candidate], is_duplicate):
             raise InvalidInput(
-                "the labels speak for taking nearly every pair: by no recipe that was tried are the pairs called "
-                "duplicates more alike than the others; look at the labels, or try other tokens"
-                + "".join(f"; {note}" for note in notes)
+                "by no recipe that was tried are the pairs called duplicates more alike than the others, beyond "
+                "chance; look at the labels, or try other tokens" + "".join(f"; {note}" for note in notes)
             )
         best = next(one for one in tried if one.candidate is candidate)
-        held_out = cross_validated(evidence)
         notes += self._doubts(evidence, chosen, held_out)
         return Proposal(
             candidate.recipe(chosen.setting),
@@ -162,27 +168,39 @@ class Tuner:
     def _evidence(
         self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
     ) -> Evidence:
-        similarity, above = [], []
+        similarity = []
         progress = self._collection.progress
         progress(StageStarted("measuring", len(self._candidates), "recipes"))
-        for number, candidate in enumerate(self._candidates):
-            sampled, own = self._measured(number, pairs)
-            similarity.append(own)
-            ordered = np.sort(sampled)
-            # Similarities of the sample are held in single precision: a setting takes what it would take but for that.
-            above.append((len(ordered) - np.searchsorted(ordered, candidate.settings.astype(np.float32))).astype(float))
+        for number in range(len(self._candidates)):
+            similarity.append(self._measured(number, pairs))
             progress(StageAdvanced("measuring", number + 1))
         progress(StageFinished("measuring", 0.0))
-        return Evidence(np.array(similarity), is_duplicate, weight, [one.settings for one in self._candidates], above)
+        return Evidence(np.array(similarity), is_duplicate, weight, self._sampled())
 
-    def _measured(self, number: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return the similarities of the sample's pairs and of others, measured together where both are needed."""
-        candidate, held = self._candidates[number], self._of_sample.get(number)
-        if held is not None:
-            return held, self._collection.similarity(candidate, pairs)
+    def _sampled(self) -> Sample:
+        """Return what all pairs of the sample tell, by the whole grid."""
+        if self._sample is None:
+            progress, is_measured = self._collection.progress, len(self._of_sample) == len(self._candidates)
+            if not is_measured:
+                progress(StageStarted("measuring", len(self._candidates), "recipes"))
+            sampled = []
+            for number in range(len(self._candidates)):
+                sampled.append(self.similarities(number))
+                if not is_measured:
+                    progress(StageAdvanced("measuring", number + 1))
+            if not is_measured:
+                progress(StageFinished("measuring", 0.0))
+            self._sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
+        return self._sample
+
+    def _measured(self, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarities of pairs, measured together with the sample's where these are not known yet."""
+        candidate = self._candidates[number]
+        if number in self._of_sample:
+            return self._collection.similarity(candidate, pairs)
         both = self._collection.similarity(candidate, np.concatenate([self._pairs, pairs]))
         self._of_sample[number] = both[: len(self._pairs)].astype(np.float32)
-        return self._of_sample[number], both[len(self._pairs) :]
+        return both[len(self._pairs) :]
 
     def similarities(self, number: int) -> NDArray[np.float32]:
         """Return how alike all pairs of the sample are by a candidate of the grid."""
@@ -337,7 +355,7 @@ def _words(tokens: str | None) -> dict[str, Any]:
 def _curve(evidence: Evidence, number: int) -> list[tuple[float, float, float]]:
     """Return precision and recall on the labels at every fifth setting."""
     found = []
-    for setting in evidence.settings[number][::5].tolist():
+    for setting in evidence.sample.settings[number][::5].tolist():
         verdicts = evidence.similarity[number] >= setting
         here = measured(verdicts, evidence.is_duplicate, evidence.weight)
         if verdicts.any():

@@ -48,7 +48,7 @@ pub use parts::{PartCutter, PartUnit, Parts};
 pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
-pub use windows::{WindowHasher, WindowHashes};
+pub use windows::WindowHasher;
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";

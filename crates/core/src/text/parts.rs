@@ -60,6 +60,7 @@ pub struct PartCutter {
     isa: Isa,
     spans: Spans,
     padded: Vec<u8>,
+    lower: Vec<u8>,
     normal: Vec<u8>,
 }
 
@@ -70,6 +71,7 @@ impl PartCutter {
             isa,
             spans: Spans::new(),
             padded: Vec::new(),
+            lower: Vec::new(),
             normal: Vec::new(),
         }
     }
@@ -106,35 +108,64 @@ impl PartCutter {
         }
     }
 
-    /// Appends the words of a text under 4 GB, by the rule of tokens `auto`, with the hash of each, normalised by itself.
-    pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
+    /// Appends where the words of a text under 4 GB stand, by the rule of tokens `auto`, without their hashes.
+    pub fn place_words(&mut self, text: &str, out: &mut Parts) {
         let before = out.starts.len();
-        let PartCutter {
-            isa,
-            spans,
-            padded,
-            normal,
-        } = self;
-        padded.clear();
-        padded.extend_from_slice(text.as_bytes());
-        let len = pad(padded);
-        let Parts {
-            starts,
-            ends,
-            hashes,
-            ..
-        } = out;
+        self.padded.clear();
+        self.padded.extend_from_slice(text.as_bytes());
+        let len = pad(&mut self.padded);
         // SAFETY: an `Isa` is only made for processors that have it.
         unsafe {
-            words::cut(padded, len, true, *isa, spans, &mut |from, to| {
-                starts.extend_from_slice(from);
-                ends.extend_from_slice(to);
-                for (&from, &to) in from.iter().zip(to) {
-                    hashes.push(word_hash(&text[from as usize..to as usize], *isa, normal));
-                }
-            });
+            words::cut(
+                &self.padded,
+                len,
+                true,
+                self.isa,
+                &mut self.spans,
+                &mut |from, to| {
+                    out.starts.extend_from_slice(from);
+                    out.ends.extend_from_slice(to);
+                },
+            );
         }
         out.counts.push((out.starts.len() - before) as u32);
+    }
+
+    /// Appends the words of a text under 4 GB as [`PartCutter::place_words`], and the hash of each, normalised by itself.
+    pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
+        let before = out.starts.len();
+        self.place_words(text, out);
+        // Letters of ASCII words in small; other words are normalised one by one.
+        self.lower.clear();
+        self.lower.extend_from_slice(text.as_bytes());
+        self.lower.make_ascii_lowercase();
+        let all_ascii = text.is_ascii();
+        let places = out.starts[before..].iter().zip(&out.ends[before..]);
+        out.hashes.extend(places.map(|(&from, &to)| {
+            let lower = &self.lower[from as usize..to as usize];
+            if all_ascii || lower.is_ascii() {
+                return xxh3_64_with_seed(lower, 0);
+            }
+            normal_word(
+                &text[from as usize..to as usize],
+                self.isa,
+                &mut self.normal,
+            );
+            xxh3_64_with_seed(&self.normal, 0)
+        }));
+    }
+
+    /// Whether two words are one, normalised each by itself.
+    pub fn are_equal(&mut self, word: &str, other: &str) -> bool {
+        if word.len() == other.len() && word.eq_ignore_ascii_case(other) {
+            return true;
+        }
+        if word.is_ascii() && other.is_ascii() {
+            return false;
+        }
+        normal_word(word, self.isa, &mut self.normal);
+        normal_word(other, self.isa, &mut self.lower);
+        self.normal == self.lower
     }
 }
 
@@ -146,16 +177,11 @@ fn line_end(text: &str) -> u32 {
     text.chars().next().map_or(0, |c| c.len_utf8() as u32)
 }
 
-/// XXH3-64 of a word's normalised form.
-fn word_hash(word: &str, isa: Isa, scratch: &mut Vec<u8>) -> u64 {
-    scratch.clear();
-    if word.is_ascii() {
-        scratch.extend(word.bytes().map(|byte| byte.to_ascii_lowercase()));
-    } else {
-        // SAFETY: an `Isa` is only made for processors that have it.
-        unsafe { normalize::normalize(word, Spaces::Collapse, isa, scratch) };
-    }
-    xxh3_64_with_seed(scratch, 0)
+/// Makes `out` a word's normalised form.
+fn normal_word(word: &str, isa: Isa, out: &mut Vec<u8>) {
+    out.clear();
+    // SAFETY: an `Isa` is only made for processors that have it.
+    unsafe { normalize::normalize(word, Spaces::Collapse, isa, out) };
 }
 
 #[cfg(test)]
@@ -209,6 +235,41 @@ mod tests {
                 found.hashes[..4],
                 [hash("don't"), hash("stop"), hash("fine"), hash("\u{732b}")]
             );
+        }
+    }
+
+    #[test]
+    fn words_are_equal_as_their_hashes_are() {
+        let words = [
+            "Fine",
+            "fine",
+            "FINE",
+            "\u{fb01}ne",
+            "fin",
+            "\u{df}",
+            "SS",
+            "ss",
+            "\u{e9}",
+            "e\u{301}",
+            "E\u{301}",
+            "\u{c9}",
+            "\u{212a}",
+            "k",
+            "\u{732b}",
+        ];
+        for isa in Isa::available() {
+            let mut cutter = PartCutter::new(isa);
+            let mut found = Parts::default();
+            for word in words {
+                cutter.cut_words(word, &mut found);
+            }
+            assert_eq!(found.counts, [1; 15]);
+            for (word, hash) in words.iter().zip(&found.hashes) {
+                for (other, other_hash) in words.iter().zip(&found.hashes) {
+                    let is_equal = cutter.are_equal(word, other);
+                    assert_eq!(is_equal, hash == other_hash, "{word} {other}");
+                }
+            }
         }
     }
 }

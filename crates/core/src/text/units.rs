@@ -1,5 +1,6 @@
 //! Where do lines, paragraphs and sentences end?
 
+use memchr::{memchr, memchr3};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::tables::{self, WHITE_SPACE};
@@ -39,8 +40,76 @@ pub(crate) fn paragraphs<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
 }
 
 /// Calls `take` with every sentence by the rules of UAX #29, with the spaces behind it. A line's end is a sentence's.
-pub(crate) fn sentences<'a>(text: &'a str, take: impl FnMut(&'a str)) {
-    text.split_sentence_bounds().for_each(take);
+///
+/// # Cost
+/// Linear in ASCII lines, which look up no tables.
+pub(crate) fn sentences<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
+    let mut start = 0;
+    // No rule looks over a line feed (SB4), so lines are cut one by one.
+    while start < text.len() {
+        let rest = &text.as_bytes()[start..];
+        let end = memchr(b'\n', rest).map_or(text.len(), |at| start + at + 1);
+        let line = &text[start..end];
+        let solid = line.trim_end_matches('\n').trim_end_matches('\r');
+        let ending = &line[solid.len()..];
+        if line.is_ascii() && memchr(b'\r', solid.as_bytes()).is_none() && ending.len() <= 2 {
+            ascii_sentences(line, solid.len(), &mut take);
+        } else {
+            line.split_sentence_bounds().for_each(&mut take);
+        }
+        start = end;
+    }
+}
+
+/// Calls `take` with the sentences of an ASCII line, of which the first `len` bytes are not what ends it.
+fn ascii_sentences<'a>(line: &'a str, len: usize, take: &mut impl FnMut(&'a str)) {
+    let bytes = &line.as_bytes()[..len];
+    let is_at = |at: usize, class: fn(&u8) -> bool| bytes.get(at).is_some_and(class);
+    let (mut start, mut at) = (0, 0);
+    while let Some(found) = memchr3(b'.', b'!', b'?', &bytes[at..]) {
+        let terminator = at + found;
+        at = terminator + 1;
+        let is_full_stop = bytes[terminator] == b'.';
+        if is_full_stop {
+            let follows_letter = terminator > 0 && is_at(terminator - 1, u8::is_ascii_alphabetic);
+            let joins_upper = follows_letter && is_at(at, u8::is_ascii_uppercase);
+            // SB6, SB7.
+            if joins_upper || is_at(at, u8::is_ascii_digit) {
+                continue;
+            }
+        }
+        // SB9, SB10.
+        while is_at(at, |b| {
+            matches!(b, b'"' | b'\'' | b'(' | b')' | b'[' | b']' | b'{' | b'}')
+        }) {
+            at += 1;
+        }
+        while is_at(at, |b| matches!(b, b' ' | b'\t' | b'\x0b' | b'\x0c')) {
+            at += 1;
+        }
+        if at == len {
+            break;
+        }
+        // SB8: what looks like the rest of a sentence. The search ends at the next terminator, so that all of them take linear time.
+        let tells = |b: &u8| b.is_ascii_alphabetic() || is_terminator(b);
+        let next = bytes[at..].iter().find(|b| tells(b));
+        let goes_on = is_full_stop && next.is_some_and(u8::is_ascii_lowercase);
+        // SB8a.
+        let continues = is_at(at, |b| {
+            is_terminator(b) || matches!(b, b',' | b'-' | b':' | b';')
+        });
+        if !goes_on && !continues {
+            take(&line[start..at]);
+            start = at;
+        }
+    }
+    if start < line.len() {
+        take(&line[start..]);
+    }
+}
+
+fn is_terminator(byte: &u8) -> bool {
+    matches!(byte, b'.' | b'!' | b'?')
 }
 
 fn ends_line(c: char) -> bool {
@@ -56,6 +125,7 @@ pub(crate) fn is_blank(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::mix64;
 
     fn all<'a>(cut: fn(&'a str, &mut dyn FnMut(&'a str)), text: &'a str) -> Vec<&'a str> {
         let mut found = Vec::new();
@@ -96,5 +166,58 @@ mod tests {
             ]
         );
         assert_eq!(of("one\ntwo"), ["one\n", "two"]);
+    }
+
+    #[test]
+    fn ascii_lines_are_cut_as_all_others() {
+        let check = |text: &str| {
+            let expected: Vec<&str> = text.split_sentence_bounds().collect();
+            assert_eq!(
+                all(|text, take| sentences(text, take), text),
+                expected,
+                "{text:?}"
+            );
+        };
+        // Every ASCII character where it matters, before and behind a terminator.
+        for c in 0..128_u8 {
+            for d in 0..128_u8 {
+                let (c, d) = (char::from(c), char::from(d));
+                for text in [
+                    format!("a.{c}{d}b C"),
+                    format!("A{c}.{d} B"),
+                    format!("x? {c}{d}y"),
+                    format!("{c}.){d}"),
+                ] {
+                    check(&text);
+                }
+            }
+        }
+        let alphabet: Vec<char> =
+            "aBZ09..!?,-:;)\"' \t\x0b\n\n\r_\u{85}\u{2028}\u{e9}\u{301}\u{2019}"
+                .chars()
+                .collect();
+        let mut state = 1;
+        for _ in 0..60_000 {
+            let mut text = String::new();
+            state = mix64(state);
+            for _ in 0..state % 14 {
+                state = mix64(state + 1);
+                // Mostly ASCII.
+                let num_chars = if state >> 60 == 0 { alphabet.len() } else { 20 };
+                text.push(alphabet[(state >> 8) as usize % num_chars]);
+            }
+            check(&text);
+        }
+    }
+
+    #[test]
+    fn long_runs_take_linear_time() {
+        let close = ")".repeat(1 << 20);
+        assert_eq!(
+            all(|text, take| sentences(text, take), &format!("a.{close}")).len(),
+            1
+        );
+        let stops = "a. ,".repeat(1 << 18);
+        assert_eq!(all(|text, take| sentences(text, take), &stops).len(), 1);
     }
 }

@@ -11,60 +11,67 @@ const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Stands for no hash.
 const NONE: u64 = u64::MAX;
 
-/// Hashes of the windows of texts, text after text: a text of `n` words has `n - num_words + 1`, or none.
-#[derive(Debug, Default)]
-pub struct WindowHashes {
-    /// Words of each text.
-    pub counts: Vec<u32>,
-    /// The least hash of the shorter windows inside each.
-    pub least: Vec<u64>,
-    /// Of each window itself, where asked for.
-    pub whole: Vec<u64>,
-}
-
-/// Hashes the windows of texts; holds the scratch space.
+/// Hashes the windows of texts, one text at a time; holds the scratch space.
 #[derive(Debug)]
 pub struct WindowHasher {
     cutter: PartCutter,
     parts: Parts,
     inner: Vec<u64>,
+    least: Vec<u64>,
+    whole: Vec<u64>,
     num_words: usize,
-    with_whole: bool,
 }
 
 impl WindowHasher {
     /// For windows of so many words, at least 2; the shorter ones inside have half as many.
-    pub fn new(isa: Isa, num_words: usize, with_whole: bool) -> Self {
+    pub fn new(isa: Isa, num_words: usize) -> Self {
         assert!(num_words >= 2);
         WindowHasher {
             cutter: PartCutter::new(isa),
             parts: Parts::default(),
             inner: Vec::new(),
+            least: Vec::new(),
+            whole: Vec::new(),
             num_words,
-            with_whole,
         }
     }
 
-    /// Appends the windows of a text under 4 GB.
-    pub fn hash(&mut self, text: &str, out: &mut WindowHashes) {
-        let parts = &mut self.parts;
+    /// How many windows one shorter window can be the least of.
+    pub fn width(&self) -> usize {
+        self.num_words - self.num_words / 2 + 1
+    }
+
+    /// Takes a text under 4 GB; returns how many words it has. One of `n` has `n - num_words + 1` windows, or none.
+    pub fn take(&mut self, text: &str) -> u32 {
+        let WindowHasher { parts, inner, .. } = self;
         parts.counts.clear();
         parts.starts.clear();
         parts.ends.clear();
         parts.hashes.clear();
         self.cutter.cut_words(text, parts);
+        self.least.clear();
         let words = &parts.hashes;
-        out.counts.push(words.len() as u32);
-        if words.len() < self.num_words {
-            return;
+        if words.len() >= self.num_words {
+            let short = self.num_words / 2;
+            inner.clear();
+            rolling_hashes(words, short, inner);
+            sliding_minima(inner, self.num_words - short + 1, &mut self.least);
         }
-        let short = self.num_words / 2;
-        self.inner.clear();
-        rolling_hashes(words, short, &mut self.inner);
-        sliding_minima(&mut self.inner, self.num_words - short + 1, &mut out.least);
-        if self.with_whole {
-            rolling_hashes(words, self.num_words, &mut out.whole);
+        words.len() as u32
+    }
+
+    /// The least hash of the shorter windows inside each window of the text taken last.
+    pub fn least(&self) -> &[u64] {
+        &self.least
+    }
+
+    /// The least hashes as [`WindowHasher::least`], and of each window its own hash.
+    pub fn least_and_whole(&mut self) -> (&[u64], &[u64]) {
+        self.whole.clear();
+        if !self.least.is_empty() {
+            rolling_hashes(&self.parts.hashes, self.num_words, &mut self.whole);
         }
+        (&self.least, &self.whole)
     }
 }
 
@@ -155,19 +162,26 @@ mod tests {
 
     #[test]
     fn texts_with_too_few_words_have_none() {
-        let mut hasher = WindowHasher::new(Isa::Plain, 4, true);
-        let mut found = WindowHashes::default();
+        let mut hasher = WindowHasher::new(Isa::Plain, 4);
+        let mut found = Vec::new();
         for text in [
+            "one two three four",
             "one two three",
             "",
-            "one two three four",
             "a ONE two, three four b",
         ] {
-            hasher.hash(text, &mut found);
+            let num_words = hasher.take(text);
+            let (least, whole) = hasher.least_and_whole();
+            assert_eq!(least.len(), whole.len());
+            found.push((num_words, least.to_vec(), whole.to_vec()));
         }
-        assert_eq!(found.counts, [3, 0, 4, 6]);
-        assert_eq!((found.least.len(), found.whole.len()), (4, 4));
-        assert_eq!(found.whole[0], found.whole[2]);
-        assert_eq!(found.least[0], found.least[2]);
+        let counts: Vec<u32> = found.iter().map(|of_text| of_text.0).collect();
+        assert_eq!(counts, [4, 3, 0, 6]);
+        let windows: Vec<usize> = found.iter().map(|of_text| of_text.1.len()).collect();
+        assert_eq!(windows, [1, 0, 0, 3]);
+        assert_eq!(
+            (found[0].1[0], found[0].2[0]),
+            (found[3].1[1], found[3].2[1])
+        );
     }
 }

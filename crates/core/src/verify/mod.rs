@@ -7,6 +7,7 @@
 mod aligned;
 mod bitmap;
 mod bounds;
+mod documents;
 mod feature_set;
 mod intersect;
 #[cfg(target_arch = "x86_64")]
@@ -18,6 +19,7 @@ mod pieces;
 mod sequences;
 
 pub use aligned::{Hunk, aligned_diff};
+pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
 pub use sequences::{

@@ -14,7 +14,7 @@ use super::feature_set::FeatureSet;
 use super::intersect;
 
 /// Pairs verified between two looks at the cancel flag.
-const GRAIN_PAIRS: usize = 4096;
+pub(super) const GRAIN_PAIRS: usize = 4096;
 
 /// Pairs ahead of the measured one whose bitmaps are asked for; places come twice as early.
 const PREFETCH_PAIRS: usize = 8;
@@ -27,6 +27,9 @@ const LINE_WORDS: usize = 8;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Place(Option<FeatureSet>);
+
+/// The position of a pair's earlier set where the pair is passed over; no set lies there.
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The feature sets of documents by position. Several threads may verify at once.
 #[derive(Debug, Default)]
@@ -109,15 +112,7 @@ impl FeatureSets {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Vec<f64>, Error> {
-        if later.len() != earlier.len() {
-            return Err(Error::invalid(
-                "earlier",
-                format!("{} positions for {} in later", earlier.len(), later.len()),
-            ));
-        }
-        if threshold.is_nan() {
-            return Err(Error::invalid("threshold", "NaN, not a number from 0 to 1"));
-        }
+        check(later, earlier, threshold)?;
         let parts = map_ranges(
             later.len(),
             GRAIN_PAIRS,
@@ -125,20 +120,8 @@ impl FeatureSets {
             cancel,
             || (),
             |(), range| {
-                let last = range.end - 1;
-                range
-                    .map(|i| {
-                        // The later ones come in runs and stay in the cache; the earlier ones are anywhere.
-                        prefetch_read(
-                            &self.places,
-                            earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
-                        );
-                        self.prefetch_bitmap(earlier[(i + PREFETCH_PAIRS).min(last)]);
-                        let a = self.required("later", later[i])?;
-                        let b = self.required("earlier", earlier[i])?;
-                        Ok(verify(a, b, measure, threshold, isa))
-                    })
-                    .collect::<Result<Vec<f64>, Error>>()
+                let (later, earlier) = (&later[range.clone()], &earlier[range]);
+                self.measure(later, earlier, measure, threshold, isa)
             },
         )?;
         let mut similarities = Vec::with_capacity(later.len());
@@ -146,6 +129,34 @@ impl FeatureSets {
             similarities.append(&mut part?);
         }
         Ok(similarities)
+    }
+
+    /// The similarity of each pair of positions that reaches the threshold, else NaN; NaN where the earlier one is [`NOWHERE`].
+    pub(super) fn measure(
+        &self,
+        later: &[u32],
+        earlier: &[u32],
+        measure: Measure,
+        threshold: f64,
+        isa: Isa,
+    ) -> Result<Vec<f64>, Error> {
+        let last = later.len().saturating_sub(1);
+        (0..later.len())
+            .map(|i| {
+                // The later ones come in runs and stay in the cache; the earlier ones are anywhere.
+                prefetch_read(
+                    &self.places,
+                    earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
+                );
+                self.prefetch_bitmap(earlier[(i + PREFETCH_PAIRS).min(last)]);
+                if earlier[i] == NOWHERE {
+                    return Ok(f64::NAN);
+                }
+                let a = self.required("later", later[i])?;
+                let b = self.required("earlier", earlier[i])?;
+                Ok(verify(a, b, measure, threshold, isa))
+            })
+            .collect()
     }
 
     /// Asks for the first lines of a bitmap; the processor fetches on from there.
@@ -179,6 +190,20 @@ impl FeatureSet {
     ) -> f64 {
         verify(self, other, measure, threshold, isa)
     }
+}
+
+/// Whether two lists are of pairs, and the threshold is a number.
+pub(super) fn check(later: &[u32], earlier: &[u32], threshold: f64) -> Result<(), Error> {
+    if later.len() != earlier.len() {
+        return Err(Error::invalid(
+            "earlier",
+            format!("{} positions for {} in later", earlier.len(), later.len()),
+        ));
+    }
+    if threshold.is_nan() {
+        return Err(Error::invalid("threshold", "NaN, not a number from 0 to 1"));
+    }
+    Ok(())
 }
 
 /// Bytes that a set takes beside its place.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::bytes;
 use super::log;
 use super::place;
+use super::process::OpenMark;
 use super::types::{Description, Durability, Keeps};
 use crate::error::Error;
 
@@ -82,7 +84,7 @@ pub(super) fn wrong(error: rusqlite::Error) -> Error {
 }
 
 /// Opens the database for writing; makes the file where it is absent.
-pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connection, Error> {
+pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -111,7 +113,7 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Connec
 }
 
 /// Opens the database of a store for bringing its log in; never makes one.
-pub(super) fn open_to_drain(dir: &Path) -> Result<Connection, Error> {
+pub(super) fn open_to_drain(dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -153,7 +155,7 @@ pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(),
 }
 
 /// Opens the database for reading.
-pub(super) fn open_to_read(dir: &Path) -> Result<Connection, Error> {
+pub(super) fn open_to_read(dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -173,10 +175,25 @@ pub(super) fn open_to_read(dir: &Path) -> Result<Connection, Error> {
     }
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+/// A connection, counted among those of the process.
+pub(super) struct Database {
+    connection: Connection,
+    _mark: OpenMark,
+}
+
+impl Deref for Database {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Database, Error> {
     if let Some(reason) = refused_version(rusqlite::version_number()) {
         return Err(Error::Unsupported { reason });
     }
+    let mark = OpenMark::new()?;
     let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;
     connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
     connection
@@ -198,7 +215,10 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
             .pragma(None, name, value, |_| Ok(()))
             .map_err(wrong)?;
     }
-    Ok(connection)
+    Ok(Database {
+        connection,
+        _mark: mark,
+    })
 }
 
 /// What the header of the database says it is.

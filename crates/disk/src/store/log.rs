@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
 use super::Store;
-use super::database::{self, wrong};
+use super::database::{self, Database, wrong};
 use crate::error::Error;
 
 /// Pages of the log, of 4 KiB, at which a commit brings it into the database itself, where nobody else did: 64 MB.
@@ -75,9 +75,8 @@ fn bring_in(connection: &Connection) -> Result<u32, Error> {
 }
 
 /// Brings the log into the database while others write it.
-#[derive(Debug)]
 pub struct LogDrain {
-    connection: Connection,
+    connection: Database,
 }
 
 impl LogDrain {

@@ -18,6 +18,7 @@ mod held;
 mod live;
 mod log;
 mod place;
+mod process;
 mod read;
 mod scan;
 mod state;
@@ -32,9 +33,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
-
 use crate::error::Error;
+use database::Database;
 use held::HeldChunks;
 use transact::Writer;
 
@@ -51,7 +51,7 @@ pub use types::{
 /// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]). It must not be used in a child of the
 /// process that opened it.
 pub struct Store {
-    connection: Connection,
+    connection: Database,
     /// Absolute, without links.
     dir: PathBuf,
     description: Description,
@@ -137,8 +137,8 @@ impl Store {
 
     fn with(
         dir: PathBuf,
-        connection: Connection,
-        lock: Option<(fs::File, Durability)>,
+        connection: Database,
+        lock: Option<(place::WriterLock, Durability)>,
     ) -> Result<Self, Error> {
         if database::kind_of(&connection)? == database::Kind::Empty {
             return Err(no_index(&dir));

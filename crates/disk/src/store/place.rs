@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use crate::error::Error;
 
@@ -86,8 +87,25 @@ fn unescape(name: &str) -> String {
         })
 }
 
-/// Takes the lock of the one writer; it is given back when the file is closed, by the system where the process dies.
-pub(super) fn lock(dir: &Path) -> Result<File, Error> {
+/// The lock of the one writer. It is given back when this is dropped, by the system where the process dies; a child that was forked meanwhile neither
+/// gives it back nor holds it any longer.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    file: File,
+    process: u32,
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        // Closing would not do: a child has the same file open.
+        if process::id() == self.process {
+            let _ = self.file.unlock();
+        }
+    }
+}
+
+/// Takes the lock of the one writer.
+pub(super) fn lock(dir: &Path) -> Result<WriterLock, Error> {
     let path = dir.join(LOCK_NAME);
     let file = OpenOptions::new()
         .read(true)
@@ -97,7 +115,10 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
         .open(&path)
         .map_err(|e| Error::io("open the lock", e))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(WriterLock {
+            file,
+            process: process::id(),
+        }),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { path }),
         Err(fs::TryLockError::Error(error)) => Err(Error::io("lock the directory", error)),
     }

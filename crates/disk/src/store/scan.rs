@@ -17,7 +17,8 @@ use crate::error::Error;
 impl Store {
     /// Gives whole chunks in order, those that hold any of the rows, all of one state, which is returned.
     ///
-    /// Cost: about 0.1 us a document. Meanwhile the log of what is committed grows.
+    /// Where the first row is asked for, whatever the last is, it is proven first that no change was lost. Cost: about 0.1 us a document.
+    /// Meanwhile the log of what is committed grows.
     ///
     /// # Errors
     /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
@@ -32,21 +33,36 @@ impl Store {
             if rows.start >= end {
                 return Ok(position);
             }
-            let num_changes = store.scan_chunks(rows.start..end, position, &mut each)?;
-            if rows.start == 0 && end == position.num_rows && num_changes != store.num_changes()? {
-                return Err(misplaced("one of the changes", ""));
+            if rows.start == 0 {
+                // Whoever goes over all of it in parts begins here.
+                store.check_changes()?;
             }
+            store.scan_chunks(rows.start..end, position, &mut each)?;
             Ok(position)
         })
     }
 
-    /// Scans rows that are there; returns how many of them have changed.
+    /// That as many changes are there as were written: a lost one would be a removal, or a document that came to another, undone in silence.
+    /// Cost: a look at the pages of the changes, some 5 ns for each.
+    fn check_changes(&self) -> Result<(), Error> {
+        let found: i64 = self
+            .connection
+            .prepare_cached("SELECT count(*) FROM changes")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(wrong)?;
+        match u64::try_from(found) == Ok(self.num_changes()?) {
+            true => Ok(()),
+            false => Err(misplaced("one of the changes", "")),
+        }
+    }
+
+    /// Scans rows that are there.
     fn scan_chunks(
         &self,
         rows: Range<u32>,
         position: Position,
         each: &mut impl FnMut(&Chunk) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let begin: Option<u32> = self
             .connection
@@ -67,7 +83,6 @@ impl Store {
             .map_err(wrong)?;
         let mut changes = changes.query([begin]).map_err(wrong)?;
         let mut next_change = next_change(&mut changes)?;
-        let mut num_changes = 0;
         let mut next_row = begin;
         let mut chunk = Chunk::default();
         while let Some(row) = found.next().map_err(wrong)? {
@@ -95,13 +110,12 @@ impl Store {
                 if let Some(verdict) = change.verdict {
                     chunk.verdicts[place] = verdict;
                 }
-                num_changes += 1;
                 next_change = self::next_change(&mut changes)?;
             }
             each(&chunk)?;
         }
         match next_row >= rows.end {
-            true => Ok(num_changes),
+            true => Ok(()),
             false => Err(misplaced("row", rows.end - 1)),
         }
     }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rusqlite::Connection;
+
 use super::types::NewContents;
 use super::*;
 
@@ -206,5 +208,30 @@ fn what_is_brought_in_while_it_is_written_is_whole() {
     let never = std::sync::atomic::AtomicBool::new(false);
     assert_eq!(reader.check(true, &never).unwrap(), Vec::<String>::new());
     drop(reader);
+    delete(store);
+}
+
+#[test]
+fn a_lost_change_is_found_by_whoever_begins_at_the_first_row() {
+    let mut store = create("lost-change", Durability::Interval(Duration::from_secs(10)));
+    for text in [b"one", b"two", b"six"] {
+        append(&mut store, text).unwrap();
+    }
+    let removed = |row| Event::Removed {
+        row,
+        promoted: Vec::new(),
+        moved: Vec::new(),
+    };
+    store
+        .append(&NewRows::default(), &[removed(1), removed(2)])
+        .unwrap();
+    assert_eq!(store.scan(0..1, |_| Ok(())).unwrap().last_event, 2);
+    store
+        .connection
+        .execute("DELETE FROM changes WHERE row = 2", [])
+        .unwrap();
+    // Parts of all rows, as a build of many takes them: the lost one is of another part.
+    let found = store.scan(0..1, |_| Ok(()));
+    assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
     delete(store);
 }

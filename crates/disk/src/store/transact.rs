@@ -1,6 +1,5 @@
 //! How is a batch made safe, and what when that fails?
 
-use std::fs::File;
 use std::io;
 
 use rusqlite::{Connection, ErrorCode};
@@ -11,6 +10,7 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
+use super::place::WriterLock;
 use super::types::Durability;
 use crate::error::Error;
 
@@ -20,7 +20,7 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 /// What only the one that writes has.
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
-    _lock: File,
+    _lock: WriterLock,
     durability: Durability,
     /// Why nothing is written any more.
     poison: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         connection: &Connection,
-        lock: File,
+        lock: WriterLock,
         durability: Durability,
     ) -> Result<Self, Error> {
         let seed: [u8; 8] = connection

@@ -1,0 +1,21 @@
+//! Which stretches of words stand elsewhere before?
+//!
+//! A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not overlap it. Windows
+//! are told apart by a hash of 64 bits; who takes a stretch out compares its words (see [`PlacedWords`]). Winnowing spares work only:
+//! a window whose least inner hash was met once repeats nothing (Schleimer, Wilkerson and Aiken, SIGMOD 2003, section 3).
+
+mod equal;
+mod firsts;
+mod seen;
+mod stretches;
+
+#[cfg(test)]
+mod tests;
+
+pub use equal::{PlacedWords, Repeat};
+pub use firsts::FirstPlaces;
+pub use seen::{SeenTwice, WindowReader};
+pub use stretches::{Stretches, repeated_stretches};
+
+/// A hash and a place, or two places: what is put aside of a window.
+pub type Pair = [u64; 2];

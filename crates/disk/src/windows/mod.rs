@@ -1,0 +1,220 @@
+//! Which windows of words stand elsewhere before, in a collection of any size?
+//!
+//! Windows are put aside by the first bits of their hashes; of each part the first of those that are equal are found in a table, and the
+//! others put aside again by their places, where consecutive ones become stretches. What goes beyond the memory lies in one file.
+
+mod pairs;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use likewise_core::parallel::map_ranges;
+use likewise_core::repeats::{FirstPlaces, Pair, Stretches, repeated_stretches};
+
+use self::pairs::PairParts;
+use crate::error::Error;
+
+/// Words of a part, about, while there are not too many parts.
+const PART_WORDS: u64 = 1 << 18;
+const MOST_PARTS: u64 = 1 << 12;
+
+/// Windows that may repeat one. Threads may share it.
+#[derive(Debug)]
+pub struct RepeatedWindows {
+    num_window_words: u64,
+    num_words: u64,
+    /// Upper bits of a hash that say its part.
+    part_bits: u32,
+    /// Places of a part.
+    step: u64,
+    by_hash: PairParts,
+    by_place: PairParts,
+}
+
+impl RepeatedWindows {
+    /// For windows of `num_window_words` words in documents of `num_words` words together.
+    ///
+    /// # Cost
+    /// 16 bytes a window that is added and again one that repeats, of which about `memory_bytes` are held and the others lie in files in
+    /// `folder`. While the stretches are found, each thread has 64 bytes a window of one part, of which there are up to 4096.
+    pub fn new(folder: &Path, num_window_words: u64, num_words: u64, memory_bytes: usize) -> Self {
+        let num_parts = (num_words / PART_WORDS)
+            .clamp(1, MOST_PARTS)
+            .next_power_of_two();
+        // A part that was taken by its hashes leaves its memory to what it puts aside by places.
+        RepeatedWindows {
+            num_window_words,
+            num_words,
+            part_bits: num_parts.trailing_zeros(),
+            step: num_words.div_ceil(num_parts).max(1),
+            by_hash: PairParts::new(folder, num_parts as usize, memory_bytes),
+            by_place: PairParts::new(folder, num_parts as usize, memory_bytes),
+        }
+    }
+
+    fn num_parts(&self) -> usize {
+        1 << self.part_bits
+    }
+
+    /// Puts windows aside: the hash of each, and where among all words it begins.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if a place is not below the number of words; [`Error::Io`].
+    pub fn add(&self, windows: &[Pair]) -> Result<(), Error> {
+        if windows.iter().any(|&[_, place]| place >= self.num_words) {
+            return Err(Error::InvalidParameter {
+                name: "windows",
+                message: format!("a place is not below {}", self.num_words),
+            });
+        }
+        // Twice, since no shift is by all 64 bits.
+        let shift = u64::BITS - self.part_bits - 1;
+        self.by_hash
+            .add(windows, |&[hash, _]| (hash >> shift >> 1) as usize)
+    }
+
+    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place. All windows were added; they go.
+    ///
+    /// `doc_starts` says where the words of each document begin, and where the last one's end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the starts do not rise from 0 to the number of words; [`Error::Io`]; [`Error::Cancelled`].
+    pub fn stretches(
+        &self,
+        doc_starts: &[i64],
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Stretches, Error> {
+        let ends = (doc_starts.first(), doc_starts.last());
+        if ends != (Some(&0), Some(&(self.num_words as i64))) || !doc_starts.is_sorted() {
+            return Err(Error::InvalidParameter {
+                name: "doc_starts",
+                message: format!("do not rise from 0 to {}", self.num_words),
+            });
+        }
+        let scratch = || (FirstPlaces::default(), Vec::new());
+        map_ranges(
+            self.num_parts(),
+            1,
+            threads,
+            cancel,
+            scratch,
+            |scratch, range| {
+                let (firsts, later) = scratch;
+                self.put_aside_by_place(range.start, firsts, later)
+            },
+        )?
+        .into_iter()
+        .collect::<Result<(), Error>>()?;
+        let scratch = || vec![0; self.step as usize];
+        let parts = map_ranges(
+            self.num_parts(),
+            1,
+            threads,
+            cancel,
+            scratch,
+            |scratch, range| {
+                let later = self.by_place.take(range.start)?;
+                let start = range.start as u64 * self.step;
+                Ok::<_, Error>(repeated_stretches(
+                    &later,
+                    start,
+                    scratch,
+                    doc_starts,
+                    self.num_window_words,
+                ))
+            },
+        )?;
+        let mut found = Stretches::default();
+        for part in parts {
+            found.append(&part?);
+        }
+        Ok(found)
+    }
+
+    fn put_aside_by_place(
+        &self,
+        number: usize,
+        firsts: &mut FirstPlaces,
+        later: &mut Vec<Pair>,
+    ) -> Result<(), Error> {
+        let windows = self.by_hash.take(number)?;
+        later.clear();
+        firsts.for_each_later(&windows, self.part_bits, |place, first| {
+            later.push([place, first])
+        });
+        drop(windows);
+        self.by_place
+            .add(later, |&[place, _]| (place / self.step) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const NUM_WORDS: u64 = 1_000_000;
+
+    /// A hash of few values, spread over all bits.
+    fn hash(place: u64) -> u64 {
+        let value = (place / 3 * 7 + place % 5) % 2001;
+        value.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    #[test]
+    fn stretches_are_the_same_in_memory_and_on_disk_by_any_threads() {
+        let folder = std::env::temp_dir();
+        let places: Vec<u64> = (0..NUM_WORDS).filter(|place| place % 50 < 20).collect();
+        let doc_starts: Vec<i64> = (0..=NUM_WORDS as i64).step_by(500).collect();
+        let mut first = BTreeMap::new();
+        let mut expected = Stretches::default();
+        for &place in &places {
+            let &mut other = first.entry(hash(place)).or_insert(place);
+            if other / 500 < place / 500 || other + 10 <= place {
+                expected.append(&Stretches {
+                    places: vec![place as i64],
+                    firsts: vec![other as i64],
+                    num_windows: vec![1],
+                });
+            }
+        }
+        for (memory_bytes, threads) in [(0, 2), (1 << 20, 1), (1 << 28, 3)] {
+            let windows = RepeatedWindows::new(&folder, 10, NUM_WORDS, memory_bytes);
+            assert_eq!(windows.num_parts(), 4);
+            for some in places.rchunks(70_001) {
+                let pairs: Vec<Pair> = some.iter().map(|&place| [hash(place), place]).collect();
+                windows.add(&pairs).unwrap();
+            }
+            let found = windows
+                .stretches(&doc_starts, threads, &AtomicBool::new(false))
+                .unwrap();
+            assert_eq!(found, expected);
+        }
+        assert!(expected.places.len() > 1000);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let never = AtomicBool::new(false);
+        let windows = RepeatedWindows::new(&std::env::temp_dir(), 10, 100, 0);
+        assert!(matches!(
+            windows.add(&[[1, 100]]),
+            Err(Error::InvalidParameter { .. })
+        ));
+        for starts in [&[][..], &[0], &[0, 99], &[1, 100], &[0, 60, 50, 100]] {
+            let refused = windows.stretches(starts, 1, &never);
+            assert!(
+                matches!(refused, Err(Error::InvalidParameter { .. })),
+                "{starts:?}"
+            );
+        }
+        let cancelled = windows.stretches(&[0, 100], 1, &AtomicBool::new(true));
+        assert!(matches!(cancelled, Err(Error::Cancelled)));
+        let empty = RepeatedWindows::new(&std::env::temp_dir(), 10, 0, 0);
+        assert_eq!(
+            empty.stretches(&[0], 2, &never).unwrap(),
+            Stretches::default()
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! How are pairs of numbers put aside by a small number, in memory as far as it goes and then in one file?
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use likewise_core::repeats::Pair;
+use zerocopy::IntoBytes;
+
+use crate::error::Error;
+use crate::position::{read_exact_at, write_all_at};
+
+const PAIR_BYTES: usize = size_of::<Pair>();
+
+/// Tells the files of one process apart.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Pairs in parts, to be taken back one part at a time. Threads may share it.
+#[derive(Debug)]
+pub(super) struct PairParts {
+    folder: PathBuf,
+    /// Pairs of a part that are held before they are written.
+    most_held: usize,
+    parts: Vec<Mutex<Part>>,
+    /// Empty until something is written; and where the next bytes go.
+    file: Mutex<(Option<Arc<SpillFile>>, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    held: Vec<Pair>,
+    /// Where in the file the others are, and how many.
+    written: Vec<(u64, usize)>,
+}
+
+/// A file that is deleted when it is dropped.
+#[derive(Debug)]
+struct SpillFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl SpillFile {
+    fn create(folder: &Path) -> Result<Self, Error> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("windows-{}-{number}", std::process::id()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|e| Error::io("create a temporary file", e))?;
+        Ok(SpillFile { file, path })
+    }
+}
+
+impl PairParts {
+    /// So many parts, which hold about `memory_bytes` together; what is more goes into a file in `folder`.
+    pub(super) fn new(folder: &Path, num_parts: usize, memory_bytes: usize) -> Self {
+        PairParts {
+            folder: folder.to_owned(),
+            most_held: (memory_bytes / PAIR_BYTES / num_parts).max(1),
+            parts: (0..num_parts).map(|_| Mutex::default()).collect(),
+            file: Mutex::new((None, 0)),
+        }
+    }
+
+    /// Puts pairs into the parts of their numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn add(
+        &self,
+        pairs: &[Pair],
+        number_of: impl Fn(&Pair) -> usize,
+    ) -> Result<(), Error> {
+        // Part by part: each is locked once.
+        let mut bounds = vec![0_usize; self.parts.len() + 1];
+        for pair in pairs {
+            bounds[number_of(pair) + 1] += 1;
+        }
+        for i in 1..bounds.len() {
+            bounds[i] += bounds[i - 1];
+        }
+        let mut next = bounds.clone();
+        let mut sorted = vec![[0; 2]; pairs.len()];
+        for pair in pairs {
+            let place = &mut next[number_of(pair)];
+            sorted[*place] = *pair;
+            *place += 1;
+        }
+        for (part, bound) in self.parts.iter().zip(bounds.windows(2)) {
+            if bound[0] < bound[1] {
+                self.append(part, &sorted[bound[0]..bound[1]])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&self, part: &Mutex<Part>, pairs: &[Pair]) -> Result<(), Error> {
+        let mut part = lock(part);
+        part.held.extend_from_slice(pairs);
+        if part.held.len() < self.most_held {
+            return Ok(());
+        }
+        let bytes = part.held.as_bytes();
+        let (spilled, offset) = self.room(bytes.len())?;
+        write_all_at(&spilled.file, bytes, offset).map_err(|e| Error::io("write", e))?;
+        let count = part.held.len();
+        part.written.push((offset, count));
+        part.held.clear();
+        Ok(())
+    }
+
+    /// The file, made where there is none, and where so many bytes may be written.
+    fn room(&self, num_bytes: usize) -> Result<(Arc<SpillFile>, u64), Error> {
+        let mut file = lock(&self.file);
+        let spilled = match &file.0 {
+            Some(spilled) => spilled.clone(),
+            None => Arc::new(SpillFile::create(&self.folder)?),
+        };
+        let offset = file.1;
+        *file = (Some(spilled.clone()), offset + num_bytes as u64);
+        Ok((spilled, offset))
+    }
+
+    /// Takes the pairs of a part away, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn take(&self, number: usize) -> Result<Vec<Pair>, Error> {
+        let Part { held, written } = std::mem::take(&mut *lock(&self.parts[number]));
+        let file = lock(&self.file).0.clone();
+        let Some(spilled) = file.filter(|_| !written.is_empty()) else {
+            return Ok(held);
+        };
+        let num_written: usize = written.iter().map(|&(_, count)| count).sum();
+        let mut pairs = vec![[0; 2]; num_written + held.len()];
+        let mut at = 0;
+        for (offset, count) in written {
+            let bytes = pairs[at..at + count].as_mut_bytes();
+            read_exact_at(&spilled.file, bytes, offset).map_err(|e| Error::read(e, offset))?;
+            at += count;
+        }
+        pairs[at..].copy_from_slice(&held);
+        Ok(pairs)
+    }
+}
+
+/// What another thread left half done ends in its own error; the pairs here are whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_come_back_from_memory_and_from_the_file() {
+        for memory_bytes in [0, 3000, 1 << 20] {
+            let folder = tempfile_folder();
+            let parts = PairParts::new(&folder, 4, memory_bytes);
+            for round in 0..10_u64 {
+                let pairs: Vec<Pair> = (0..50).map(|i| [i * 7 + round, round]).collect();
+                parts.add(&pairs, |pair| pair[0] as usize % 4).unwrap();
+            }
+            let num_files = std::fs::read_dir(&folder).unwrap().count();
+            assert_eq!(num_files, usize::from(memory_bytes < 1 << 20));
+            for number in 0..4 {
+                let mut found = parts.take(number).unwrap();
+                found.sort_unstable();
+                let all = (0..10).flat_map(|round| (0..50).map(move |i| [i * 7 + round, round]));
+                let mut expected: Vec<Pair> = all.filter(|p| p[0] % 4 == number as u64).collect();
+                expected.sort_unstable();
+                assert_eq!(found, expected);
+                assert!(parts.take(number).unwrap().is_empty());
+            }
+            drop(parts);
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+            std::fs::remove_dir(&folder).unwrap();
+        }
+    }
+
+    fn tempfile_folder() -> PathBuf {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("likewise-windows-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+}

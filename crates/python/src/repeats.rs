@@ -1,0 +1,210 @@
+//! Stretches of words that repeat.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::isa::Isa;
+use likewise_core::repeats::{self, PlacedWords, WindowReader};
+use likewise_core::text::{PartCutter, Parts};
+use likewise_disk::windows;
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::column::Column;
+use crate::door::{check_below, check_same_length, run};
+use crate::errors::Failure;
+use crate::texts::Texts;
+
+/// Texts, or stretches, that are taken between two looks for an interrupt.
+const LOOK_TEXTS: usize = 256;
+
+/// Which least hashes of windows were met more than once.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct SeenTwice {
+    seen: repeats::SeenTwice,
+    num_words: usize,
+}
+
+#[pymethods]
+impl SeenTwice {
+    #[new]
+    fn new(num_words: usize, num_expected: usize) -> Result<Self, Failure> {
+        if num_words < 2 {
+            return Err(Failure::parameter(
+                "num_words",
+                format!("{num_words} is under 2"),
+            ));
+        }
+        Ok(SeenTwice {
+            seen: repeats::SeenTwice::new(num_expected),
+            num_words,
+        })
+    }
+
+    /// Counts the windows of texts; returns how many words each has.
+    fn count(&self, py: Python<'_>, texts: &Texts) -> Result<Array, Failure> {
+        let column = texts.column.as_ref();
+        let counts = run(py, column.num_bytes, |cancel| {
+            let mut reader = WindowReader::new(Isa::best(), self.num_words);
+            each_text(column, cancel, |text| reader.count(text, &self.seen))
+        })?;
+        Ok(counts.into())
+    }
+}
+
+/// Windows that may repeat one, in memory as far as it goes and then in a file.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct RepeatedWindows {
+    windows: windows::RepeatedWindows,
+    folder: PathBuf,
+}
+
+#[pymethods]
+impl RepeatedWindows {
+    #[new]
+    #[pyo3(signature = (folder, num_words, num_all_words, *, memory_bytes))]
+    fn new(folder: PathBuf, num_words: u64, num_all_words: u64, memory_bytes: usize) -> Self {
+        RepeatedWindows {
+            windows: windows::RepeatedWindows::new(&folder, num_words, num_all_words, memory_bytes),
+            folder,
+        }
+    }
+
+    /// Puts aside the windows of texts that may be met twice; the first word has place `first` among all.
+    fn add(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        seen: &SeenTwice,
+        first: u64,
+    ) -> Result<(), Failure> {
+        let column = texts.column.as_ref();
+        run(py, column.num_bytes, |cancel| {
+            let mut reader = WindowReader::new(Isa::best(), seen.num_words);
+            let (mut place, mut found) = (first, Vec::new());
+            each_text(column, cancel, |text| {
+                place += u64::from(reader.put_aside(text, &seen.seen, place, &mut found));
+            })?;
+            self.windows
+                .add(&found)
+                .map_err(|error| Failure::disk(error, &self.folder))
+        })
+    }
+
+    /// The longest stretches of windows that repeat consecutive ones: place, place of the first, number of windows.
+    #[pyo3(signature = (doc_starts, *, threads=1))]
+    fn stretches(
+        &self,
+        py: Python<'_>,
+        doc_starts: &Bound<'_, PyAny>,
+        threads: usize,
+    ) -> Result<(Array, Array, Array), Failure> {
+        let doc_starts = Input::<i64>::take("doc_starts", doc_starts)?;
+        let found = run(py, usize::MAX, |cancel| {
+            self.windows
+                .stretches(doc_starts.values(), threads, cancel)
+                .map_err(|error| Failure::disk(error, &self.folder))
+        })?;
+        Ok((
+            found.places.into(),
+            found.firsts.into(),
+            found.num_windows.into(),
+        ))
+    }
+}
+
+/// Where stretches of words that equal others stand: the number of each, and bytes of both.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+#[allow(clippy::type_complexity)]
+pub fn equal_stretches(
+    py: Python<'_>,
+    texts: &Texts,
+    owners: &Bound<'_, PyAny>,
+    begins: &Bound<'_, PyAny>,
+    kept_owners: &Bound<'_, PyAny>,
+    kept_begins: &Bound<'_, PyAny>,
+    num_words: &Bound<'_, PyAny>,
+    is_followed: &Bound<'_, PyAny>,
+) -> Result<(Array, Array, Array, Array, Array), Failure> {
+    let owners = Input::<u32>::take("owners", owners)?;
+    let begins = Input::<u32>::take("begins", begins)?;
+    let kept_owners = Input::<u32>::take("kept_owners", kept_owners)?;
+    let kept_begins = Input::<u32>::take("kept_begins", kept_begins)?;
+    let num_words = Input::<u32>::take("num_words", num_words)?;
+    let is_followed = Input::<u8>::take("is_followed", is_followed)?;
+    let column = texts.column.as_ref();
+    let count = owners.values().len();
+    for (name, length) in [
+        ("begins", begins.values().len()),
+        ("kept_owners", kept_owners.values().len()),
+        ("kept_begins", kept_begins.values().len()),
+        ("num_words", num_words.values().len()),
+        ("is_followed", is_followed.values().len()),
+    ] {
+        check_same_length(name, length, "owners", count)?;
+    }
+    check_below("owners", owners.values(), column.len())?;
+    check_below("kept_owners", kept_owners.values(), column.len())?;
+    let (numbers, repeats) = run(py, column.num_bytes, |cancel| {
+        let mut cutter = PartCutter::new(Isa::best());
+        let mut parts = Parts::default();
+        let mut first_words = vec![0];
+        each_text(column, cancel, |text| {
+            cutter.place_words(text, &mut parts);
+            first_words.push(parts.starts.len());
+        })?;
+        let placed = |i: u32| {
+            let words = first_words[i as usize]..first_words[i as usize + 1];
+            PlacedWords {
+                text: column.get(i as usize),
+                starts: &parts.starts[words.clone()],
+                ends: &parts.ends[words],
+            }
+        };
+        let (mut numbers, mut repeats) = (Vec::new(), Vec::new());
+        for i in 0..count {
+            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
+                return Err(Failure::Cancelled);
+            }
+            let found = placed(owners.values()[i]).repeat(
+                begins.values()[i] as usize,
+                &placed(kept_owners.values()[i]),
+                kept_begins.values()[i] as usize,
+                num_words.values()[i] as usize,
+                is_followed.values()[i] != 0,
+                &mut cutter,
+            );
+            if let Some(repeat) = found {
+                numbers.push(i as u32);
+                repeats.push(repeat);
+            }
+        }
+        Ok((numbers, repeats))
+    })?;
+    let column_of =
+        |of: fn(&repeats::Repeat) -> u32| Array::from(repeats.iter().map(of).collect::<Vec<u32>>());
+    Ok((
+        numbers.into(),
+        column_of(|repeat| repeat.start),
+        column_of(|repeat| repeat.end),
+        column_of(|repeat| repeat.kept_start),
+        column_of(|repeat| repeat.kept_end),
+    ))
+}
+
+/// What `take` makes of each text.
+fn each_text<T>(
+    column: &Column,
+    cancel: &AtomicBool,
+    mut take: impl FnMut(&str) -> T,
+) -> Result<Vec<T>, Failure> {
+    let mut found = Vec::with_capacity(column.len());
+    for i in 0..column.len() {
+        if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
+            return Err(Failure::Cancelled);
+        }
+        found.push(take(column.get(i)));
+    }
+    Ok(found)
+}

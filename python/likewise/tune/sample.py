@@ -1,0 +1,112 @@
+"""What the pairs of the sample tell before anybody labels one: how many are how alike, by every candidate."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Steps of similarity within which ranks are not told apart.
+_STEPS = 1 << 14
+# Pairs further down than so many for each document count as no duplicates.
+_PAIRS_A_DOCUMENT = 40
+# A fit looks at so many of the most alike pairs, and at as many spread over all others.
+_MOST_LOOKED_AT = 3000
+# A unit of the feature of similarity is a tenth; its zero is in the middle.
+_TENTHS = 10.0
+_MIDDLE = 0.5
+
+
+class Sample:
+    """The pairs of a sample by how alike they are, and the features that a model sees of a pair.
+
+    Parameters
+    ----------
+    similarities : sequence of ndarray of shape (m,), float32
+        Of all pairs of the sample, by each candidate.
+    settings : sequence of ndarray
+        Thresholds of each candidate, rising.
+    num_documents : int
+        Of the sample.
+
+    Notes
+    -----
+    Similarities of different recipes cannot be compared, but ranks can: how many pairs of the sample are at least as
+    alike. Features of a pair: 1; the mean over the candidates of -ln(rank / documents); the mean similarity, in tenths;
+    and for each candidate how far its own rank is from that mean.
+    """
+
+    def __init__(
+        self,
+        similarities: Sequence[NDArray[np.float32]],
+        settings: Sequence[NDArray[np.float64]],
+        num_documents: int,
+    ) -> None:
+        self.settings = list(settings)
+        self._log_documents = float(np.log(max(1, num_documents)))
+        self._log_ranks = []
+        mean = np.zeros(len(similarities[0]))
+        # One candidate at a time: of a large sample there are millions of pairs.
+        for similarity in similarities:
+            step = _step(similarity)
+            self._log_ranks.append(_log_ranks(step))
+            mean += self._log_ranks[-1][step]
+        pool = np.argsort(mean, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
+        self.num_above = []
+        self._pool_passed = []
+        for similarity, some in zip(similarities, settings, strict=True):
+            # Similarities are held in single precision: a setting takes what it would take but for that.
+            passed = np.searchsorted(some.astype(np.float32), similarity, side="right")
+            self.num_above.append(_from_above(passed, len(some)))
+            self._pool_passed.append(passed[pool])
+        self.features_of_pool = self.features(np.stack([similarity[pool] for similarity in similarities]))
+        step_of_rest = max(1, -(-(len(pool) - _MOST_LOOKED_AT) // _MOST_LOOKED_AT))
+        rest = np.arange(_MOST_LOOKED_AT, len(pool), step_of_rest)
+        few = np.concatenate([np.arange(min(_MOST_LOOKED_AT, len(pool))), rest])
+        self.few_features = self.features_of_pool[few]
+        self.few_stand_for = np.where(few < _MOST_LOOKED_AT, 1.0, float(step_of_rest))
+
+    def features(self, similarity: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the features of pairs, from their similarities of shape (candidates, m): shape (m, candidates + 3)."""
+        similarity = similarity.astype(np.float32)
+        above = np.stack(
+            [
+                self._log_documents - log_ranks[_step(some)]
+                for log_ranks, some in zip(self._log_ranks, similarity, strict=True)
+            ]
+        )
+        mean = above.mean(axis=0)
+        tenths = _TENTHS * (similarity.astype(np.float64).mean(axis=0) - _MIDDLE)
+        return np.vstack([np.ones_like(mean), mean, tenths, above - mean]).T
+
+    def expected_f1(self, probability: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return the F1 of each candidate at each of its settings on the sample.
+
+        Pairs of the pool are duplicates with these probabilities, in the order of ``features_of_pool``; others never.
+        """
+        num_duplicates = float(probability.sum())
+        curves = []
+        for passed, num_above in zip(self._pool_passed, self.num_above, strict=True):
+            hits = _from_above(passed, len(num_above), probability)
+            curves.append(2 * hits / np.maximum(num_above + num_duplicates, np.finfo(float).tiny))
+        return curves
+
+
+def _step(similarity: NDArray[np.float32]) -> NDArray[np.int64]:
+    return np.clip(similarity * _STEPS, 0, _STEPS).astype(np.int64)
+
+
+def _log_ranks(step: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return ln of the middle rank of each step of similarity; the most alike pair has rank 1."""
+    counts = np.bincount(step, minlength=_STEPS + 1)
+    above = np.cumsum(counts[::-1])[::-1] - counts
+    found: NDArray[np.float64] = np.log(above + (counts + 1) / 2)
+    return found
+
+
+def _from_above(
+    passed: NDArray[np.int64], num_settings: int, weight: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return how many pairs (or how much weight) each setting takes, from how many settings each pair passes."""
+    counts = np.bincount(passed, weights=weight, minlength=num_settings + 1).astype(np.float64)
+    found: NDArray[np.float64] = np.cumsum(counts[::-1])[::-1][1:]
+    return found
