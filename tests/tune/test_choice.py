@@ -96,6 +96,15 @@ def test_of_equal_recipes_the_first_is_chosen_and_a_better_one_wins():
     assert found[0].score < found[1].score
 
 
+def test_of_recipes_that_are_the_same_in_three_digits_the_first_is_chosen(monkeypatch):
+    monkeypatch.setattr(choice, "_plateau", lambda curve: 0)
+    found = evidence([[0.9, 0.1]] * 3, [1, 0])
+    for scores, chosen in (((0.9996, 0.9999, 1.0), 0), ((0.99, 0.9996, 1.0), 1), ((0.98, 0.97, 1.0), 2)):
+        curves = [np.full(97, score) for score in scores]
+        monkeypatch.setattr(Sample, "expected_f1", lambda self, odds, curves=curves: curves)
+        assert choose(found).candidate == chosen
+
+
 def test_labels_that_tell_nothing_promise_nothing():
     random = np.random.default_rng(3)
     labels = np.repeat([True, False], 30)

@@ -54,6 +54,8 @@ def test_labels_to_a_recipe_that_dedup_takes(folder):
     summary = json.loads((folder / "out" / "summary.json").read_text())
     assert summary["num_kept"] == 40
     assert summary["num_removed"] == 40
+    ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", "r.json", cwd=folder)
+    assert "likewise dedup notes.jsonl -o out-2 --recipe r.json" in ran.out.decode()
 
 
 def test_json_says_all_that_was_tried(folder):
@@ -144,6 +146,9 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     # Yes was taken back, so that the pair came again; the last one had no answer.
     assert shown == [shown[0], shown[1], shown[0], shown[1], shown[4]]
     assert len(set(shown)) == 3
+    assert [line[4:].partition(":")[0] for line in ran.out.decode().splitlines() if line.startswith("--- ")][:4] == [
+        "1 of 4 (yes 0, no 0)", "2 of 4 (yes 1, no 0)", "1 of 4 (yes 0, no 0)", "2 of 4 (yes 0, no 1)",
+    ]  # fmt: skip
     first = read_labels(folder / "r.labels.csv").labels
     assert [(label.a, label.b) for label in first] == [shown[2], shown[3]]
     assert [label.is_duplicate for label in first] == [False, None]

@@ -1,5 +1,6 @@
 """``likewise tune``: which recipe and threshold fit this data."""
 
+import itertools
 import json
 import os
 import shlex
@@ -177,7 +178,11 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
     history: list[int] = []
     while asked.num_answered < wanted and (pair := asked.next_pair()) is not None:
         ids = [tuner.doc_id(place) for place in asked.pairs[pair].tolist()]
-        click.echo(f"\n--- {asked.num_answered + 1} of {wanted}: {printable(ids[0])}  and  {printable(ids[1])}")
+        said_yes = [label.is_duplicate for label in asked.labels()]
+        so_far = f"yes {said_yes.count(True)}, no {said_yes.count(False)}"
+        click.echo(
+            f"\n--- {asked.num_answered + 1} of {wanted} ({so_far}): {printable(ids[0])}  and  {printable(ids[1])}"
+        )
         for line in _side_by_side(tuner.text(ids[0]), tuner.text(ids[1])):
             click.echo(line, color=colour)
         said = _answer()
@@ -258,8 +263,15 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
         click.echo(f"note: {printable(note)}", err=True)
     click.echo()
     click.echo(f"{chosen.candidate.name}; {_setting(chosen.to_dict())}: written to {out}")
-    words = ["likewise", "dedup", *inputs, *_reading_words(), "-o", "out", "--recipe", str(out)]
+    words = ["likewise", "dedup", *inputs, *_reading_words(), "-o", _free_name(), "--recipe", str(out)]
     click.echo(f"  {printable(shlex.join(words))}")
+
+
+def _free_name() -> str:
+    """Return a name for an output directory that is not there yet."""
+    return next(
+        name for name in itertools.chain(["out"], map("out-{}".format, itertools.count(2))) if not os.path.lexists(name)
+    )
 
 
 def _reading_words() -> list[str]:

@@ -13,6 +13,8 @@ from likewise.tune.sample import Sample
 _NUM_FOLDS = 5
 # Of labels that tell nothing one set in ten seems to tell more than this many standard errors.
 _STANDARD_ERRORS = 1.28
+# Scores that are the same to the digits that are shown.
+_EQUAL = 0.0005
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,8 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tune.model.fitted`), by
     one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not over
     the few labels, and recipes are told apart by the pairs that one takes and the other does not. A setting counts with
-    its two neighbours; of equal ones the first candidate is chosen.
+    its two neighbours; of those equal to the best in three digits the first candidate is chosen, the default's features
+    before all others.
     """
     return _choices(evidence, _coefficients(evidence))
 
@@ -115,7 +118,8 @@ def _choices(evidence: Evidence, coefficients: NDArray[np.float64]) -> tuple[Cho
         smooth = _with_neighbours(curve)
         at = _plateau(smooth)
         found.append(Chosen(number, float(sample.settings[number][at]), float(smooth[at])))
-    return max(found, key=lambda one: one.score), found
+    best = max(one.score for one in found)
+    return next(one for one in found if one.score >= best - _EQUAL), found
 
 
 def _coefficients(evidence: Evidence) -> NDArray[np.float64]:

@@ -234,11 +234,11 @@ class Tuner:
             )
         if not held_out.precision.low >= _LEAST_PRECISION:
             notes.append(
-                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more, "
-                "and look at what a run removes before you rely on it"
+                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more "
+                "(--questions N asks for N in all), and look at what a run removes before you rely on it"
             )
         if held_out.f1.high - held_out.f1.low > 0.2:
-            notes.append("the interval of F1 is wider than 0.2: more labels would tell more")
+            notes.append("the interval of F1 is wider than 0.2: more labels would tell more (--questions N)")
         if self.num_sampled < self.num_documents:
             notes.append(
                 f"all pairs of {self.num_sampled:,} of the {self.num_documents:,} documents were measured; in the "
