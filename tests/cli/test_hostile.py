@@ -116,7 +116,7 @@ def test_an_input_is_never_the_output(tmp_path, articles):
     # What an earlier run wrote into the directory is not read by the next.
     for _ in range(2):
         ran = likewise_command("pairs", tmp_path, "-o", tmp_path / "pairs.jsonl")
-        assert "1 pairs among 3 documents" in ran.err
+        assert "1 pair among 3 documents" in ran.err
 
 
 def test_one_file_named_twice_says_so(tmp_path, articles):
@@ -304,7 +304,7 @@ def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix
             ran = likewise_command("dedup", tmp_path / f"{name}.{suffix}", "-o", tmp_path / name, "--keep", "max:n")
             assert ran.status == 0, ran.err
             assert json.loads((tmp_path / name / "summary.json").read_text())["num_without_field"] == {"n": count}
-            assert f"n, by which --keep ranks, is missing in {count} documents; they come last by it" in ran.err
+            assert f"n, by which --keep ranks, is missing in {count} documents; such come last by it" in ran.err
     ran = likewise_command("dedup", tmp_path / f"some.{suffix}", "-o", tmp_path / "no", "--keep", "newest:m")
     assert ran.status == 2
     has = "" if suffix == "txt" else " (the first has text, n)"
