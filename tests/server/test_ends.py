@@ -1,6 +1,7 @@
 """How a service ends: asked to, it finishes what was begun; killed, it loses nothing that was answered."""
 
 import http.client
+import io
 import json
 import os
 import random
@@ -13,6 +14,8 @@ import time
 import pytest
 
 import likewise
+from likewise.server import run
+from likewise.server.logs import log
 from tests.server.sockets import JSON, answer, ask, connect, head
 
 PAGES = "/v1/collections/pages"
@@ -165,3 +168,28 @@ def test_the_command(tmp_path):
 
 def _environment():
     return {name: value for name, value in os.environ.items() if name != "LIKEWISE_API_KEY"}
+
+
+class InterruptedWrites(io.RawIOBase):
+    """A file at whose every write the process is asked to end."""
+
+    def writable(self):
+        return True
+
+    def write(self, content):
+        signal.raise_signal(signal.SIGTERM)
+        return len(content)
+
+
+def test_a_service_that_is_asked_to_end_while_it_writes_its_log_ends(tmp_path, monkeypatch):
+    service = run.Service(tmp_path, run.Settings())
+    server = run._Server(run.uvicorn.Config(None), service)
+    standard_error = io.TextIOWrapper(io.BufferedWriter(InterruptedWrites()), line_buffering=True)
+    monkeypatch.setattr(sys, "stderr", standard_error)
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
+    try:
+        log("listening")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert server.should_exit
+    assert service.is_draining

@@ -71,9 +71,8 @@ class Index:
 
     Notes
     -----
-    Documents get the verdicts that :func:`likewise.dedup` gives them in the order of their arrival. Any number of
-    threads may use one object. Close every index before a fork: a process that was forked while one was open can use
-    none.
+    Documents get the verdicts that :func:`likewise.dedup` gives them in the order of their arrival. Threads may share
+    one object; a process that was forked while any was open can use none.
 
     Examples
     --------

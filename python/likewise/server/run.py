@@ -111,6 +111,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+        self._ended_by: str | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, once what was loaded is out of the way of later collections of garbage."""
@@ -120,10 +121,15 @@ class _Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what has been asked, and end."""
+        log("draining", signal=self._ended_by)
+        await super().shutdown(sockets=sockets)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
+        """Begin to end. What writes a line of the log may be interrupted by this, so it writes none."""
         self._service.is_draining = True
-        log("draining", signal=signal.Signals(sig).name)
+        self._ended_by = signal.Signals(sig).name
         super().handle_exit(sig, frame)
         # A signal that was answered is not raised again afterwards: ending so is success.
         self._captured_signals.clear()
