@@ -92,10 +92,10 @@ impl<'a> FewStretches<'a> {
 
     /// Counts the stretch that was appended last, and takes out those before it that are too many.
     fn count(&mut self, place: i64) {
-        let starts = self.doc_starts;
-        let is_next = |num_docs| starts.get(num_docs).is_some_and(|&at| at <= place);
-        if place >= self.block_end || is_next(self.num_docs) {
-            while is_next(self.num_docs) {
+        // A window ends in its document, so that no block in which one begins reaches beyond.
+        if place >= self.block_end {
+            let starts = self.doc_starts;
+            while starts.get(self.num_docs).is_some_and(|&at| at <= place) {
                 self.num_docs += 1;
             }
             let in_document = place - starts[self.num_docs - 1];
