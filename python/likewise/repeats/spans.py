@@ -22,6 +22,8 @@ _UNPACKED_TIMES = 4
 _WINDOW_BYTES = 256 << 20
 # Stretches whose texts are read again at once by a thread, and bytes of their lines.
 _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
+# Bytes of texts that more stretches at once are worth.
+_BYTES_A_STRETCH = 64
 
 _JobCounts = list[tuple[tuple[int, int], NDArray[np.uint32]]]
 
@@ -52,7 +54,8 @@ def repeated_spans(
     -----
     A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
     overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
-    word that goes stands elsewhere. Memory is that of the counts of hashes (about a tenth of the bytes of text, at most
+    word that goes stands elsewhere. Where stretches begin close to each other, few of them that hold all words that go
+    are rows: at most 8 in N words. Memory is that of the counts of hashes (about a tenth of the bytes of text, at most
     1 GiB), windows that may repeat (16 bytes each, 256 MiB and then on disk, where they take up to 32 bytes each), on
     each thread 64 bytes for each of a part of them (about 262,144 words, or a 4096th of all) and then texts of some
     32 MB, and some 60 bytes a stretch.
@@ -163,10 +166,37 @@ def _measured(
     return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(row)))
 
 
-def _batches(num_bytes: NDArray[np.uint32], *sides: NDArray[np.int64]) -> list[int]:
-    """Return where batches of stretches begin and end, whose documents are few enough to be read at once."""
-    sizes = np.zeros(len(sides[0]), np.int64)
-    for rows in sides:
-        sizes += num_bytes[rows] * np.append(True, rows[1:] != rows[:-1])[: len(rows)]
-    batch = np.cumsum(sizes) // _BYTES_AT_ONCE + np.arange(len(sizes)) // _STRETCHES_AT_ONCE
-    return [0, *(1 + np.flatnonzero(np.diff(batch))).tolist(), len(batch)] if len(batch) else []
+def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> list[int]:
+    """Return where batches of stretches begin and end, whose documents are few enough to be read at once.
+
+    A batch of long documents has more stretches, lest these are read again for every few.
+    """
+    bounds = [0]
+    documents = np.stack([rows, kept_rows], axis=1).ravel()
+    sizes = num_bytes[documents].astype(np.int64)
+    before = _met_before(documents)
+    while bounds[-1] < len(rows):
+        begin, count, num_seen = bounds[-1], 0, _STRETCHES_AT_ONCE
+        while count == 0:
+            part = slice(2 * begin, 2 * (begin + num_seen))
+            # Each document of the batch counts where it is met first.
+            read = np.cumsum(np.where(before[part] < 2 * begin, sizes[part], 0))[1::2]
+            most = np.maximum(_STRETCHES_AT_ONCE, read // _BYTES_A_STRETCH)
+            is_more = (read > _BYTES_AT_ONCE) | (np.arange(len(read)) >= most)
+            if is_more.any():
+                # A single stretch may be of documents that are larger.
+                count = max(1, int(is_more.argmax()))
+            elif begin + num_seen >= len(rows):
+                count = len(rows) - begin
+            num_seen *= 2
+        bounds.append(begin + count)
+    return bounds if len(rows) else []
+
+
+def _met_before(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return of each value where the same one stands last before, or -1."""
+    before = np.full(len(values), -1, np.int64)
+    order = np.argsort(values, kind="stable")
+    is_same = values[order[1:]] == values[order[:-1]]
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before

@@ -4,41 +4,82 @@ use super::Pair;
 
 /// Stands for no place.
 const NONE: u64 = u64::MAX;
+/// Pairs between two looks at how full the table is.
+const PAIRS_AT_ONCE: usize = 1 << 16;
 
-/// Finds the first place of each hash; holds the scratch space: 32 to 64 bytes a pair.
-#[derive(Debug, Default)]
+/// The first place of each hash; 32 to 64 bytes a hash, however often it comes, or a pair that was expected.
+#[derive(Debug)]
 pub struct FirstPlaces {
     slots: Vec<Pair>,
+    num_hashes: usize,
+    /// Upper bits of the hashes that tell nothing: they are equal for all.
+    skip_bits: u32,
 }
 
 impl FirstPlaces {
-    /// Calls `take` with the place and the first one of each pair (hash, place) whose hash has an earlier place.
-    ///
-    /// The pairs come in any order, all that have one of their hashes. `skip_bits` upper bits of the hashes tell nothing: they are equal
-    /// for all. Places are below 2^64 - 1.
-    ///
-    /// # Cost
-    /// Two looks into a table a pair.
-    pub fn for_each_later(
-        &mut self,
-        pairs: &[Pair],
-        skip_bits: u32,
-        mut take: impl FnMut(u64, u64),
-    ) {
-        let num_slots = (2 * pairs.len()).next_power_of_two().max(2);
-        let shift = u64::BITS - num_slots.trailing_zeros();
+    /// Of hashes whose `skip_bits` upper bits are equal for all.
+    pub fn new(skip_bits: u32) -> Self {
+        FirstPlaces {
+            slots: Vec::new(),
+            num_hashes: 0,
+            skip_bits,
+        }
+    }
+
+    /// Forgets all, and makes room for about so many hashes; more find room too.
+    pub fn clear(&mut self, num_expected: usize) {
+        let num_slots = (2 * num_expected).next_power_of_two().max(2);
         self.slots.clear();
         self.slots.resize(num_slots, [0, NONE]);
-        for &[hash, place] in pairs {
-            let slot = find(&self.slots, hash, skip_bits, shift);
-            let [_, first] = self.slots[slot];
-            self.slots[slot] = [hash, place.min(first)];
+        self.num_hashes = 0;
+    }
+
+    /// Notes pairs (hash, place), in any order. Places are below 2^64 - 1.
+    ///
+    /// # Cost
+    /// A look into the table a pair.
+    pub fn note(&mut self, pairs: &[Pair]) {
+        for some in pairs.chunks(PAIRS_AT_ONCE) {
+            self.reserve(some.len());
+            let shift = self.shift();
+            for &[hash, place] in some {
+                let slot = find(&self.slots, hash, self.skip_bits, shift);
+                let [_, first] = self.slots[slot];
+                self.num_hashes += usize::from(first == NONE);
+                self.slots[slot] = [hash, place.min(first)];
+            }
         }
+    }
+
+    /// Calls `take` with the place and the first one of each pair, all of which were noted, whose hash has an earlier place.
+    ///
+    /// # Cost
+    /// A look into the table a pair.
+    pub fn for_each_later(&self, pairs: &[Pair], mut take: impl FnMut(u64, u64)) {
+        let shift = self.shift();
         for &[hash, place] in pairs {
-            let [_, first] = self.slots[find(&self.slots, hash, skip_bits, shift)];
+            let [_, first] = self.slots[find(&self.slots, hash, self.skip_bits, shift)];
             if first != place {
                 take(place, first);
             }
+        }
+    }
+
+    fn shift(&self) -> u32 {
+        u64::BITS - self.slots.len().trailing_zeros()
+    }
+
+    /// Makes room for so many more hashes, at most half of the slots.
+    fn reserve(&mut self, num_more: usize) {
+        let num_slots = (2 * (self.num_hashes + num_more)).next_power_of_two();
+        if num_slots <= self.slots.len() {
+            return;
+        }
+        let old = std::mem::replace(&mut self.slots, vec![[0, NONE]; num_slots.max(2)]);
+        let shift = self.shift();
+        for pair in old.into_iter().filter(|pair| pair[1] != NONE) {
+            let slot = find(&self.slots, pair[0], self.skip_bits, shift);
+            self.slots[slot] = pair;
         }
     }
 }

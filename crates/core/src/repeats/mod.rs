@@ -15,7 +15,7 @@ mod tests;
 pub use equal::{PlacedWords, Repeat};
 pub use firsts::FirstPlaces;
 pub use seen::{SeenTwice, WindowReader};
-pub use stretches::{Stretches, repeated_stretches};
+pub use stretches::{FewStretches, Stretches, repeated_stretches};
 
 /// A hash and a place, or two places: what is put aside of a window.
 pub type Pair = [u64; 2];

@@ -17,7 +17,8 @@ pub struct Stretches {
 }
 
 impl Stretches {
-    fn push(&mut self, place: i64, first: i64, num_windows: i64) {
+    /// Appends one of a later place; if it goes on where the last one ends, it becomes part of that. Returns whether it is one of its own.
+    fn push(&mut self, place: i64, first: i64, num_windows: i64) -> bool {
         if let (Some(&last_place), Some(&last_first), Some(last_windows)) = (
             self.places.last(),
             self.firsts.last(),
@@ -26,19 +27,92 @@ impl Stretches {
             && last_first + *last_windows == first
         {
             *last_windows += num_windows;
-            return;
+            return false;
         }
         self.places.push(place);
         self.firsts.push(first);
         self.num_windows.push(num_windows);
+        true
+    }
+
+    /// Takes out all between stretch `first` and the last one.
+    fn remove_between(&mut self, first: usize) {
+        let last = self.places.len() - 1;
+        for column in [&mut self.places, &mut self.firsts, &mut self.num_windows] {
+            column.drain(first + 1..last);
+        }
+    }
+}
+
+/// Stretches, of which few begin close to each other: what text that repeats itself comes to.
+///
+/// The words of a document are in blocks of as many as a window has. Where more than 8 stretches begin in a block, or than half its words (but
+/// 2 always may), the first and the last of them remain: the first holds every word up to the last, and the last ends behind all others, so
+/// the words are the same.
+#[derive(Debug)]
+pub struct FewStretches<'a> {
+    found: Stretches,
+    num_words: i64,
+    doc_starts: &'a [i64],
+    /// Documents that begin up to the last stretch.
+    num_docs: usize,
+    /// Where the block of the last stretch ends.
+    block_end: i64,
+    /// Number of the first stretch that begins in that block, and how many do, with those that were taken out.
+    begin: usize,
+    num_in_block: usize,
+}
+
+/// Stretches that may begin in a block of many words.
+const MOST_IN_BLOCK: usize = 8;
+
+impl<'a> FewStretches<'a> {
+    /// Of windows of `num_words` words. `doc_starts` says where the words of each document begin, and where the last one's end.
+    pub fn new(num_words: u64, doc_starts: &'a [i64]) -> Self {
+        FewStretches {
+            found: Stretches::default(),
+            num_words: num_words.max(1) as i64,
+            doc_starts,
+            num_docs: 0,
+            block_end: 0,
+            begin: 0,
+            num_in_block: 0,
+        }
     }
 
     /// Appends stretches of later places; one that goes on where the last one ends becomes part of it.
     pub fn append(&mut self, other: &Stretches) {
         let others = other.places.iter().zip(&other.firsts);
         for ((&place, &first), &num_windows) in others.zip(&other.num_windows) {
-            self.push(place, first, num_windows);
+            if self.found.push(place, first, num_windows) {
+                self.count(place);
+            }
         }
+    }
+
+    /// Counts the stretch that was appended last, and takes out those before it that are too many.
+    fn count(&mut self, place: i64) {
+        // A window ends in its document, so that no block in which one begins reaches beyond.
+        if place >= self.block_end {
+            let starts = self.doc_starts;
+            while starts.get(self.num_docs).is_some_and(|&at| at <= place) {
+                self.num_docs += 1;
+            }
+            let in_document = place - starts[self.num_docs - 1];
+            self.block_end = place - in_document % self.num_words + self.num_words;
+            self.begin = self.found.places.len() - 1;
+            self.num_in_block = 0;
+        }
+        self.num_in_block += 1;
+        let most = MOST_IN_BLOCK.min(self.num_words as usize / 2);
+        if self.num_in_block > most.max(2) {
+            self.found.remove_between(self.begin);
+        }
+    }
+
+    /// Returns them, in order of place.
+    pub fn finish(self) -> Stretches {
+        self.found
     }
 }
 

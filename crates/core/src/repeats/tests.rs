@@ -64,13 +64,53 @@ fn plain_stretches(texts: &[String]) -> (Stretches, Vec<i64>) {
     (found, doc_starts)
 }
 
+/// Of a document's words, in blocks of as many as a window has, all stretches that begin in one, or of more than 2 (half of 5) the first and the last.
+fn plain_few(all: &Stretches, doc_starts: &[i64]) -> Stretches {
+    let mut blocks: BTreeMap<(usize, i64), Vec<usize>> = BTreeMap::new();
+    for (i, &place) in all.places.iter().enumerate() {
+        let row = doc_starts.iter().filter(|&&at| at <= place).count() - 1;
+        let block = (place - doc_starts[row]) / NUM_WORDS as i64;
+        blocks.entry((row, block)).or_default().push(i);
+    }
+    let mut found = Stretches::default();
+    for block in blocks.into_values() {
+        let few = match block.len() {
+            0..=2 => block,
+            _ => vec![block[0], block[block.len() - 1]],
+        };
+        for i in few {
+            found.places.push(all.places[i]);
+            found.firsts.push(all.firsts[i]);
+            found.num_windows.push(all.num_windows[i]);
+        }
+    }
+    found
+}
+
+fn words_of(found: &Stretches) -> Vec<i64> {
+    let stretches = found.places.iter().zip(&found.num_windows);
+    let words = stretches.flat_map(|(&at, &windows)| at..at + windows + NUM_WORDS as i64 - 1);
+    let mut words: Vec<i64> = words.collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
 #[test]
 fn stretches_are_those_of_every_window_with_every_other() {
-    let mut num_stretches = 0;
+    let (mut num_stretches, mut num_left_out) = (0, 0);
     for seed in 0..20 {
-        let texts = texts(seed);
-        let (expected, doc_starts) = plain_stretches(&texts);
+        let mut texts = texts(seed);
+        // Texts that repeat themselves, among others and in a short one.
+        for (number, count) in [(3, 30), (4, 7), (17, 4), (18, 41)] {
+            texts[number] += &"ding ".repeat(count);
+            texts[number] += &"ding dong w1 ".repeat(count / 3);
+        }
+        let (all, doc_starts) = plain_stretches(&texts);
+        let expected = plain_few(&all, &doc_starts);
+        assert_eq!(words_of(&expected), words_of(&all));
         num_stretches += expected.places.len();
+        num_left_out += all.places.len() - expected.places.len();
         let mut reader = WindowReader::new(Isa::best(), NUM_WORDS);
         let seen = SeenTwice::new(10);
         let counts: Vec<u32> = texts.iter().map(|text| reader.count(text, &seen)).collect();
@@ -85,9 +125,13 @@ fn stretches_are_those_of_every_window_with_every_other() {
         }
         let mut later = Vec::new();
         pairs.reverse();
-        FirstPlaces::default().for_each_later(&pairs, 0, |place, first| later.push([place, first]));
+        // The table grows.
+        let mut firsts = FirstPlaces::new(0);
+        firsts.clear(seed as usize);
+        pairs.chunks(50).for_each(|some| firsts.note(some));
+        firsts.for_each_later(&pairs, |place, first| later.push([place, first]));
         for step in [7, 64, 10_000] {
-            let mut found = Stretches::default();
+            let mut found = FewStretches::new(NUM_WORDS as u64, &doc_starts);
             let end = doc_starts[texts.len()] as u64;
             for start in (0..end).step_by(step) {
                 let range = start..start + step as u64;
@@ -106,10 +150,11 @@ fn stretches_are_those_of_every_window_with_every_other() {
                     words,
                 ));
             }
-            assert_eq!(found, expected, "{seed} {step}");
+            assert_eq!(found.finish(), expected, "{seed} {step}");
         }
     }
     assert!(num_stretches > 200);
+    assert!(num_left_out > 200);
 }
 
 #[test]
@@ -145,10 +190,19 @@ fn a_word_that_fills_a_text_repeats_itself() {
 fn equal_hashes_are_told_from_near_ones() {
     // Hashes that fall into one slot, and one of them twice.
     let pairs = [[1, 9], [2, 8], [1, 4], [3, 7], [0, 6], [0, 5]];
-    let mut found = Vec::new();
-    FirstPlaces::default().for_each_later(&pairs, 0, |place, first| found.push((place, first)));
-    assert_eq!(found, [(9, 4), (6, 5)]);
-    FirstPlaces::default().for_each_later(&[], 7, |_, _| unreachable!());
+    for (num_expected, skip_bits) in [(0, 0), (6, 0), (6, 62)] {
+        let mut firsts = FirstPlaces::new(skip_bits);
+        let mut found = Vec::new();
+        // Of what was noted before nothing is left.
+        for pairs in [&[[1, 0], [3, 1]], &pairs[..]] {
+            firsts.clear(num_expected);
+            firsts.note(pairs);
+        }
+        firsts.for_each_later(&pairs, |place, first| found.push((place, first)));
+        assert_eq!(found, [(9, 4), (6, 5)]);
+        firsts.clear(0);
+        firsts.for_each_later(&[], |_, _| unreachable!());
+    }
 }
 
 #[test]

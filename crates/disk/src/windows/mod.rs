@@ -6,17 +6,19 @@
 mod pairs;
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::parallel::map_ranges;
-use likewise_core::repeats::{FirstPlaces, Pair, Stretches, repeated_stretches};
+use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeated_stretches};
 
-use self::pairs::PairParts;
+use self::pairs::{PAIRS_AT_ONCE, PairParts};
 use crate::error::Error;
 
 /// Words of a part, about, while there are not too many parts.
 const PART_WORDS: u64 = 1 << 18;
 const MOST_PARTS: u64 = 1 << 12;
+/// Parts of each thread whose stretches wait for those before them: up to 24 bytes a word.
+const PARTS_A_THREAD: usize = 2;
 
 /// Windows that may repeat one. Threads may share it.
 #[derive(Debug)]
@@ -36,7 +38,8 @@ impl RepeatedWindows {
     ///
     /// # Cost
     /// 16 bytes a window that is added and again one that repeats, of which about `memory_bytes` are held and the others lie in files in
-    /// `folder`. While the stretches are found, each thread has 64 bytes a window of one part, of which there are up to 4096.
+    /// `folder`. While the stretches are found, each thread has up to 64 bytes a word of one part, of which there are up to 4096, or 64 MB;
+    /// then 24 bytes a stretch, of which few begin close to each other ([`FewStretches`]).
     pub fn new(folder: &Path, num_window_words: u64, num_words: u64, memory_bytes: usize) -> Self {
         let num_parts = (num_words / PART_WORDS)
             .clamp(1, MOST_PARTS)
@@ -73,7 +76,8 @@ impl RepeatedWindows {
             .add(windows, |&[hash, _]| (hash >> shift >> 1) as usize)
     }
 
-    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place. All windows were added; they go.
+    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place, as of [`FewStretches`]. All windows were added;
+    /// they go.
     ///
     /// `doc_starts` says where the words of each document begin, and where the last one's end.
     ///
@@ -92,30 +96,25 @@ impl RepeatedWindows {
                 message: format!("do not rise from 0 to {}", self.num_words),
             });
         }
-        let scratch = || (FirstPlaces::default(), Vec::new());
         map_ranges(
             self.num_parts(),
             1,
             threads,
             cancel,
-            scratch,
-            |scratch, range| {
-                let (firsts, later) = scratch;
-                self.put_aside_by_place(range.start, firsts, later)
-            },
+            || FirstPlaces::new(self.part_bits),
+            |firsts, range| self.put_aside_by_place(range.start, firsts, cancel),
         )?
         .into_iter()
         .collect::<Result<(), Error>>()?;
+        let mut found = FewStretches::new(self.num_window_words, doc_starts);
         let scratch = || vec![0; self.step as usize];
-        let parts = map_ranges(
-            self.num_parts(),
-            1,
-            threads,
-            cancel,
-            scratch,
-            |scratch, range| {
-                let later = self.by_place.take(range.start)?;
-                let start = range.start as u64 * self.step;
+        let at_once = PARTS_A_THREAD * threads.max(1);
+        for done in (0..self.num_parts()).step_by(at_once) {
+            let num_parts = at_once.min(self.num_parts() - done);
+            let parts = map_ranges(num_parts, 1, threads, cancel, scratch, |scratch, range| {
+                let number = done + range.start;
+                let later = self.by_place.take(number).all()?;
+                let start = number as u64 * self.step;
                 Ok::<_, Error>(repeated_stretches(
                     &later,
                     start,
@@ -123,29 +122,52 @@ impl RepeatedWindows {
                     doc_starts,
                     self.num_window_words,
                 ))
-            },
-        )?;
-        let mut found = Stretches::default();
-        for part in parts {
-            found.append(&part?);
+            })?;
+            for part in parts {
+                found.append(&part?);
+            }
         }
-        Ok(found)
+        Ok(found.finish())
     }
 
+    /// Puts aside the windows of a part that equal an earlier one.
+    ///
+    /// Few hashes may have most windows of all: of a part that is so large the hashes alone are held.
     fn put_aside_by_place(
         &self,
         number: usize,
         firsts: &mut FirstPlaces,
-        later: &mut Vec<Pair>,
+        cancel: &AtomicBool,
     ) -> Result<(), Error> {
-        let windows = self.by_hash.take(number)?;
-        later.clear();
-        firsts.for_each_later(&windows, self.part_bits, |place, first| {
-            later.push([place, first])
-        });
-        drop(windows);
-        self.by_place
-            .add(later, |&[place, _]| (place / self.step) as usize)
+        let windows = self.by_hash.take(number);
+        let most_held = 2 * PAIRS_AT_ONCE.max(self.step as usize);
+        firsts.clear(windows.len().min(most_held));
+        let by_place = |later: &[Pair]| {
+            self.by_place
+                .add(later, |&[place, _]| (place / self.step) as usize)
+        };
+        let mut later = Vec::new();
+        if windows.len() <= most_held {
+            let windows = windows.all()?;
+            firsts.note(&windows);
+            firsts.for_each_later(&windows, |place, first| later.push([place, first]));
+            drop(windows);
+            return by_place(&later);
+        }
+        let go_on = || match cancel.load(Ordering::Relaxed) {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
+        };
+        windows.for_each_piece(|some| {
+            firsts.note(some);
+            go_on()
+        })?;
+        windows.for_each_piece(|some| {
+            later.clear();
+            firsts.for_each_later(some, |place, first| later.push([place, first]));
+            by_place(&later)?;
+            go_on()
+        })
     }
 }
 
@@ -168,7 +190,7 @@ mod tests {
         let places: Vec<u64> = (0..NUM_WORDS).filter(|place| place % 50 < 20).collect();
         let doc_starts: Vec<i64> = (0..=NUM_WORDS as i64).step_by(500).collect();
         let mut first = BTreeMap::new();
-        let mut expected = Stretches::default();
+        let mut expected = FewStretches::new(10, &doc_starts);
         for &place in &places {
             let &mut other = first.entry(hash(place)).or_insert(place);
             if other / 500 < place / 500 || other + 10 <= place {
@@ -179,6 +201,7 @@ mod tests {
                 });
             }
         }
+        let expected = expected.finish();
         for (memory_bytes, threads) in [(0, 2), (1 << 20, 1), (1 << 28, 3)] {
             let windows = RepeatedWindows::new(&folder, 10, NUM_WORDS, memory_bytes);
             assert_eq!(windows.num_parts(), 4);
@@ -192,6 +215,36 @@ mod tests {
             assert_eq!(found, expected);
         }
         assert!(expected.places.len() > 1000);
+    }
+
+    /// One hash has all windows but a few: its part is not held.
+    #[test]
+    fn windows_that_are_all_equal_come_to_few_stretches() {
+        let num_words = 10 * PAIRS_AT_ONCE as u64;
+        let doc_starts = [0, 1000, num_words as i64];
+        let pairs: Vec<Pair> = (0..num_words - 9)
+            .filter(|place| !(991..1000).contains(place))
+            .map(|place| [if place % 100_000 == 99_999 { place } else { 7 }, place])
+            .collect();
+        for (memory_bytes, threads) in [(0, 1), (1 << 28, 2)] {
+            let windows = RepeatedWindows::new(&std::env::temp_dir(), 10, num_words, memory_bytes);
+            for some in pairs.chunks(100_000) {
+                windows.add(some).unwrap();
+            }
+            let found = windows
+                .stretches(&doc_starts, threads, &AtomicBool::new(false))
+                .unwrap();
+            // Windows of the first document from the 11th word on; then all.
+            assert_eq!(found.places[..5], [10, 19, 20, 29, 30]);
+            assert!(found.places.contains(&1000));
+            assert!(found.firsts.iter().all(|&first| first == 0));
+            assert!(found.num_windows.iter().all(|&count| count == 1));
+            // The first and the last of each ten words, and of the last ten of a document, in which one window begins, that.
+            let expected = (2 * 98 + 1) + 2 * (num_words - 10 - 1000) / 10 + 1;
+            assert_eq!(found.places.len() as u64, expected);
+            assert!(found.places.contains(&99_998));
+            assert!(!found.places.contains(&99_999));
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::error::Error;
 use crate::position::{read_exact_at, write_all_at};
 
 const PAIR_BYTES: usize = size_of::<Pair>();
+/// Pairs that are sorted, written or read at once.
+pub(super) const PAIRS_AT_ONCE: usize = 1 << 18;
 
 /// Tells the files of one process apart.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -82,6 +84,11 @@ impl PairParts {
         pairs: &[Pair],
         number_of: impl Fn(&Pair) -> usize,
     ) -> Result<(), Error> {
+        let mut pieces = pairs.chunks(PAIRS_AT_ONCE);
+        pieces.try_for_each(|some| self.add_some(some, &number_of))
+    }
+
+    fn add_some(&self, pairs: &[Pair], number_of: impl Fn(&Pair) -> usize) -> Result<(), Error> {
         // Part by part: each is locked once.
         let mut bounds = vec![0_usize; self.parts.len() + 1];
         for pair in pairs {
@@ -132,26 +139,80 @@ impl PairParts {
         Ok((spilled, offset))
     }
 
-    /// Takes the pairs of a part away, in any order.
+    /// Takes the pairs of a part away.
+    pub(super) fn take(&self, number: usize) -> Taken {
+        let Part { held, written } = std::mem::take(&mut *lock(&self.parts[number]));
+        let file = lock(&self.file).0.clone();
+        Taken {
+            held,
+            written,
+            file,
+        }
+    }
+}
+
+/// The pairs of one part, in any order.
+#[derive(Debug)]
+pub(super) struct Taken {
+    held: Vec<Pair>,
+    written: Vec<(u64, usize)>,
+    file: Option<Arc<SpillFile>>,
+}
+
+impl Taken {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.written.iter().map(|&(_, count)| count).sum::<usize>() + self.held.len()
+    }
+
+    /// Returns all of them.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn take(&self, number: usize) -> Result<Vec<Pair>, Error> {
-        let Part { held, written } = std::mem::take(&mut *lock(&self.parts[number]));
-        let file = lock(&self.file).0.clone();
-        let Some(spilled) = file.filter(|_| !written.is_empty()) else {
-            return Ok(held);
-        };
-        let num_written: usize = written.iter().map(|&(_, count)| count).sum();
-        let mut pairs = vec![[0; 2]; num_written + held.len()];
+    pub(super) fn all(mut self) -> Result<Vec<Pair>, Error> {
+        let num_written = self.len() - self.held.len();
+        if num_written == 0 {
+            return Ok(self.held);
+        }
+        let mut pairs = vec![[0; 2]; self.len()];
+        pairs[num_written..].copy_from_slice(&self.held);
+        self.held = Vec::new();
         let mut at = 0;
-        for (offset, count) in written {
-            let bytes = pairs[at..at + count].as_mut_bytes();
-            read_exact_at(&spilled.file, bytes, offset).map_err(|e| Error::read(e, offset))?;
+        for &(offset, count) in &self.written {
+            self.read(&mut pairs[at..at + count], offset)?;
             at += count;
         }
-        pairs[at..].copy_from_slice(&held);
         Ok(pairs)
+    }
+
+    /// Calls `take` with some at a time, about [`PAIRS_AT_ONCE`] if there are as many, until all came or it fails.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; those of `take`.
+    pub(super) fn for_each_piece(
+        &self,
+        mut take: impl FnMut(&[Pair]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut piece: Vec<Pair> = Vec::new();
+        for &(offset, count) in &self.written {
+            if !piece.is_empty() && piece.len() + count > PAIRS_AT_ONCE {
+                take(&piece)?;
+                piece.clear();
+            }
+            let at = piece.len();
+            piece.resize(at + count, [0; 2]);
+            self.read(&mut piece[at..], offset)?;
+        }
+        take(&piece)?;
+        self.held.chunks(PAIRS_AT_ONCE).try_for_each(take)
+    }
+
+    fn read(&self, pairs: &mut [Pair], offset: u64) -> Result<(), Error> {
+        match &self.file {
+            Some(spilled) => read_exact_at(&spilled.file, pairs.as_mut_bytes(), offset)
+                .map_err(|e| Error::read(e, offset)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -178,13 +239,23 @@ mod tests {
             let num_files = std::fs::read_dir(&folder).unwrap().count();
             assert_eq!(num_files, usize::from(memory_bytes < 1 << 20));
             for number in 0..4 {
-                let mut found = parts.take(number).unwrap();
+                let taken = parts.take(number);
+                let mut pieces = Vec::new();
+                let keep = |some: &[Pair]| {
+                    pieces.extend_from_slice(some);
+                    Ok(())
+                };
+                taken.for_each_piece(keep).unwrap();
+                assert_eq!(pieces.len(), taken.len());
+                pieces.sort_unstable();
+                let mut found = taken.all().unwrap();
                 found.sort_unstable();
+                assert_eq!(found, pieces);
                 let all = (0..10).flat_map(|round| (0..50).map(move |i| [i * 7 + round, round]));
                 let mut expected: Vec<Pair> = all.filter(|p| p[0] % 4 == number as u64).collect();
                 expected.sort_unstable();
                 assert_eq!(found, expected);
-                assert!(parts.take(number).unwrap().is_empty());
+                assert_eq!(parts.take(number).len(), 0);
             }
             drop(parts);
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
