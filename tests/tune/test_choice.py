@@ -39,6 +39,17 @@ def test_precision_recall_and_f1_are_those_counted_by_hand(weight):
         assert 0 <= one.low <= one.value <= one.high <= 1
 
 
+@pytest.mark.parametrize("unit", [1e300, 1e-300])
+def test_only_how_weights_compare_counts(unit):
+    verdicts, is_duplicate = np.arange(60) % 2 == 0, np.arange(60) % 3 == 0
+    weight = 1.0 + np.arange(60) % 5
+    assert measured(verdicts, is_duplicate, unit * weight).to_dict() == {
+        name: pytest.approx(found) for name, found in measured(verdicts, is_duplicate, weight).to_dict().items()
+    }
+    apart = np.where(np.arange(60) % 2 == 0, unit, 1 / unit)
+    assert 0 <= measured(verdicts, is_duplicate, apart).f1.low <= 1
+
+
 def test_an_interval_of_twenty_in_twenty_is_that_of_the_books():
     # Newcombe 1998, method 4 (score with continuity correction): 20 of 20 is .8001 to 1.
     found = measured(np.ones(20, bool), np.ones(20, bool))

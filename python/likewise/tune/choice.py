@@ -241,7 +241,10 @@ def _share(hits: NDArray[np.bool_], among: NDArray[np.bool_], weight: NDArray[np
     some = weight[among]
     if not len(some):
         return Estimate.unknown()
-    value = float(weight[hits & among].sum() / some.sum())
+    # Only how weights compare counts; their squares may be beyond any number.
+    largest = some.max()
+    some = some / largest
+    value = float((weight[hits & among] / largest).sum() / some.sum())
     # As many equal labels as would tell as much; whole ones, as the interval counts.
     num_drawn = max(1, int(some.sum() ** 2 / (some**2).sum() + 0.5))
     num_found = int(value * num_drawn + 0.5)
