@@ -2,6 +2,10 @@
 
 import json
 import shlex
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -159,6 +163,25 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     assert len(read_labels(folder / "r.labels.csv")) == 5
     # Nothing more is asked.
     assert asked_of(session(b"")) == []
+
+
+def test_control_c_says_that_answers_are_kept(folder):
+    with subprocess.Popen(
+        [sys.executable, "-m", "likewise", "tune", "notes.jsonl", "-o", "r.json"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder,
+    ) as process:  # fmt: skip
+        process.stdin.write(b"y\nn\n")
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        labels = folder / "r.labels.csv"
+        while time.monotonic() < deadline and not (labels.exists() and len(read_labels(labels)) == 2):
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.decode().splitlines()[-1] == (
+        "interrupted: 2 of 60 answered, kept in r.labels.csv; the same command goes on."
+    )
 
 
 def test_standard_input_cannot_be_both(folder):

@@ -136,7 +136,11 @@ def command(
             asked = tuner.questions()
             others = asked.take(given.labels)
             progress.__exit__(None, None, None)
-            _ask(tuner, asked, others, path, questions)
+            try:
+                _ask(tuner, asked, others, path, questions)
+            except KeyboardInterrupt:
+                click.echo(f"\ninterrupted: {_answered(asked, questions, path)}", err=True)
+                click.get_current_context().exit(130)
             given = Labels([*others, *asked.labels()], given.notes)
         try:
             proposal = tuner.propose(given)
@@ -196,7 +200,11 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
             history.append(pair)
         write_labels([*others, *asked.labels()], path)
     if asked.num_answered < wanted:
-        click.echo(f"{asked.num_answered} of {wanted} answered, kept in {path}; the same command goes on.")
+        click.echo(_answered(asked, wanted, path))
+
+
+def _answered(asked: "Questions", wanted: int, path: Path) -> str:
+    return f"{asked.num_answered} of {wanted} answered, kept in {path}; the same command goes on."
 
 
 def _answer() -> str:
