@@ -203,6 +203,19 @@ def test_least_words(tmp_path):
     assert kept(out) == {0: texts[0], 1: "yes\n"}
     _, out = run(tmp_path, texts, "line", min_tokens=6, out="six")
     assert kept(out) == dict(enumerate(texts))
+    # A bracket has no word: it goes, unless parts of one word at least are asked for.
+    texts = ["if a\n}\n", "if b\n}\n"]
+    for least, second in ((None, "if b\n"), (0, "if b\n"), (1, texts[1])):
+        _, out = run(tmp_path, texts, "line", min_tokens=least, out=f"least-{least}")
+        assert kept(out) == {0: texts[0], 1: second}
+
+
+def test_bytes_of_what_is_shown_are_those_that_went(tmp_path):
+    """Stretches of a text that repeats itself overlap."""
+    text = "one two three four five six seven " * 400
+    summary, out = run(tmp_path, [text, f"{text}end", "x " * 90], "span", min_tokens=8)
+    assert len(evidence(out)) > 100
+    assert sum(part["num_bytes"] for part in summary["most_removed"]) == summary["num_removed_bytes"] > 0
 
 
 def test_dry_run_and_refusals(tmp_path):

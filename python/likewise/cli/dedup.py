@@ -99,7 +99,7 @@ Examples:
     "--min-tokens",
     type=int,
     metavar="N",
-    help="With --unit: words of the shortest part that goes.  [default: 1; span: 50]",
+    help="With --unit: words of the shortest part that goes.  [default: 0; span: 50]",
 )
 @click.option("--dry-run", is_flag=True, help="With --unit: write nothing, say what would go.")
 @click.option(

@@ -266,7 +266,11 @@ def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, ob
         order = np.lexsort((repeats.kept_ends, kept))
         is_begin[1:] |= repeats.kept_ends[order[1:]] != repeats.kept_ends[order[:-1]]
     firsts = np.flatnonzero(is_begin)
-    num_bytes = np.add.reduceat((repeats.ends - repeats.starts)[order], firsts)
+    # Stretches may overlap: what two of them hold goes once. They are in order.
+    places, ends = _places(repeats.rows, repeats.starts), _places(repeats.rows, repeats.ends)
+    behind = np.maximum.accumulate(ends)
+    own = ends - np.minimum(np.maximum(places, np.append(np.uint64(0), behind[:-1])), ends)
+    num_bytes = np.add.reduceat(own[order].astype(np.int64), firsts)
     times = np.diff(np.append(firsts, len(order)))
     shown = []
     for i in np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN].tolist():

@@ -33,7 +33,7 @@ class PartRules:
     unit : {"line", "paragraph", "sentence", "span"}
         What documents are cut into; a span is any stretch of words.
     min_tokens : int, optional
-        Words of the shortest part that is taken out. Of spans 50 where None, else 1.
+        Words of the shortest part that is taken out. Of spans 50 where None, else 0: parts without a word go too.
     """
 
     unit: str
@@ -49,8 +49,8 @@ class PartRules:
         """
         check_choice("unit", self.unit, UNITS)
         if self.min_tokens is None:
-            return PartRules(self.unit, _MIN_TOKENS if self.unit == "span" else 1)
-        least = 8 if self.unit == "span" else 1
+            return PartRules(self.unit, _MIN_TOKENS if self.unit == "span" else 0)
+        least = 8 if self.unit == "span" else 0
         return PartRules(self.unit, check_integer("min_tokens", self.min_tokens, least, 100_000))
 
 
@@ -103,7 +103,7 @@ class UnitFile(ReadOnce):
         (piece,) = job.read()
         parts, *cut = _native.cut_parts(piece.texts, self._rules.unit)
         counts, starts, ends = (as_array(column, np.uint32) for column in cut)
-        if self._rules.min_tokens is not None and self._rules.min_tokens > 1:
+        if self._rules.min_tokens:
             words = as_array(_native.cut_words(parts)[0], np.uint32)
             long = words >= self._rules.min_tokens
             owners = np.repeat(np.arange(len(counts)), counts)[long]
