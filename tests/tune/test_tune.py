@@ -184,6 +184,14 @@ def test_control_c_says_that_answers_are_kept(folder):
     )
 
 
+def test_where_nothing_is_left_to_ask_or_take_back_that_is_said(tmp_path):
+    (tmp_path / "two.jsonl").write_bytes(jsonl(["one two three four", "one two three five"]))
+    ran = likewise_command("tune", "two.jsonl", stdin=b"u\ny\n", cwd=tmp_path)
+    assert "nothing was answered in this session" in ran.out.decode()
+    assert "1 of 60 answered, kept in recipe.labels.csv; there are no more pairs." in ran.out.decode()
+    assert ran.status == 2
+
+
 def test_standard_input_cannot_be_both(folder):
     ran = likewise_command("tune", "-", stdin=b"{}", cwd=folder)
     assert ran.status == 2

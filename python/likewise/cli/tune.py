@@ -195,6 +195,8 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
         if said == "u":
             if history:
                 asked.forget(history.pop())
+            else:
+                click.echo("nothing was answered in this session; what is in the file stays")
         else:
             asked.answer(pair, {"y": True, "n": False, "s": None}[said])
             history.append(pair)
@@ -204,7 +206,8 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
 
 
 def _answered(asked: "Questions", wanted: int, path: Path) -> str:
-    return f"{asked.num_answered} of {wanted} answered, kept in {path}; the same command goes on."
+    goes_on = "there are no more pairs" if asked.next_pair() is None else "the same command goes on"
+    return f"{asked.num_answered} of {wanted} answered, kept in {path}; {goes_on}."
 
 
 def _answer() -> str:
