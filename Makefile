@@ -95,7 +95,7 @@ quality-check: build ## Fail if a figure of the gating sets fell by more than .0
 .PHONY: docs
 docs: build ## Build the documentation into docs/_build, check its links, names and options, run its commands
 	$(BIN)/python -m pip install --quiet --group docs
-	$(BIN)/sphinx-build -W -n -q docs docs/_build
+	$(BIN)/sphinx-build -E -W -n -q docs docs/_build
 	$(BIN)/python tools/check_book.py docs/_build
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/house/test_commands_of_pages.py
 
