@@ -22,6 +22,7 @@ pub mod priority;
 mod sections;
 pub mod segments;
 pub mod store;
+mod temporary;
 pub mod weights;
 mod whole;
 pub mod windows;

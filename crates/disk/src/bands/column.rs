@@ -1,22 +1,17 @@
 //! How does a column of numbers lie in a file that is written once and read as if it were memory?
 
-use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use memmap2::Mmap;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::error::Error;
-
-/// Tells the files of one process apart.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+use crate::temporary::TemporaryFile;
 
 /// A file to whose end numbers are written; deleted when it is dropped.
 pub(super) struct ColumnFile {
-    file: File,
-    path: PathBuf,
+    spilled: TemporaryFile,
     num_bytes: usize,
 }
 
@@ -27,27 +22,11 @@ pub(super) struct Column {
     map: Option<Mmap>,
 }
 
-impl Drop for ColumnFile {
-    fn drop(&mut self) {
-        // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 impl ColumnFile {
     /// A new file in the folder.
     pub(super) fn create(folder: &Path) -> Result<Self, Error> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("bands-{}-{number}", std::process::id()));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|e| Error::io("create a temporary file", e))?;
         Ok(ColumnFile {
-            file,
-            path,
+            spilled: TemporaryFile::create(folder, "bands")?,
             num_bytes: 0,
         })
     }
@@ -60,7 +39,8 @@ impl ColumnFile {
     /// Writes values behind the others.
     pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<(), Error> {
         let bytes = values.as_bytes();
-        self.file
+        self.spilled
+            .file
             .write_all(bytes)
             .map_err(|e| Error::io("write", e))?;
         self.num_bytes += bytes.len();
@@ -73,7 +53,7 @@ impl ColumnFile {
             return Ok(Column { map: None });
         }
         // SAFETY: the file was made here, nobody else knows it, and nothing writes to it any more: `self` goes.
-        let map = unsafe { Mmap::map(&self.file) }.map_err(|e| Error::io("map", e))?;
+        let map = unsafe { Mmap::map(&self.spilled.file) }.map_err(|e| Error::io("map", e))?;
         Ok(Column { map: Some(map) })
     }
 }

@@ -1,8 +1,6 @@
 //! How are pairs of numbers put aside by a small number, in memory as far as it goes and then in one file?
 
-use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use likewise_core::repeats::Pair;
@@ -10,13 +8,11 @@ use zerocopy::IntoBytes;
 
 use crate::error::Error;
 use crate::position::{read_exact_at, write_all_at};
+use crate::temporary::TemporaryFile;
 
 const PAIR_BYTES: usize = size_of::<Pair>();
 /// Pairs that are sorted, written or read at once.
 pub(super) const PAIRS_AT_ONCE: usize = 1 << 18;
-
-/// Tells the files of one process apart.
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Pairs in parts, to be taken back one part at a time. Threads may share it.
 #[derive(Debug)]
@@ -26,7 +22,7 @@ pub(super) struct PairParts {
     most_held: usize,
     parts: Vec<Mutex<Part>>,
     /// Empty until something is written; and where the next bytes go.
-    file: Mutex<(Option<Arc<SpillFile>>, u64)>,
+    file: Mutex<(Option<Arc<TemporaryFile>>, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -34,34 +30,6 @@ struct Part {
     held: Vec<Pair>,
     /// Where in the file the others are, and how many.
     written: Vec<(u64, usize)>,
-}
-
-/// A file that is deleted when it is dropped.
-#[derive(Debug)]
-struct SpillFile {
-    file: File,
-    path: PathBuf,
-}
-
-impl Drop for SpillFile {
-    fn drop(&mut self) {
-        // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-impl SpillFile {
-    fn create(folder: &Path) -> Result<Self, Error> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("windows-{}-{number}", std::process::id()));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|e| Error::io("create a temporary file", e))?;
-        Ok(SpillFile { file, path })
-    }
 }
 
 impl PairParts {
@@ -128,11 +96,11 @@ impl PairParts {
     }
 
     /// The file, made where there is none, and where so many bytes may be written.
-    fn room(&self, num_bytes: usize) -> Result<(Arc<SpillFile>, u64), Error> {
+    fn room(&self, num_bytes: usize) -> Result<(Arc<TemporaryFile>, u64), Error> {
         let mut file = lock(&self.file);
         let spilled = match &file.0 {
             Some(spilled) => spilled.clone(),
-            None => Arc::new(SpillFile::create(&self.folder)?),
+            None => Arc::new(TemporaryFile::create(&self.folder, "windows")?),
         };
         let offset = file.1;
         *file = (Some(spilled.clone()), offset + num_bytes as u64);
@@ -156,7 +124,7 @@ impl PairParts {
 pub(super) struct Taken {
     held: Vec<Pair>,
     written: Vec<(u64, usize)>,
-    file: Option<Arc<SpillFile>>,
+    file: Option<Arc<TemporaryFile>>,
 }
 
 impl Taken {
@@ -230,7 +198,7 @@ mod tests {
     #[test]
     fn pairs_come_back_from_memory_and_from_the_file() {
         for memory_bytes in [0, 3000, 1 << 20] {
-            let folder = tempfile_folder();
+            let folder = temporary_folder(memory_bytes);
             let parts = PairParts::new(&folder, 4, memory_bytes);
             for round in 0..10_u64 {
                 let pairs: Vec<Pair> = (0..50).map(|i| [i * 7 + round, round]).collect();
@@ -263,10 +231,9 @@ mod tests {
         }
     }
 
-    fn tempfile_folder() -> PathBuf {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("likewise-windows-{}-{number}", std::process::id()));
+    fn temporary_folder(memory_bytes: usize) -> PathBuf {
+        let name = format!("likewise-pairs-{memory_bytes}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap();
         folder
     }
