@@ -177,7 +177,7 @@ class RecipeFields:
 
     @property
     def recipe_id(self) -> str:
-        """Identity of all that decides a result: 32 hexadecimal digits."""
+        """Identity of all that decides a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
         # Filters have no field that a recall is resolved into.
         acting = ("recall",) if self.method == "bloom" else ()
         return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS + acting)
