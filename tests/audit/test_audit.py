@@ -69,13 +69,21 @@ def test_missed_pairs_name_what_lost_them(tmp_path, texts):
 
 
 def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
-    # One word differs: all share the bands, the last buckets of which are full after 64.
+    # One word differs: all share the bands, the first buckets of which are full after 64.
     base = " ".join(f"word{i}" for i in range(200)).split()
     texts = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) for i in range(0, 200, 1)]
     recipe = Recipe.minhash(0.9, bands=1, rows=2)
-    found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
+    (tmp_path / "many").mkdir()
+    found = audit(run_of(tmp_path / "many", texts, recipe), num_sampled=1000)
     assert found.certificate["stated_recall"] is not None
-    assert found.recall.by_stage["capped"] > 0
+    assert found.recall.by_stage["full bucket"] > 0
+    # Where no last bucket was full the run counts none as capped, and the audit does not say that any was.
+    (tmp_path / "few").mkdir()
+    run = run_of(tmp_path / "few", texts[:110], recipe)
+    found = audit(run, num_sampled=1000)
+    assert json.loads((run / "summary.json").read_bytes())["num_capped"] == 0
+    assert found.recall.by_stage["full bucket"] > 0
+    assert "capped" not in found.recall.by_stage
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "dice", "cosine", "containment", "overlap"])

@@ -19,11 +19,11 @@ from likewise.sketch import shaped
 FOUND = 0
 STAGES = {
     1: "not a candidate",
-    2: "capped",
+    2: "full bucket",
     3: "estimate below the threshold",
     4: "found and not acted on",
 }
-_NOT_CANDIDATE, _CAPPED, _BELOW_ESTIMATE, NOT_ACTED_ON = STAGES
+_NOT_CANDIDATE, _FULL_BUCKET, _BELOW_ESTIMATE, NOT_ACTED_ON = STAGES
 # Later positions that stand so close are asked for together.
 _GAP = 16
 _PAIRS_AT_ONCE = 1 << 16
@@ -120,7 +120,7 @@ def _stage_of_lost(
         # Whom bands bring together when nobody else is there, full buckets kept apart.
         for i, pair in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
             if _share_bits(documents, recipe, pair):
-                stages[i] = _CAPPED
+                stages[i] = _FULL_BUCKET
         return stages
     if recipe.method != "minhash":
         return stages
@@ -131,7 +131,7 @@ def _stage_of_lost(
     in_bands = equal[:, : recipe.bands * recipe.rows].reshape(len(a), recipe.bands, recipe.rows)
     is_candidate = in_bands.all(axis=2).any(axis=1)
     is_below = equal.sum(axis=1) < min_equal_slots(recipe)
-    stages[is_candidate] = _CAPPED
+    stages[is_candidate] = _FULL_BUCKET
     stages[is_candidate & is_below] = _BELOW_ESTIMATE
     return stages
 

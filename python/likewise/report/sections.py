@@ -161,7 +161,7 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
         [
             ("Candidate pairs", None if summary["num_candidates"] is None else f"{summary['num_candidates']:,}"),
             ("Pairs measured", f"{summary['num_measured']:,}"),
-            ("Capped", f"{capped:,} documents met a full bucket, once for each band" if capped else "none"),
+            ("Capped", f"{capped:,} times a document found the last bucket of a band full" if capped else "none"),
             (
                 "Below the threshold",
                 f"{summary['num_below_threshold']:,} joined through others" if summary["num_below_threshold"] else None,
