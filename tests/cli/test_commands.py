@@ -179,8 +179,8 @@ def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
 def test_a_killed_run_is_begun_again(tmp_path, big):
     out = tmp_path / "out"
     process = start("dedup", big, "-o", out)
-    identity = out / ".unfinished" / "identity.json"
-    wait_until(lambda: identity.exists() and identity.stat().st_size > 0, process)
+    parts = out / ".unfinished" / "parts"
+    wait_until(lambda: parts.exists() and any(parts.glob("*.arrow")), process)
     process.kill()
     process.communicate()
     assert tree(out)[0] == ".unfinished"

@@ -20,7 +20,7 @@ from likewise.cli.options import (
 )
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted, printable
+from likewise.cli.terminal import counted, printable, skipped_line
 
 if TYPE_CHECKING:
     from likewise.dedup.engine import Engine
@@ -341,7 +341,7 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if "index" in summary:
         lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:
-        lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
+        lines.append(skipped_line(summary["skipped_files"]))
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")

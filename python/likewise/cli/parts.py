@@ -4,7 +4,7 @@ from typing import Any
 
 from likewise.cli.options import recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted
+from likewise.cli.terminal import counted, skipped_line
 
 
 def check_part_options(unit: str, options: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(bad_line(summary))
     if summary["skipped_files"]:
-        lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
+        lines.append(skipped_line(summary["skipped_files"]))
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
     return lines

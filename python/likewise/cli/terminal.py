@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 import unicodedata
+from collections.abc import Sequence
 from typing import TextIO
 
 import click
@@ -77,3 +78,9 @@ def _say(text: str, hint: str | None) -> None:
 def counted(count: int, name: str) -> str:
     """Return a count and the name of what is counted: ``1 pair``, ``2,000 pairs``."""
     return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+
+
+def skipped_line(names: Sequence[str]) -> str:
+    """Return what of directories and globs was not read."""
+    shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"skipped {counted(len(names), 'name')} (other kinds, links, directories of a glob): {shown}"

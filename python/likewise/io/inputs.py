@@ -48,7 +48,8 @@ class Inputs:
     files : tuple of InputFile
         In the order in which their documents count.
     skipped : tuple of str
-        Files of directories whose kind is not known, and links; relative to the directory named.
+        Files of directories whose kind is not known, and links, relative to the directory named; directories that a
+        glob finds, ending in ``/``.
     datasets : tuple of (str, Dataset)
         Directories of Hugging Face datasets among them, with their names relative to the common parent.
     companions : tuple of (str, Path)
@@ -74,6 +75,7 @@ class _Found:
     # Path, the root that it is relative to, and what it holds where that is clear.
     files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    has_links: bool = False
     datasets: list[tuple[Path, Dataset]] = field(default_factory=list)
     companions: list[tuple[Path, Path]] = field(default_factory=list)
 
@@ -158,8 +160,7 @@ def find_inputs(
         else:
             _expand(name, forbidden, file_format, found)
     if not found.files:
-        listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
-        raise InvalidInput(f"there is no file of a known format among the inputs{listed}; force one with --format")
+        raise InvalidInput(_why_nothing(found))
     _refuse_twice([path for path, _, _ in found.files])
     roots = [root for path, root, _ in found.files if path not in streams]
     # What was fetched is named by its place in its store, not by where the copy lies.
@@ -183,6 +184,18 @@ def find_inputs(
         tuple(path for path, root, _ in found.files if path in streams or (fetched and root.is_relative_to(fetched))),
         parents[0] if not all(is_fetched) else None,
     )
+
+
+def _why_nothing(found: _Found) -> str:
+    """Return why no file was found, and what to do."""
+    listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
+    if found.has_links:
+        hint = "links inside a directory are not followed: name their targets, or name them by a glob such as 'DIR/*'"
+    elif any(name.endswith("/") for name in found.skipped):
+        hint = "a glob takes files, not directories: name the directories themselves"
+    else:
+        hint = "force one with --format"
+    return f"there is no file of a known format among the inputs{listed}; {hint}"
 
 
 def _common(roots: list[Path]) -> Path:
@@ -253,7 +266,9 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
-        found.skipped.extend((here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink())
+        links = [(here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink()]
+        found.skipped.extend(links)
+        found.has_links |= bool(links)
         names[:] = [name for name in names if here / name != forbidden and not (here / name).is_symlink()]
         dataset = open_dataset(here) if forced in (None, "arrow") else None
         if dataset is not None:
@@ -274,6 +289,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         is_wanted = known is not None and forced in (None, known.kind)
         if path.is_symlink() or not path.is_file() or not is_wanted:
             found.skipped.append(path.relative_to(root).as_posix())
+            found.has_links |= path.is_symlink()
         else:
             found.files.append((path, root, known))
 
@@ -282,13 +298,33 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
     matches = sorted((_absolute(m) for m in glob.glob(name, recursive=True)), key=os.fsencode)  # noqa: PTH207
     if not matches:
         raise FileNotFoundError(2, "no such file or directory", name)
+    holders = {parent for path in matches for parent in path.parents}
+    caches = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
     for path in matches:
-        if path.is_dir() or (forbidden is not None and path.is_relative_to(forbidden)):
+        if forbidden is not None and path.is_relative_to(forbidden):
             continue
-        if forced is not None or format_by_name(path) is not None:
+        if path.is_dir():
+            # Nothing below it was meant by the glob, which whoever wrote it may not know.
+            if path not in holders and any(path.iterdir()):
+                found.skipped.append(f"{path.name}/")
+        elif path not in caches and (forced is not None or format_by_name(path) is not None):
             found.files.append((path, path.parent, None))
         else:
             found.skipped.append(path.name)
+
+
+def _beside_datasets(matches: list[Path], found: _Found) -> set[Path]:
+    """Note datasets of which a glob finds all rows; return the Arrow files beside the rows of datasets."""
+    others: set[Path] = set()
+    arrow = [path for path in matches if path.name.endswith(".arrow")]
+    for here in sorted({path.parent for path in arrow}, key=os.fsencode):
+        dataset = open_dataset(here)
+        if dataset is None:
+            continue
+        if set(dataset.data_files) <= set(arrow):
+            found.datasets.append((here, dataset))
+        others.update(path for path in arrow if path.parent == here and path not in dataset.data_files)
+    return others
 
 
 def _refuse_twice(paths: list[Path]) -> None:
