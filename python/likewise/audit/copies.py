@@ -16,10 +16,10 @@ from likewise.io.arrow import ArrowFile
 from likewise.io.columns import taken_rows
 from likewise.io.datasets import COMPANIONS
 from likewise.io.inputs import InputFile, find_inputs
+from likewise.io.kept_copies import table_batches
 from likewise.io.lines import LineFile
 from likewise.io.output import KEPT
 from likewise.io.parquet import ParquetFile
-from likewise.io.runs import table_batches
 from likewise.io.scratch import scratch_directory
 from likewise.io.text_file import TextFile
 

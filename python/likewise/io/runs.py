@@ -1,23 +1,20 @@
 """Finished runs read again: whether two of them gave the same answer."""
 
-import io
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.alignment import Beside, aligned
-from likewise.io.formats import Format, format_of
-from likewise.io.output import EVIDENCE, KEPT
+from likewise.io.kept_copies import BATCH_ROWS, kept_copies, kept_documents, kinds_of
+from likewise.io.output import EVIDENCE
 from likewise.io.summaries import read_summary
 
 # Where documents stand differs when the same sequence is split into other files.
 _PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
 _MOST_NAMED = 5
-_BATCH_ROWS = 65536
-_TABLES = ("parquet", "arrow")
 _COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_capped")
 
 
@@ -158,13 +155,13 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     counts = {name: (one.get(name), two.get(name)) for name in _COUNTS if one.get(name) != two.get(name)}
     evidence = _evidence_differences(first, second, most, with_counts=with_counts)
     compared, found = "recipe, evidence", None
-    kept = [_kept_files(run, summary) for run, summary in ((first, one), (second, two))]
+    kept = [kept_copies(run, summary) for run, summary in ((first, one), (second, two))]
     if kept[0] is not None and kept[1] is not None:
-        if {form.kind in _TABLES for _, form in kept[0]} != {form.kind in _TABLES for _, form in kept[1]}:
+        if kinds_of(kept[0]) != kinds_of(kept[1]):
             compared += "; kept documents are of different formats: their numbers"
         else:
             compared += ", kept documents"
-            besides = aligned(_kept_documents(kept[0]), _kept_documents(kept[1]), _hashable)
+            besides = aligned(kept_documents(kept[0]), kept_documents(kept[1]), _hashable)
             found = _first(besides, most, with_counts=with_counts)
     return RunComparison(compared, _recipe_differences(one, two), counts, evidence, found)
 
@@ -241,7 +238,7 @@ def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
-    for batch in table.to_batches(_BATCH_ROWS):
+    for batch in table.to_batches(BATCH_ROWS):
         yield from batch.to_pylist()
 
 
@@ -249,22 +246,6 @@ def _evidence_row(row: dict[str, Any] | None) -> str:
     if row is None:
         return "nothing"
     return f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
-
-
-def _kept_files(run: Path, summary: dict[str, Any]) -> list[tuple[Path, Format]] | None:
-    """Return the kept files in input order, and what they hold; None where the run wrote no copies."""
-    options = summary.get("options", {})
-    if options.get("output") != "kept":
-        return None
-    files = []
-    for file in summary["inputs"]:
-        path = run / KEPT / file["path"]
-        if path.exists():
-            files.append((path, format_of(path, str(path), options.get("format"))))
-        # Text files of which nothing stays leave no file.
-        elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
-            raise InvalidInput("the run's kept file is missing; run it again", str(path))
-    return files
 
 
 def _kept_line(beside: Beside[Any]) -> str:
@@ -292,45 +273,6 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
 
 def _hashable(document: object) -> Hashable:
     return document if isinstance(document, bytes) else repr(document)
-
-
-def _kept_documents(files: list[tuple[Path, Format]]) -> Iterator[object]:
-    """Yield lines without their newlines, or rows, in input order."""
-    for path, form in files:
-        if form.kind in _TABLES:
-            for batch in table_batches(path, is_parquet=form.kind == "parquet", num_rows=_BATCH_ROWS):
-                yield from batch.to_pylist()
-        else:
-            with _plain_lines(path, form.codec) as lines:
-                for line in lines:
-                    yield line.rstrip(b"\r\n")
-
-
-def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:
-    """Yield the record batches of a Parquet file, of so many rows at most, or those of an Arrow file as they come."""
-    import pyarrow as pa
-
-    if is_parquet:
-        import pyarrow.parquet as pq
-
-        yield from pq.ParquetFile(path).iter_batches(num_rows)
-        return
-    with pa.OSFile(str(path)) as source:
-        is_file = source.read(6) == b"ARROW1"
-        source.seek(0)
-        if is_file:
-            reader = pa.ipc.open_file(source)
-            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
-        else:
-            yield from pa.ipc.open_stream(source)
-
-
-def _plain_lines(path: Path, codec: str | None) -> BinaryIO:
-    if codec is None:
-        return path.open("rb")
-    import pyarrow as pa
-
-    return io.BufferedReader(pa.input_stream(str(path), compression=codec))
 
 
 def _shown(document: object) -> str:

@@ -1,0 +1,61 @@
+"""Two runs of the same documents, in files of other shapes, have kept the same ones: what `likewise diff` reads."""
+
+import pytest
+
+from likewise import Recipe, dedup_files
+from likewise.io.runs import compare_runs, run_differences
+from tests.formats.files import REMOVED, ROWS, csv_bytes, jsonl, table, zstd
+
+SAME = ([], "recipe, evidence, kept documents")
+OTHER_FORMATS = ([], "recipe, evidence; kept documents are of different formats: their numbers")
+LONG = [{**row, "text": f"{row['text']}\n\n{row['text']}"} for row in ROWS]
+
+
+def runs_of(tmp_path, *folders, recipe=None):
+    """Runs over directories given as {name: bytes}."""
+    for number, files in enumerate(folders):
+        for name, data in files.items():
+            path = tmp_path / f"in{number}" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        dedup_files(tmp_path / f"in{number}", tmp_path / f"out{number}", recipe)
+    return [tmp_path / f"out{number}" for number in range(len(folders))]
+
+
+@pytest.mark.parametrize("rows", [ROWS, LONG])
+def test_records_are_compared_however_they_are_cut_into_files(tmp_path, rows):
+    cut = {"a.csv": csv_bytes(rows[:3]), "b.csv": csv_bytes([]), "c.csv.zst": zstd(csv_bytes(rows[3:])), "d.csv": b""}
+    one, two = runs_of(tmp_path, {"a.csv": csv_bytes(rows)}, cut)
+    assert run_differences(one, two) == SAME
+    kept = [row for row in rows if row["id"] not in REMOVED]
+    (two / "kept" / "a.csv").write_bytes(csv_bytes([{**kept[0], "n": "8"}, *kept[1:]]))
+    (two / "kept" / "c.csv.zst").write_bytes(zstd(csv_bytes([])))
+    found = compare_runs(one, two, with_counts=True).kept
+    # A record of several lines is one document, and the header none.
+    assert [(beside.number_a, beside.number_b) for beside in found.items] == [(0, 0)]
+    (two / "kept" / "a.csv").write_bytes(csv_bytes(kept).replace(b"text", b"test"))
+    assert run_differences(one, two) == OTHER_FORMATS
+
+
+def test_records_lines_and_tables_are_not_held_against_each_other(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    pq.write_table(table(ROWS[3:]), sink)
+    last = {"b.parquet": sink.getvalue().to_pybytes()}
+    one, two = runs_of(tmp_path, {"a.csv": csv_bytes(ROWS[:3]), **last}, {"a.jsonl": jsonl(ROWS[:3]), **last})
+    assert run_differences(one, two) == OTHER_FORMATS
+
+
+def test_runs_over_bytes_are_compared(tmp_path):
+    files = {
+        "a.bin": bytes(range(256)),
+        "b.bin": bytes(range(256)),
+        "c.csv": b"\x00\x01" * 50,
+        "d.parquet": b"no table",
+    }
+    one, two = runs_of(tmp_path, files, files, recipe=Recipe.minhash(tokens="bytes"))
+    assert run_differences(one, two) == SAME
+    (two / "kept" / "d.parquet").write_bytes(b"another")
+    assert run_differences(one, two)[0] == ["kept: document 2 is no table and another"]
