@@ -59,3 +59,17 @@ def test_runs_over_bytes_are_compared(tmp_path):
     assert run_differences(one, two) == SAME
     (two / "kept" / "d.parquet").write_bytes(b"another")
     assert run_differences(one, two)[0] == ["kept: document 2 is no table and another"]
+
+
+def test_text_files_that_did_not_stay_are_of_the_same_format(tmp_path):
+    files = {"a.txt": b"one two three", "b.jsonl": jsonl([{"id": "b", "text": "One two three"}])}
+    files["c.jsonl"] = jsonl([{"id": "c", "text": "one two three four"}])
+    (tmp_path / "in").mkdir()
+    for name, data in files.items():
+        (tmp_path / "in" / name).write_bytes(data)
+    for keep in ("first", "longest"):
+        dedup_files(tmp_path / "in", tmp_path / keep, Recipe.minhash(0.1, shingle=1, keep=keep))
+    assert not (tmp_path / "longest" / "kept" / "a.txt").exists()
+    found = compare_runs(tmp_path / "first", tmp_path / "longest")
+    assert found.compared == "recipe, evidence, kept documents"
+    assert found.kept

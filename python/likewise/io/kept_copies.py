@@ -22,13 +22,13 @@ class KeptCopy(NamedTuple):
 
     Parameters
     ----------
-    path : Path
-        Where it lies.
+    path : Path, optional
+        Where it lies; None for a file of text or bytes that did not stay.
     form : Format
         What it holds.
     """
 
-    path: Path
+    path: Path | None
     form: Format
 
 
@@ -54,6 +54,8 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
         # Text files of which nothing stays leave no file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
             raise InvalidInput("the run's kept file is missing; run it again", str(path))
+        else:
+            copies.append(KeptCopy(None, Format("binary" if form == "binary" else "text")))
     return copies
 
 
@@ -61,7 +63,7 @@ def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
     """Return what documents of copies can be held against: ``table``, the header of records, else the format."""
     kinds: set[str | bytes] = set()
     for path, form in copies:
-        if form.kind in _RECORDS:
+        if path is not None and form.kind in _RECORDS:
             # A file of nothing has no header.
             with _plain(path, form.codec) as lines:
                 kinds.update([next(_records(lines), b"")] if lines.peek(1) else [])
@@ -76,6 +78,8 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
     Records and lines come without their line ends.
     """
     for path, form in copies:
+        if path is None:
+            continue
         if form.kind in _TABLES:
             for batch in table_batches(path, is_parquet=form.kind == "parquet", num_rows=BATCH_ROWS):
                 yield from batch.to_pylist()
