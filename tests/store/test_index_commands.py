@@ -233,6 +233,19 @@ def test_an_index_of_a_run_has_its_verdicts(tmp_path, files, texts):
     assert sorted(os.listdir(tmp_path)) == ["all.jsonl", "new.jsonl", "old.jsonl", "out", "seen.lw"]
 
 
+def test_what_killed_runs_left_of_an_index_is_deleted(tmp_path, files):
+    # As a run leaves it that was killed while it made the index: whose process is gone holds no lock.
+    left, living = (tmp_path / f".seen.lw.unfinished-{number}" for number in (11, 12))
+    other = tmp_path / ".seen.lw.unfinished-13"
+    other.mkdir()
+    likewise.Index(left, RECIPE).close()
+    with likewise.Index(living, RECIPE):
+        dedup("old.jsonl", "-o", "out", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
+        assert not left.exists()
+        assert living.exists()
+        assert other.exists()
+
+
 def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     dedup("old.jsonl", "-o", "old", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
     ran = dedup("new.jsonl", "-o", "new", "--against", "seen.lw", cwd=tmp_path)

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +18,7 @@ from likewise.dedup.run import RunRules, ordered
 from likewise.dedup.timing import Timing
 from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.locks import try_lock
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # Documents of one question, or of one transaction.
 _AT_ONCE = 10_000
+# Of the process that writes an index, in its directory.
+_WRITER_LOCK = "writer.lock"
 
 
 @dataclass(frozen=True)
@@ -267,8 +271,9 @@ class BesideIndex:
             from likewise.index import Index
 
             target = self._use.create
-            self._unfinished = target.with_name(f".{target.name}.unfinished-{os.getpid()}")
+            self._unfinished = target.with_name(f"{_unfinished_stem(target)}{os.getpid()}")
             shutil.rmtree(self._unfinished, ignore_errors=True)
+            _delete_left(target)
             with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
                 add_documents(index, documents, np.arange(len(documents)))
 
@@ -295,6 +300,23 @@ def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "In
 
     # What stays is for the run to say; the index keeps the first that came.
     return Index(path, recipe.replace(keep="first"), read_only=not add, threads=threads)
+
+
+def _unfinished_stem(target: Path) -> str:
+    """Return what the name of an index begins with while it is made; the number of its process follows."""
+    return f".{target.name}.unfinished-"
+
+
+def _delete_left(target: Path) -> None:
+    """Delete what killed runs left of an index; what cannot be told or deleted stays."""
+    stem = _unfinished_stem(target)
+    for path in list(target.parent.iterdir()):
+        if not path.name.startswith(stem) or not path.name[len(stem) :].isdecimal() or path.is_symlink():
+            continue
+        # Who makes an index holds its lock, which ends with the process.
+        with suppress(OSError), (path / _WRITER_LOCK).open("r+b") as lock:
+            if try_lock(lock.fileno()):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _check_absent(path: Path) -> None:
