@@ -33,14 +33,14 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
     recipe : Recipe
         Resolved.
     is_against : bool
-        Whether the run is held against an index.
+        Whether the run is held against an index, another run or files.
     """
     if floor is None:
         return
     if recipe.method == "exact":
         raise InvalidParameter("store_pairs", "method exact measures no similarity; choose another method")
     if is_against:
-        raise InvalidParameter("store_pairs", "does not go with --against: the index knows its own threshold only")
+        raise InvalidParameter("store_pairs", "does not go with --against: documents held against the run are compared at its own threshold only")
     threshold = own_threshold(recipe)
     if not 0.0 < floor <= threshold:
         raise InvalidParameter(
