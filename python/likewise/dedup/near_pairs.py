@@ -40,7 +40,9 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
     if recipe.method == "exact":
         raise InvalidParameter("store_pairs", "method exact measures no similarity; choose another method")
     if is_against:
-        raise InvalidParameter("store_pairs", "does not go with --against: documents held against the run are compared at its own threshold only")
+        raise InvalidParameter(
+            "store_pairs", "does not go with --against: reference documents are compared at the run's threshold only"
+        )
     threshold = own_threshold(recipe)
     if not 0.0 < floor <= threshold:
         raise InvalidParameter(
