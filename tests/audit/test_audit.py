@@ -12,7 +12,9 @@ from likewise._native import Texts
 from likewise.audit import audit
 from likewise.audit.rarest import RarestFeatures
 from likewise.dedup import FileRun
+from likewise.word_lists import WordList
 from tests.audit.corpora import SABOTAGED, failed, graded, resembling, run_of, write
+from tests.command import likewise_command
 from tests.oracle import measures
 from tests.oracle.features import Rules, features
 from tests.viewing import runs
@@ -84,6 +86,26 @@ def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
     assert json.loads((run / "summary.json").read_bytes())["num_capped"] == 0
     assert found.recall.by_stage["full bucket"] > 0
     assert "capped" not in found.recall.by_stage
+
+
+def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):
+    stop, more = tmp_path / "stop.txt", tmp_path / "more.txt"
+    stop.write_text("word1\nword2\n")
+    more.write_text("猫狗兔\n")
+    lists = {"stop_words": WordList.read_stop_words(stop), "dictionary": WordList.read_dictionary(more)}
+    texts = [*graded(40, 5), "猫狗兔在这里 word1 吃饭", "猫狗兔在这里吃饭"]
+    run = run_of(tmp_path, texts, Recipe.minhash(0.6, tokens="chinese", **lists))
+    for given in ([], ["--stop-words", stop], ["--dictionary", more]):
+        ran = likewise_command("audit", run, *given)
+        assert (ran.status, ran.out) == (2, b"")
+        assert "the run was given such a list" in ran.err
+    ran = likewise_command("audit", run, "--stop-words", stop, "--dictionary", more)
+    assert ran.status == 0, ran.out
+    stop.write_text("word3\n")
+    assert likewise_command("audit", run, "--stop-words", stop, "--dictionary", more).status == 2
+    (tmp_path / "plain").mkdir()
+    plain = run_of(tmp_path / "plain", texts, Recipe.minhash(0.6))
+    assert "no such list" in likewise_command("audit", plain, "--stop-words", stop).err
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "dice", "cosine", "containment", "overlap"])

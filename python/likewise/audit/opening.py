@@ -17,7 +17,7 @@ from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.opening import bounded_run
 from likewise.dedup.run import open_documents, ordered
 from likewise.dedup.timing import Timing
-from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import InputFile, Inputs, find_inputs
 from likewise.io.output import EVIDENCE
 from likewise.io.scratch import scratch_directory
@@ -26,6 +26,7 @@ from likewise.progress import Progress
 from likewise.recipe import Recipe
 from likewise.viewing.view import file_run
 from likewise.weight_table import Weights
+from likewise.word_lists import WordList
 
 _COLUMNS = (
     *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
@@ -104,12 +105,49 @@ class OpenRun:
         return kept
 
 
+@dataclass(frozen=True)
+class GivenFiles:
+    """What a run was given beside its inputs, and its summary names by identity alone.
+
+    Parameters
+    ----------
+    weights, stop_words, dictionary : Path, optional
+        The table of weights and the lists of words, if any.
+    """
+
+    weights: Path | None
+    stop_words: Path | None
+    dictionary: Path | None
+
+    def recipe(self, summary: dict[str, Any]) -> Recipe:
+        """Return the recipe of a run with what it was given.
+
+        Raises
+        ------
+        InvalidParameter
+            If a list of words is missing, or one is named that the run did not have.
+        RecipeMismatch
+            If a table or list is another one than the run's.
+        """
+        recipe = Recipe.from_dict(summary["recipe"]).resolve()
+        readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
+        for name, read in readers.items():
+            file, identity = getattr(self, name), getattr(recipe, f"{name}_id")
+            if file is None and identity is not None:
+                raise InvalidParameter(name, f"the run was given such a list ({identity}); name its file")
+            if file is not None and identity is None:
+                raise InvalidParameter(name, "the run was given no such list; leave it out")
+            if file is not None:
+                recipe = recipe.replace(**{name: read(file)})
+        return recipe if self.weights is None else recipe.with_table(Weights.read(self.weights))
+
+
 @contextmanager
 def open_run(
     path: Path,
+    given: GivenFiles,
     *,
     inputs: Path | None,
-    weights: Path | None,
     threads: int | None,
     memory: float | str | None,
     progress: Progress,
@@ -120,10 +158,10 @@ def open_run(
     ----------
     path : Path
         The output directory.
+    given : GivenFiles
+        What else the run read.
     inputs : Path, optional
         Where its inputs lie, if not where they were.
-    weights : Path, optional
-        The table that the run was given, if any.
     threads : int, optional
         Threads; all processors where None.
     memory : float or str, optional
@@ -135,16 +173,16 @@ def open_run(
     ------
     InvalidInput
         If this cannot be audited, or what the run read is gone.
+    InvalidParameter
+        If a list of words that the run was given is not named, or one that it was not.
     RecipeMismatch
-        If other weights are counted now than by the run.
+        If other weights are counted now than by the run, or words are not those of the run.
     """
     summary = read_summary(path)
     check_kind(path, summary)
-    recipe = Recipe.from_dict(summary["recipe"]).resolve()
+    recipe = given.recipe(summary)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
     rules, timing = run.run_rules(), Timing()
-    if weights is not None:
-        recipe = recipe.with_table(Weights.read(weights))
     with scratch_directory() as work:
         found = find_inputs(
             _paths(path, summary, inputs),

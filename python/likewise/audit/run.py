@@ -11,7 +11,7 @@ from likewise.audit.certificate import CERTIFICATE_VERSION, input_facts, output_
 from likewise.audit.checks import Check, check_run
 from likewise.audit.intervals import Share
 from likewise.audit.missed import Missed, missed_pairs
-from likewise.audit.opening import open_run
+from likewise.audit.opening import GivenFiles, open_run
 from likewise.audit.recall import Recall, estimate
 from likewise.audit.search import NOT_ACTED_ON, STAGES, stages_of
 from likewise.audit.strata import Stratum, draw_strata
@@ -65,6 +65,8 @@ def audit(
     seed: int = 0,
     inputs: Path | None = None,
     weights: Path | None = None,
+    stop_words: Path | None = None,
+    dictionary: Path | None = None,
     threads: int | None = None,
     memory: float | str | None = None,
     progress: Progress | None = None,
@@ -83,6 +85,8 @@ def audit(
         Where the inputs lie, if not where they were.
     weights : Path, optional
         The table of weights that the run was given, if any; weights that it counted are counted again.
+    stop_words, dictionary : Path, optional
+        The files of these words that the run was given, if any.
     threads : int, optional
         Threads; all processors where None.
     memory : float or str, optional
@@ -99,8 +103,10 @@ def audit(
     ------
     InvalidInput
         If the directory holds no finished run, its inputs are gone, or it is of a kind that cannot be audited.
+    InvalidParameter
+        If the run went by a list of words that is not named, or by none and one is.
     RecipeMismatch
-        If the weights of the run cannot be counted again.
+        If the weights of the run cannot be counted again, or the words are not those of the run.
 
     Notes
     -----
@@ -116,7 +122,8 @@ def audit(
     path, report = Path(run), progress or no_progress
     num_sampled = check_integer("sample", num_sampled, 2, 2**31 - 1)
     seed = check_integer("seed", seed, 0, 2**63 - 1)
-    with open_run(path, inputs=inputs, weights=weights, threads=threads, memory=memory, progress=report) as opened:
+    given = GivenFiles(weights, stop_words, dictionary)
+    with open_run(path, given, inputs=inputs, threads=threads, memory=memory, progress=report) as opened:
         before = stamps(opened.inputs)
         documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
         checked = check_run(opened, report)

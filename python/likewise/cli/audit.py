@@ -65,6 +65,18 @@ Examples:
     help="The table of weights that the run was given. Those that it counted are counted again.",
 )
 @click.option(
+    "--stop-words",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The stop words that the run was given.",
+)
+@click.option(
+    "--dictionary",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The dictionary that the run was given.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
