@@ -108,6 +108,21 @@ def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):
     assert "no such list" in likewise_command("audit", plain, "--stop-words", stop).err
 
 
+def test_a_run_with_a_lexicon_is_audited_with_it(tmp_path):
+    stop, terms = tmp_path / "stop.txt", tmp_path / "terms.tsv"
+    stop.write_text("word1\n")
+    terms.write_text("word3 word4\t9\nword5\t0\n")
+    given = ["--weights", terms, "--stop-words", stop]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in graded(40, 5)))
+    assert likewise_command("dedup", "in.jsonl", "-o", "out", *given, cwd=tmp_path).status == 0
+    ran = likewise_command("audit", tmp_path / "out", "--stop-words", stop)
+    assert (ran.status, "the run was given a lexicon; name its file" in ran.err) == (2, True)
+    ran = likewise_command("audit", tmp_path / "out", *given)
+    assert ran.status == 0, ran.err
+    terms.write_text("word3 word4\t8\n")
+    assert likewise_command("audit", tmp_path / "out", *given).status == 2
+
+
 @pytest.mark.parametrize("measure", ["jaccard", "dice", "cosine", "containment", "overlap"])
 @pytest.mark.parametrize("weights", ["none", "log-count"])
 def test_truth_is_that_of_the_oracle_for_every_measure(tmp_path, measure, weights):

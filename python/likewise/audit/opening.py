@@ -25,7 +25,7 @@ from likewise.io.summaries import read_summary
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 from likewise.viewing.view import file_run
-from likewise.weight_table import Weights
+from likewise.weights import read_table
 from likewise.word_lists import WordList
 
 _COLUMNS = (
@@ -112,7 +112,7 @@ class GivenFiles:
     Parameters
     ----------
     weights, stop_words, dictionary : Path, optional
-        The table of weights and the lists of words, if any.
+        The table of weights or the lexicon, and the lists of words, if any.
     """
 
     weights: Path | None
@@ -139,7 +139,13 @@ class GivenFiles:
                 raise InvalidParameter(name, "the run was given no such list; leave it out")
             if file is not None:
                 recipe = recipe.replace(**{name: read(file)})
-        return recipe if self.weights is None else recipe.with_table(Weights.read(self.weights))
+        if self.weights is not None:
+            # Terms of a lexicon are cut as the texts are.
+            fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+            return recipe.with_table(read_table(self.weights, fields))
+        if recipe.weights == "lexicon":
+            raise InvalidParameter("weights", "the run was given a lexicon; name its file")
+        return recipe
 
 
 @contextmanager

@@ -84,7 +84,7 @@ def audit(
     inputs : Path, optional
         Where the inputs lie, if not where they were.
     weights : Path, optional
-        The table of weights that the run was given, if any; weights that it counted are counted again.
+        The table of weights or the lexicon that the run was given, if any; weights that it counted are counted again.
     stop_words, dictionary : Path, optional
         The files of these words that the run was given, if any.
     threads : int, optional

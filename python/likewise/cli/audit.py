@@ -62,7 +62,7 @@ Examples:
     "--weights",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The table of weights that the run was given. Those that it counted are counted again.",
+    help="The table of weights or the lexicon that the run was given. Weights that it counted are counted again.",
 )
 @click.option(
     "--stop-words",
