@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from likewise.dedup.estimated_documents import PARQUET_TEXT, estimated_documents, unpacked_bytes
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.room import Room
 from likewise.dedup.slab_search import slab_length, table_bytes
@@ -13,7 +14,6 @@ from likewise.growing import ArraySpace
 from likewise.io.inputs import InputFile
 from likewise.io.lines import LineFile
 from likewise.io.parquet import ParquetFile
-from likewise.io.text_file import TextFile
 from likewise.io.warc import WarcFile
 from likewise.recipe import Recipe
 
@@ -49,12 +49,6 @@ _MEETING_SHARE = 0.25
 _BYTES_A_MEETING = 16
 # Pairs of a search that comes slab by slab, of each document on disk.
 _NEAR_BYTES = 24
-# How much a packed or encoded file holds for each of its bytes, and the bytes of a line where none can be seen.
-_UNPACKED = {"gzip": 4.0, "zstd": 4.0}
-_PARQUET_TEXT = 2.5
-_LINE_BYTES = 1000
-_HEAD_BYTES = 1 << 20
-_NUM_LOOKED_AT = 32
 # Text that a thread reads, sketches, verifies and writes a second, and the time of a document in a band.
 _TEXT_BYTES_A_SECOND = 50e6
 _SECONDS_A_BUCKET = 60e-9
@@ -301,9 +295,9 @@ class BoundedRun:
                 f"method {recipe.method} holds lists of all documents in memory, whatever they take; leave --memory "
                 "away, or use method minhash or simhash",
             )
-        num_documents, text_bytes = _estimated(files)
+        num_documents, text_bytes = estimated_documents(files)
         spooled = sum(file.num_bytes for file in files if not file.can_read_again)
-        packed = sum(_unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
+        packed = sum(unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
         copied = sum(file.num_bytes for file in files) if writes_copies else 0
         self._task = _Task(
             recipe=recipe,
@@ -311,7 +305,7 @@ class BoundedRun:
             threads=threads,
             num_files=len(files),
             text_bytes=text_bytes,
-            copied_bytes=int(copied + packed + _PARQUET_TEXT * spooled),
+            copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
             format_bytes=max((_bytes_in_work(file) for file in files), default=0),
         )
@@ -361,32 +355,3 @@ def _bytes_in_work(file: InputFile) -> int:
     if isinstance(file, ParquetFile):
         return _PARQUET_BYTES + file.largest_chunk_bytes()
     return _WEB_BYTES if isinstance(file, WarcFile) else 0
-
-
-def _estimated(files: Sequence[InputFile]) -> tuple[int, int]:
-    """Return about how many documents there are, and the bytes of their text: some files are looked at."""
-    text_bytes = sum(_unpacked_bytes(file) for file in files)
-    step = max(1, len(files) // _NUM_LOOKED_AT)
-    num_looked, bytes_looked = 0.0, 0.0
-    for file in files[::step]:
-        num_looked += _documents_in(file)
-        bytes_looked += _unpacked_bytes(file)
-    return int(num_looked * text_bytes / bytes_looked) if bytes_looked else 0, int(text_bytes)
-
-
-def _unpacked_bytes(file: InputFile) -> float:
-    if isinstance(file, ParquetFile):
-        return _PARQUET_TEXT * file.num_bytes
-    return file.num_bytes * (_UNPACKED[file.codec] if isinstance(file, LineFile) and file.codec else 1.0)
-
-
-def _documents_in(file: InputFile) -> float:
-    if isinstance(file, TextFile):
-        return 1.0
-    if isinstance(file, ParquetFile):
-        return float(file.num_rows())
-    if not isinstance(file, LineFile) or file.codec:
-        return _unpacked_bytes(file) / _LINE_BYTES
-    with file.path.open("rb") as opened:
-        head = opened.read(_HEAD_BYTES)
-    return max(1, head.count(b"\n")) * file.num_bytes / max(1, len(head))
