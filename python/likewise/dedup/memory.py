@@ -82,7 +82,8 @@ def dedup(
     keep : str, optional
         Which of several stays (see :class:`Recipe`), instead of the recipe's own `keep`.
     ids : list of str or int, Arrow data, or str, optional
-        Ids of the documents, or the column that has them. Where None: a table's column ``id``, else row numbers.
+        Ids of the documents, or the column that has them. Where None: a table's column ``id``, row numbers where
+        it is null or there is none.
     text_field : str
         Column of a table that holds the text.
     duplicate_ids : {"fail", "allow"}
@@ -267,7 +268,9 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
 
         table = texts if isinstance(texts, pa.Table) else pa.table(texts)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
-        ids = table_column(table, name) if name is not None else ids
+        column = table_column(table, name) if name is not None else ids
+        # As of files: only who names the column says that every row has an id.
+        ids = _with_row_numbers(column) if ids is None and name is not None else column
         extra = {name: column_as_json(table_column(table, name)) for name in fields}
         batch = as_texts(table, text_field)
     else:
@@ -296,11 +299,35 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
     return BatchStream(reader, ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES))
 
 
+def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return ids with the numbers of rows where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not column.null_count or not _can_be_ids(column.type):
+        return column
+    return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
+
+
+def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
+    import pyarrow.types as are
+
+    texts = kind.value_type if are.is_dictionary(kind) else kind
+    is_text = are.is_string(texts) or are.is_large_string(texts) or are.is_string_view(texts)
+    return bool(is_text or are.is_integer(kind))
+
+
 def _as_ids(ids: Any) -> Texts:  # noqa: ANN401
     if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         column = pa.chunked_array(ids)
+        if not _can_be_ids(column.type):
+            raise InvalidInput(f"the ids hold {column.type}; ids are text or whole numbers (name them by ids=)")
+        if column.null_count:
+            row = pc.index(column.is_null(), value=True).as_py()
+            raise InvalidInput("the id is null; fill it, or leave the row out", row=row)
         if pa.types.is_integer(column.type):
             column = column.cast(pa.large_string())
         return Texts.from_arrow(column)
