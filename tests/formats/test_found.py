@@ -30,6 +30,19 @@ def test_directories_that_a_glob_finds_are_told(tmp_path):
         dedup_files(f"{tmp_path / 'in'}/*/", tmp_path / "none")
 
 
+def test_every_command_tells_what_it_did_not_read(tmp_path):
+    corpus(tmp_path / "in")
+    assert likewise_command("index", "create", tmp_path / "seen.lw").status == 0
+    for command in (
+        ("pairs", "-o", "-"),
+        ("index", "add", tmp_path / "seen.lw"),
+        ("index", "check", tmp_path / "seen.lw"),
+    ):
+        ran = likewise_command(*command, tmp_path / "in" / "*")
+        assert ran.status == 0, ran.err
+        assert ran.err.endswith("skipped 2 names (other kinds, links, directories of a glob): deep/, set/\n")
+
+
 def test_a_glob_of_everything_below_is_the_directory(tmp_path):
     corpus(tmp_path / "in")
     named = dedup_files(tmp_path / "in", tmp_path / "named")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import take_run
-from likewise.cli.terminal import counted
+from likewise.cli.terminal import counted, skipped_line
 
 if TYPE_CHECKING:
     from likewise._native import Texts
@@ -28,12 +28,15 @@ class Tally:
     ----------
     num_documents, num_new, num_added, num_bad_rows : int
         Counts so far.
+    skipped : tuple of str
+        What of directories and globs was not read.
     """
 
     num_documents: int = 0
     num_new: int = 0
     num_added: int = 0
     num_bad_rows: int = 0
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def given_documents(
             stdin=run.stdin,
             spool_directory=work,
         )
+        tally.skipped = found.skipped
         for file in found.files:
             first_line = 0
             for job in file.jobs(_PIECE_BYTES, work):
@@ -170,3 +174,5 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
     added = f", {tally.num_added:,} added" if tally.num_added else ""
     bad = f"; {counted(tally.num_bad_rows, 'bad row')} skipped" if tally.num_bad_rows else ""
     click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)
+    if tally.skipped:
+        click.echo(skipped_line(tally.skipped), err=True)

@@ -9,7 +9,7 @@ import click
 from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted
+from likewise.cli.terminal import counted, skipped_line
 
 _HELP = """List every verified pair of near-duplicates.
 
@@ -59,3 +59,5 @@ def command(
             f"in {summary['timings']['total_s']:.2f} s",
             err=True,
         )
+        if summary["skipped_files"]:
+            click.echo(skipped_line(summary["skipped_files"]), err=True)

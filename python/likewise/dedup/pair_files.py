@@ -87,6 +87,7 @@ def pair_files(
             "recall": recipe.stated_recall,
             "recipe": recipe.to_dict(),
             "recipe_id": recipe.recipe_id,
+            "skipped_files": list(found.skipped),
             **bounded.summary(),
             "timings": timing.to_dict(),
         }
