@@ -159,7 +159,7 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     ran = session(b"y\ny\ny\n")
     assert asked_of(ran)[0] == shown[4]
     assert ran.status == 2
-    assert "3 pairs are labelled duplicates and 1 are not" in ran.err
+    assert "3 pairs are labelled duplicates and 1 is not" in ran.err
     assert len(read_labels(folder / "r.labels.csv")) == 5
     # Nothing more is asked.
     assert asked_of(session(b"")) == []

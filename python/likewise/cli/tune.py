@@ -14,6 +14,7 @@ from likewise.cli.options import INPUTS, QUIET, READING, input_options, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import has_colour, printable
 from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise.estimates import Estimate
@@ -254,7 +255,7 @@ def _show_distribution(tuner: "Tuner") -> None:
 
 def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     chosen = proposal.chosen
-    click.echo(f"{proposal.num_duplicates:,} duplicates and {proposal.num_others:,} others labelled")
+    click.echo(f"{counted(proposal.num_duplicates, 'duplicate')} and {counted(proposal.num_others, 'other')} labelled")
     click.echo()
     click.echo("best recipes              at  precision  recall    F1   (on the labels they were chosen by)")
     for one in proposal.tried[:8]:

@@ -26,9 +26,8 @@ def check_documents(documents: Documents) -> None:
     if len(documents) or not bad_rows or not all(_option(bad) for _, bad in bad_rows):
         return
     source, bad = bad_rows[0]
-    raise InvalidInput(
-        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
-    )
+    none = "the only row is no document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
+    raise InvalidInput(f"{none}: {bad.reason}{_other_fields(source, bad)}", source.name)
 
 
 def num_without_field(documents: Documents) -> dict[str, int]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.counts import counted
 from likewise.dedup import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.opening import found_inputs
@@ -143,7 +144,9 @@ def open_collection(
         with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
             num_documents = len(documents)
             if num_documents < 2:
-                raise InvalidInput(f"{num_documents} documents among the inputs; tuning compares at least two")
+                raise InvalidInput(
+                    f"{counted(num_documents, 'document')} among the inputs; tuning compares at least two"
+                )
             fingerprints = documents.sketches.reshape(num_documents, -1)
             sampled = _sample(fingerprints, most_documents, seed)
             wanted = set(labelled_ids)
