@@ -317,12 +317,12 @@ def test_a_field_of_keep_that_only_references_have_is_none_that_is_spelt_wrong(t
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
     # The first document of references is not always one that has it.
     old.write_bytes(row % (0, 0, b"m") + row % (1, 1, b"n"))
-    new.write_bytes(row % (2, 2, b"q") + row % (3, 1, b"q"))
-    packed = tmp_path / "old.jsonl.gz"
-    packed.write_bytes(gzip.compress(old.read_bytes()))
-    runs = {"file": old}
+    new.write_bytes(row % (50, 50, b"q") + row % (51, 1, b"q"))
+    late = tmp_path / "late.jsonl"
+    late.write_bytes(b"".join(row % (number, number, b"m") for number in range(2, 40)) + row % (1, 1, b"n"))
+    runs = {"file": late}
     ranked = ("--keep-sketches", "--keep", "max:n")
-    for name, given, options in [("run", old, ()), ("kept", old, ("--keep-sketches",)), ("ranked", packed, ranked)]:
+    for name, given, options in [("run", late, ()), ("kept", old, ("--keep-sketches",)), ("ranked", late, ranked)]:
         runs[name] = tmp_path / name
         assert likewise_command("dedup", given, "-o", runs[name], *options).status == 0
     for name, against in runs.items():
