@@ -90,7 +90,7 @@ def similarity_of_all(
 def _by_feature(
     values: NDArray[np.uint64], documents: NDArray[np.uint16], weights: NDArray[np.uint32]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]]:
-    """Yield (documents, starts of features and the end, weights) of some of the features that several documents have."""
+    """Yield (documents, starts of features and the end, weights) of some of those that several documents have."""
     num_parts = max(1, -(-len(values) // _AT_ONCE))
     for part in range(num_parts):
         some = np.flatnonzero(values % np.uint64(num_parts) == part) if num_parts > 1 else np.arange(len(values))
