@@ -229,14 +229,14 @@ fn repeats_are_measured_word_by_word() {
         ends: &other_ends,
     };
     let mut of = |begin, other_begin, num_words, is_followed| {
-        words.repeat(
+        let stretch = WordStretch {
             begin,
-            &others,
             other_begin,
             num_words,
             is_followed,
-            &mut cutter,
-        )
+            num_going: 0,
+        };
+        words.repeat(stretch, &others, &mut cutter)
     };
     let cut = |repeat: Option<Repeat>| {
         let r = repeat?;
@@ -258,7 +258,14 @@ fn repeats_are_measured_word_by_word() {
     assert_eq!(of(0, 1, 5, false), None);
     assert_eq!(of(3, 4, 3, false), None);
     assert_eq!(of(0, 1, 0, false), None);
-    let same = words.repeat(4, &words, 4, 1, false, &mut PartCutter::new(Isa::Plain));
+    let last = WordStretch {
+        begin: 4,
+        other_begin: 4,
+        num_words: 1,
+        is_followed: false,
+        num_going: 1,
+    };
+    let same = words.repeat(last, &words, &mut PartCutter::new(Isa::Plain));
     assert_eq!(
         same.map(|r| &text[r.start as usize..r.end as usize]),
         Some("five.\n\n")
