@@ -206,3 +206,12 @@ def test_as_by_hand(tmp_path, seed):
     expected = naive.without_spans(texts, 8, naive.words)
     assert left == {i: text for i, text in enumerate(expected) if text.strip() or text == texts[i]}
     assert sum(left.get(i) != text for i, text in enumerate(texts)) > 30
+
+
+def test_documents_that_go_one_after_the_other(tmp_path):
+    """What goes at the end of one document says nothing of what stands before the next one's first word."""
+    text = "（「one two three four five six seven eight。」）"
+    (tmp_path / "in.jsonl").write_bytes(jsonl([text, text, f"{text}nine", text[:-1]]))
+    dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8))
+    rows = map(json.loads, (tmp_path / "out" / "kept" / "in.jsonl").read_text(encoding="utf-8").splitlines())
+    assert {int(row["id"]): row["text"] for row in rows} == {0: text, 2: "nine", 3: "（"}
