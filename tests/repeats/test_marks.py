@@ -65,6 +65,7 @@ CASES = {
     "x = [(|a|, b)]": "x = [(b)]",
     "x = [(|a, b|)]; c": "x = c",
     "a.(|b|) c": "a.(c",
+    "a('(|b|) c": "a('(c",
     "if (|a|) {\r\n  b": "if {\r\n  b",
     # Quotes of ASCII look the same at both ends.
     'he said "|yes|." Then': "he said Then",

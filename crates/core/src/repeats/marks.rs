@@ -140,28 +140,31 @@ impl PlacedWords<'_> {
         let is_loose = begin == 0 || touching_start > from;
         // Else the word before and the next that stays might become one, as in "x(y)z" without "(y)".
         let is_needed = !is_loose && self.text[..from].ends_with(joins_words);
+        let may_go =
+            |at: usize| !(is_needed && self.text[..touching_start + at].ends_with(joins_words));
         let mut first = touching.len();
         let mut met = Vec::new();
         for (at, mark) in touching.char_indices() {
             if at >= first {
                 break;
             }
-            let before = &self.text[..touching_start + at];
-            if met.contains(&mark) || (is_needed && before.ends_with(joins_words)) {
+            if met.contains(&mark) || !may_go(at) {
                 continue;
             }
             met.push(mark);
-            let marks = &touching[at..];
             let closed = match (closing(mark), loose_closing(mark)) {
-                (Some(close), _) => self.first_closed(mark, close, marks, begin, num_going),
+                (Some(close), _) => {
+                    let closed = self.closed(mark, close, touching, begin, num_going);
+                    closed.into_iter().filter(|&at| may_go(at)).min()
+                }
                 (None, Some(close)) if is_loose => {
                     let mut gaps = self.gaps(begin, num_going).flat_map(str::chars);
-                    gaps.any(|c| c == close).then_some(0)
+                    gaps.any(|c| c == close).then_some(at)
                 }
                 _ => None,
             };
             if let Some(closed) = closed {
-                first = first.min(at + closed);
+                first = first.min(closed);
             }
         }
         touching_start + first
@@ -179,20 +182,20 @@ impl PlacedWords<'_> {
         })
     }
 
-    /// Where in `marks`, which stand before word `begin`, the first mark `open` stands that is closed there or behind words that go.
-    fn first_closed(
+    /// Where in `marks`, which stand before word `begin`, those `open` stand that are closed there or behind words that go.
+    fn closed(
         &self,
         open: char,
         close: char,
         marks: &str,
         begin: usize,
         num_going: usize,
-    ) -> Option<usize> {
+    ) -> Vec<usize> {
         let mut opened = Vec::new();
-        let mut first: Option<usize> = None;
+        let mut closed = Vec::new();
         for (at, c) in marks.char_indices() {
             if is_partner(open, close, c) {
-                first = opened.pop().into_iter().chain(first).min();
+                closed.extend(opened.pop());
             } else if c == open {
                 opened.push(at);
             }
@@ -204,14 +207,14 @@ impl PlacedWords<'_> {
             }
             if is_partner(open, close, c) {
                 match num_inner {
-                    0 => first = opened.pop().into_iter().chain(first).min(),
+                    0 => closed.extend(opened.pop()),
                     _ => num_inner -= 1,
                 }
             } else if c == open {
                 num_inner += 1;
             }
         }
-        first
+        closed
     }
 }
 
