@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import likewise
+from likewise.cli.terminal import explain
 from likewise.errors import InvalidInput
 from likewise.io.places import check_place
 from tests.command import jsonl, likewise_command
@@ -86,3 +87,10 @@ def test_a_missing_directory_is_the_hint(home):
         ran = likewise_command("dedup", name, "-o", "out", cwd=home)
         assert ran.status == 2
         assert ran.err.splitlines()[-1] == hint
+
+
+def test_what_has_no_name_has_a_hint_too(capsys):
+    for name in (None, 7, b"absent/x"):
+        assert explain(FileNotFoundError(2, "No such file or directory", name)) == 2
+    hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
+    assert ["make it first" in hint for hint in hints] == [False, False, True]

@@ -62,7 +62,9 @@ def explain(error: Exception) -> int:
 def _hint_of(error: OSError) -> str:
     """Return how to go on where the system found no file, or was not let in."""
     # By the name that was given: a file that is being written has another one while it is.
-    for folder in reversed(Path(os.fsdecode(error.filename)).parents) if error.filename is not None else ():
+    # What was opened by its descriptor has no name.
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():
             return f"{folder} is no directory: name another place."
         if isinstance(error, FileNotFoundError) and not folder.exists():
