@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import take_run
-from likewise.cli.terminal import counted, skipped_line
+from likewise.cli.terminal import skipped_line
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts

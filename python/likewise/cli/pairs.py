@@ -9,7 +9,8 @@ import click
 from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted, skipped_line
+from likewise.cli.terminal import skipped_line
+from likewise.counts import counted
 
 _HELP = """List every verified pair of near-duplicates.
 

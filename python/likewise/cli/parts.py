@@ -4,7 +4,8 @@ from typing import Any
 
 from likewise.cli.options import recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted, skipped_line
+from likewise.cli.terminal import skipped_line
+from likewise.counts import counted
 
 
 def check_part_options(unit: str, options: dict[str, Any]) -> None:
@@ -82,7 +83,7 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if summary["recipe"]["method"] != "exact":
         lines += [search_line(summary), recipe_line(summary["recipe"])]
     lines += [
-        f"{counted(part['num_times'], 'time')}, {part['num_bytes']:,} bytes: {part['text']!r}"
+        f"{counted(part['num_times'], 'time')}, {counted(part['num_bytes'], 'byte')}: {part['text']!r}"
         for part in summary["most_removed"]
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:

@@ -19,6 +19,7 @@ from likewise.dedup.timing import Timing
 from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.locks import try_lock
+from likewise.io.places import check_place
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 
@@ -320,5 +321,6 @@ def _delete_left(target: Path) -> None:
 
 
 def _check_absent(path: Path) -> None:
+    check_place(path)
     if path.exists():
         raise InvalidInput("it exists already; name a new directory, or use it with --against", str(path))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.counts import counted
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
 from likewise.dedup.pairing import verified_pairs
@@ -281,7 +282,7 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         extra, batch = {}, as_texts(texts, text_field)
     id_texts = None if ids is None else _as_ids(ids)
     if id_texts is not None and len(id_texts) != len(batch):
-        raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
+        raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
     return MemorySource(batch, id_texts, extra)
 
 
