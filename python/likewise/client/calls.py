@@ -14,7 +14,7 @@ import numpy as np
 from likewise.client.errors import ServiceError, error_of
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 
 # A request holds at most so many documents and about so many bytes, within what services allow by default.
 MOST_DOCUMENTS = 1000
@@ -174,7 +174,7 @@ class CollectionCalls:
 
     def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call:
         """Make the collection."""
-        fields = None if recipe is None else recipe.to_dict()
+        fields = None if recipe is None else as_recipe(recipe).to_dict()
         body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
         return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
 

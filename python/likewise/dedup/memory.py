@@ -27,7 +27,7 @@ from likewise.io.scratch import scratch_directory
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.text import as_texts, is_stream, is_table, table_column
 from likewise.threads import num_threads
 
@@ -54,6 +54,10 @@ class Deduplication:
     kept: NDArray[np.bool_]
     removed: Any
     summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        num_kept = int(np.count_nonzero(self.kept))
+        return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
 
 
 def dedup(
@@ -199,7 +203,7 @@ def pairs(
 
 
 def _recipe(recipe: Recipe | None, keep: str | None) -> Recipe:
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
 
 

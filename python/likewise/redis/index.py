@@ -28,7 +28,7 @@ from likewise.redis.removal import decide_members, is_kept, removal_columns
 from likewise.redis.search import Reader, Record, State
 from likewise.redis.server import Server
 from likewise.redis.writing import Writer
-from likewise.sketch import Sketches
+from likewise.sketch import Sketches, batch_of_one
 from likewise.threads import num_threads
 
 # Documents of one transaction: while it is written, the server serves nobody else.
@@ -134,7 +134,7 @@ class RedisIndex:
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes, tokens, or Sketches of one
         """Return whether a text is new, and if not, of what it is a duplicate; nothing is added."""
-        return self.check_batch(_alone(text))[0]
+        return self.check_batch(batch_of_one(text))[0]
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         """Return a verdict for each text by itself; nothing is added.
@@ -148,12 +148,12 @@ class RedisIndex:
         self._check()
         parts = []
         for arrivals in self._arrivals(texts):
-            seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
+            seen, decision = self._settled(lambda arrivals=arrivals: self._decidedbatch_of_one(arrivals))
             kept_ids = [self._id_of(seen, row, []) for row in decision.leader.tolist()]
             parts.append(verdicts_of(kept_ids, decision.distance, self._layout.bits))
         return Verdicts.concatenate(parts)
 
-    def _decided_alone(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
+    def _decidedbatch_of_one(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
         seen = see(self._reader, arrivals, None, None)
         return seen.state, (seen, Decision(arrivals, seen, self.recipe, self._layout, alone=True))
 
@@ -165,7 +165,7 @@ class RedisIndex:
         InvalidInput
             If the id stands for another text.
         """
-        return self.check_and_add_batch([doc_id], _alone(text))[0]
+        return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
 
     add = check_and_add
 
@@ -240,8 +240,8 @@ class RedisIndex:
         """Return the kept documents that match a text, the most similar first, then the oldest."""
         self._check()
         limit = check_integer("limit", limit, 1, MAX_ROWS)
-        arrivals = next(self._arrivals(_alone(text)))
-        seen, decision = self._settled(lambda: self._decided_alone(arrivals))
+        arrivals = next(self._arrivals(batch_of_one(text)))
+        seen, decision = self._settled(lambda: self._decidedbatch_of_one(arrivals))
         found = decision.matches(0)[:limit]
         bits = self._layout.bits
         return [Neighbour(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
@@ -371,12 +371,3 @@ class RedisIndex:
         if row >= BATCH:
             return ids[row - BATCH]
         return seen.records[row].doc_id
-
-
-def _alone(text: Any) -> Any:  # noqa: ANN401
-    """Return one document as a batch: a text, or sketches of one."""
-    if not isinstance(text, Sketches):
-        return [text]
-    if len(text) != 1:
-        raise InvalidInput(f"{len(text)} sketches were given; give one")
-    return text
