@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from likewise.client import calls
 from likewise.client.calls import Call, CollectionCalls
-from likewise.client.connection import begin, is_transport_error
+from likewise.client.connection import Connections, is_transport_error
 from likewise.errors import InvalidParameter, StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
@@ -59,7 +59,7 @@ class AsyncClient:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = retries
-        self._connection = begin("AsyncClient", self._url, calls.headers_of(key), calls.check_timeout(timeout_s))
+        self._connections = Connections("AsyncClient", self._url, calls.headers_of(key), calls.check_timeout(timeout_s))
         self._name = collection
         self._measure: str | None = None
 
@@ -112,7 +112,10 @@ class AsyncClient:
     async def check_batch(self, texts: Iterable[str]) -> Verdicts:
         """Return the verdict that each document would get now, by itself; nothing is added."""
         measure = await self._measured()
-        parts = [await self._ask((await self._calls()).check(some, measure)) for _, some in calls.batches(None, texts)]
+        parts: list[Verdicts] = []
+        for _, some in calls.batches(None, texts):
+            with calls.rows_from(sum(map(len, parts))):
+                parts.append(await self._ask((await self._calls()).check(some, measure)))
         return calls.joined(parts, measure, has_ids=False)
 
     async def check_and_add(self, doc_id: str, text: str) -> Verdict:
@@ -123,10 +126,10 @@ class AsyncClient:
     async def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
         """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
         measure = await self._measured()
-        parts = [
-            await self._ask((await self._calls()).add(names, some, measure))
-            for names, some in calls.batches(ids, texts)
-        ]
+        parts: list[Verdicts] = []
+        for names, some in calls.batches(ids, texts):
+            with calls.rows_from(sum(map(len, parts))):
+                parts.append(await self._ask((await self._calls()).add(names, some, measure)))
         return calls.joined(parts, measure, has_ids=True)
 
     async def add(self, doc_id: str, text: str) -> Verdict:
@@ -183,7 +186,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections; a second call does nothing."""
-        await self._connection.aclose()
+        await self._connections.own().aclose()
 
     async def _calls(self) -> CollectionCalls:
         if self._name is None:
@@ -199,12 +202,13 @@ class AsyncClient:
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             retry_after = None
+            connection = self._connections.own()
             try:
-                response = await self._connection.request(
+                response = await connection.request(
                     call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
                 )
             except Exception as error:
-                if self._connection.is_closed:
+                if connection.is_closed:
                     raise StoreError("the client is closed") from None
                 if not is_transport_error(error):
                     raise

@@ -1,10 +1,11 @@
 """What each call sends and what its answer means; nothing here waits for anything."""
 
+import contextlib
 import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -212,13 +213,23 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
-    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first."""
+    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first.
+
+    Raises
+    ------
+    InvalidInput
+        If ids and texts are not as many: of lists before the first request, of iterators when one of them ends.
+    """
     some_ids: list[object] = []
     some: list[str] = []
     num_bytes = 0
-    rest = None if ids is None else iter(_listed(ids))
+    texts = _listed(texts)
+    ids = None if ids is None else _listed(ids)
+    if isinstance(ids, Sized) and isinstance(texts, Sized) and len(ids) != len(texts):
+        raise InvalidInput(f"{len(ids)} ids for {len(texts)} documents")
+    rest = None if ids is None else iter(ids)
     num_texts = 0
-    for text in _listed(texts):
+    for text in texts:
         if not isinstance(text, str):
             raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
         if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
@@ -237,6 +248,17 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         raise InvalidInput(f"more ids than the {num_texts} documents")
     if some:
         yield some_ids, some
+
+
+@contextlib.contextmanager
+def rows_from(first: int) -> Iterator[None]:
+    """Let errors about a row of a request name the row of the batch, of which the request begins at `first`."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.row is None:
+            raise
+        raise InvalidInput(error.message, row=first + error.row) from error
 
 
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
