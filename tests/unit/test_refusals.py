@@ -1,6 +1,7 @@
 """Mistakes that once passed in silence or under another name."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import likewise
@@ -68,3 +69,17 @@ def test_a_row_number_is_no_choice_of_sketches():
         with pytest.raises(TypeError, match="rows are a slice"):
             sketches[row]
     assert len(sketches[:1]) == len(sketches[np.array([1])]) == len(sketches[[True, False]]) == 1
+
+
+def test_columns_of_ids_are_told_from_those_of_texts(tmp_path):
+    # What a table has of whole numbers with one missing.
+    missing = pa.array([1.0, None])
+    with likewise.Index(tmp_path / "seen.lw") as index:
+        for call in (lambda ids: likewise.dedup(["a", "b"], ids=ids), lambda ids: index.add_batch(ids, ["a", "b"])):
+            with pytest.raises(likewise.InvalidInput, match="the id is null") as caught:
+                call(missing)
+            assert caught.value.row == 1
+            with pytest.raises(likewise.InvalidInput, match="ids are a column of double"):
+                call(missing.fill_null(2.0))
+            with pytest.raises(likewise.InvalidInput, match="ids are int; expected"):
+                call(5)

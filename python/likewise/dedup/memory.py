@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
 from likewise.dedup.pairing import verified_pairs
@@ -280,9 +279,13 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         if isinstance(ids, str):
             raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
         extra, batch = {}, as_texts(texts, text_field)
-    id_texts = None if ids is None else _as_ids(ids)
-    if id_texts is not None and len(id_texts) != len(batch):
-        raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
+    id_texts = None
+    if ids is not None:
+        from likewise.index.ids import all_ids
+
+        id_texts = all_ids(ids)
+        if len(id_texts) != len(batch):
+            raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
     return MemorySource(batch, id_texts, extra)
 
 
@@ -298,20 +301,3 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
                 "text by text_field"
             )
     return BatchStream(reader, ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES))
-
-
-def _as_ids(ids: Any) -> Texts:  # noqa: ANN401
-    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
-        import pyarrow as pa
-
-        column = pa.chunked_array(ids)
-        if pa.types.is_integer(column.type):
-            column = column.cast(pa.large_string())
-        return Texts.from_arrow(column)
-    texts = []
-    for row, value in enumerate(ids):
-        is_number = hasattr(value, "__index__") and not isinstance(value, bool)
-        if not is_number and not isinstance(value, str):
-            raise InvalidInput(f"the id is {value!r}; ids are text or whole numbers", row=row)
-        texts.append(str(value.__index__()) if is_number else value)
-    return Texts.from_list(texts)

@@ -59,7 +59,18 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         import pyarrow as pa
 
         column = pa.chunked_array(ids)
-        return _native.Texts.from_arrow(column.cast(pa.large_string()) if pa.types.is_integer(column.type) else column)
+        if column.null_count:
+            raise InvalidInput(
+                "the id is null; ids are text or whole numbers", row=column.is_null().index(True).as_py()
+            )
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.large_string())
+        try:
+            return _native.Texts.from_arrow(column)
+        except InvalidInput as error:
+            if error.row is not None:
+                raise
+            raise InvalidInput(f"ids are a column of {column.type}; they are text or whole numbers") from error
     if not isinstance(ids, Iterable):
         raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
     names = list(ids)
