@@ -1,6 +1,7 @@
 """The clients have the face of an index, and give the answers of one."""
 
 import asyncio
+import gc
 import itertools
 
 import pytest
@@ -101,6 +102,19 @@ def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
     with pytest.raises(InvalidInput) as caught:
         asyncio.run(asked())
     assert caught.value.row == 1200
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_one_asynchronous_client_serves_one_loop_after_the_other(pages):
+    pages.add("a", "one fine day")
+    client = likewise.AsyncClient(pages._url, collection=pages._name)
+    for _ in range(3):
+        assert asyncio.run(client.check("one fine day")).kept_id == "a"
+    asyncio.run(client.close())
+    with pytest.raises(StoreError, match="closed"):
+        asyncio.run(client.check("one fine day"))
+    # What an ended loop left open is warned of where it is found.
+    gc.collect()
 
 
 @pytest.mark.parametrize("kind", [likewise.Client, likewise.AsyncClient])

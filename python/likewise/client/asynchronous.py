@@ -38,7 +38,8 @@ class AsyncClient:
     -----
     Adding again what was added changes nothing, so that it is tried again without harm; what cannot be repeated (a
     removal, making a collection) is tried again only if the service said that it was not done. Batches of any size are
-    sent in requests of at most 1,000 documents, each of them all or none. Tasks of one loop may share one client.
+    sent in requests of at most 1,000 documents, each of them all or none. Tasks may share one client;
+    each event loop has connections of its own, a forked process too.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections; a second call does nothing."""
-        await self._connections.own().aclose()
+        await self._connections.own(asyncio.get_running_loop()).aclose()
 
     async def _calls(self) -> CollectionCalls:
         if self._name is None:
@@ -202,7 +203,7 @@ class AsyncClient:
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             retry_after = None
-            connection = self._connections.own()
+            connection = self._connections.own(asyncio.get_running_loop())
             try:
                 response = await connection.request(
                     call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)

@@ -19,9 +19,9 @@ def begin(kind: str, url: str, headers: dict[str, str], timeout_s: float) -> Any
 
 
 class Connections:
-    """The connections of one client: those of a process that was forked are its own.
+    """The connections of one client: a process that was forked has its own, and so has each event loop.
 
-    Two processes on one socket would take each other's answers.
+    Two processes on one socket would take each other's answers; what an event loop opened ends with it.
 
     Parameters
     ----------
@@ -39,16 +39,24 @@ class Connections:
         self._address = (kind, url, headers, timeout_s)
         self._of_parents: list[Any] = []
         self._process = os.getpid()
+        self._loop: object = None
         self._own = begin(*self._address)
 
-    def own(self) -> Any:  # noqa: ANN401 - httpx2.Client
-        """Return the connections of this process."""
+    def own(self, loop: object = None) -> Any:  # noqa: ANN401 - httpx2.Client
+        """Return the connections of this process, of AsyncClient those of this event loop."""
         connection = self._own
-        if os.getpid() != self._process and not connection.is_closed:
+        if connection.is_closed:
+            return connection
+        if os.getpid() != self._process:
             # Held, since what belongs to a parent is not for this process to close.
             self._of_parents.append(connection)
             connection = self._own = begin(*self._address)
-            self._process = os.getpid()
+            self._process, self._loop = os.getpid(), loop
+        if self._loop is None:
+            self._loop = loop
+        elif loop is not self._loop:
+            connection = self._own = begin(*self._address)
+            self._loop = loop
         return connection
 
 
