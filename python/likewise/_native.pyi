@@ -621,6 +621,7 @@ def equal_stretches(
     kept_begins: Buffer,
     num_words: Buffer,
     is_followed: Buffer,
+    num_going: Buffer,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Return where stretches of words stand that equal others, word for word.
 
@@ -633,15 +634,18 @@ def equal_stretches(
     num_words : ndarray of shape (m,), uint32
         Words of each.
     is_followed : ndarray of shape (m,), uint8
-        Whether the next word goes too.
+        Whether another one begins with the word behind it.
+    num_going : ndarray of shape (m,), uint32
+        How many words from its first on go, those of others too; 0 where the word before the first goes.
 
     Returns
     -------
     numbers : uint32
         Which of them are equal.
     starts, ends, kept_starts, kept_ends : uint32
-        Bytes of the UTF-8 of these: up to the next word where it goes too; else with what touches the last word and the
-        spaces behind. Of the others their words only.
+        Bytes of the UTF-8 of these, with the marks before that are closed within what goes; up to the next word where
+        another one begins there, else with the marks that belong to the last word and the white space behind. Of the
+        others their words only.
     """
 
 def tokens(text: str, tokens: str) -> list[str]:

@@ -10,6 +10,7 @@ from weakref import WeakMethod
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.id_lookup import IdLookup, IsHeld, first_double, id_keys
 from likewise.text import is_table
@@ -215,7 +216,7 @@ def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
     """Ids as an Arrow array of int64 or large_string, one for each of the rows."""
     column = id_column("ids", ids)
     if len(column) != num_rows:
-        raise InvalidParameter("ids", f"{len(column)} ids for {num_rows} fingerprints")
+        raise InvalidParameter("ids", f"{counted(len(column), 'id')} for {counted(num_rows, 'fingerprint')}")
     return column
 
 

@@ -311,18 +311,31 @@ def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix
     assert f"no document has the field 'm' that keep asks for{has};" in ran.err
 
 
-def test_fields_of_keep_are_those_of_the_run_and_not_of_its_references(tmp_path):
+def test_a_field_of_keep_that_only_references_have_is_none_that_is_spelt_wrong(tmp_path):
+    """A day's shard without the field was refused, though the run that it was held against ranked by it."""
     row = b'{"id":"%d","text":"words of number %d","%s":1}\n'
-    (tmp_path / "old.jsonl").write_bytes(row % (1, 1, b"n"))
-    (tmp_path / "new.jsonl").write_bytes(row % (2, 2, b"m"))
-    against = ["--against", tmp_path / "old.jsonl"]
-    ran = likewise_command("dedup", tmp_path / "new.jsonl", "-o", tmp_path / "out", "--keep", "max:n", *against)
-    assert ran.status == 2
-    assert "new.jsonl: no document has the field 'n'" in ran.err
-    assert "(the first has id, text, m)" in ran.err
-    ran = likewise_command("dedup", tmp_path / "new.jsonl", "-o", tmp_path / "out", "--keep", "max:m", *against)
-    assert ran.status == 0, ran.err
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["num_without_field"] == {"m": 0}
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    # The first document of references is not always one that has it.
+    old.write_bytes(row % (0, 0, b"m") + row % (1, 1, b"n"))
+    new.write_bytes(row % (50, 50, b"q") + row % (51, 1, b"q"))
+    late = tmp_path / "late.jsonl"
+    late.write_bytes(b"".join(row % (number, number, b"m") for number in range(2, 40)) + row % (1, 1, b"n"))
+    runs = {"file": late}
+    ranked = ("--keep-sketches", "--keep", "max:n")
+    for name, given, options in [("run", late, ()), ("kept", old, ("--keep-sketches",)), ("ranked", late, ranked)]:
+        runs[name] = tmp_path / name
+        assert likewise_command("dedup", given, "-o", runs[name], *options).status == 0
+    for name, against in runs.items():
+        out = tmp_path / f"out-{name}"
+        ran = likewise_command("dedup", new, "-o", out, "--keep", "max:n", "--against", against)
+        assert ran.status == 0, ran.err
+        summary = json.loads((out / "summary.json").read_text())
+        assert (summary["num_without_field"], summary["num_removed"]) == ({"n": 2}, 1)
+        ran = likewise_command("dedup", new, "-o", tmp_path / "no", "--keep", "max:k", "--against", against)
+        assert ran.status == 2
+        told = "no document has the field 'k' that keep asks for (the first has id, text, q), nor has any of --against;"
+        assert f"new.jsonl: {told}" in ran.err
+        assert not (tmp_path / "no").exists()
 
 
 def test_lone_surrogates_in_ids(tmp_path):

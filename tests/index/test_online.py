@@ -287,5 +287,5 @@ def test_iterators_are_taken_batch_by_batch(tmp_path):
         verdicts = index.add_batch((str(i) for i in range(9000)), iter(texts))
         assert verdicts.added.all()
         assert np.array_equal(verdicts.seq, np.arange(1, 9001))
-        with pytest.raises(likewise.InvalidInput, match="ids for"):
+        with pytest.raises(likewise.InvalidInput, match="1 id for 2 documents"):
             index.add_batch(["x"], ["one", "two"])

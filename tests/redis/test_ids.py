@@ -13,14 +13,14 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
 
 def test_ids_and_texts_must_be_as_many(open_index):
     index = open_index(RECIPE)
-    with pytest.raises(InvalidInput, match="1 ids for 2 documents"):
+    with pytest.raises(InvalidInput, match="1 id for 2 documents"):
         index.add_batch(["a"], TEXTS[:2])
-    with pytest.raises(InvalidInput, match="2 ids for 1 documents"):
+    with pytest.raises(InvalidInput, match="2 ids for 1 document"):
         index.add_batch(["a", "b"], TEXTS[:1])
     with pytest.raises(InvalidInput, match="a single id"):
         index.add_batch("ab", TEXTS[:2])
     many = [str(i) for i in range(2500)]
-    with pytest.raises(InvalidInput, match="2500 ids for 2499 documents"):
+    with pytest.raises(InvalidInput, match="2,500 ids for 2,499 documents"):
         index.add_batch(many, many[1:])
     assert len(index) == 0
 

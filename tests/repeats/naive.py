@@ -1,7 +1,9 @@
 """What goes and what stays, in plain words: every part against all before it."""
 
 import functools
+import itertools
 import re
+import unicodedata
 
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import OutsideOracle, holds_word, segments, word_class
@@ -88,19 +90,89 @@ def words_that_go(texts, num_words, words_of=ascii_words):
     return gone
 
 
+WHITE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+NO_BREAK = "\xa0\u202f"
+# What closes opening marks; loose ones open only where white space stands before what touches the word.
+PARTNERS = dict(zip("([{«‹“‘「『（【〈《〔¿¡", ")]}»›”’」』）】〉》〕?!", strict=True)) | {
+    "„": "”“",
+    "‚": "’‘",
+    "〝": "〞〟",
+}
+LOOSE_PARTNERS = dict(zip("\"'*`»›”’", "\"'*`«‹”’", strict=True))
+
+
+def opens(c):
+    return unicodedata.category(c) in ("Ps", "Pi") or c in "¿¡"
+
+
+def belongs_to_word_before(gap, is_last):
+    """How much of what stands behind a word goes with it."""
+    for at, c in enumerate(gap):
+        if WHITE.match(c):
+            following = gap[at + 1 : at + 2]
+            if c in NO_BREAK and following and (unicodedata.category(following) in ("Pe", "Pf") or following in "!?:;"):
+                continue
+            return at + len(gap[at:]) - len(re.sub(f"^{WHITE.pattern}+", "", gap[at:]))
+        is_turned = unicodedata.category(c) == "Pi" and any(WHITE.match(d) and d not in NO_BREAK for d in gap[at:])
+        if opens(c) and not is_last and not is_turned:
+            return at
+    return len(gap)
+
+
+def joins_words(c):
+    """Whether a character stands in words of scripts with spaces."""
+    return class_of(unicodedata.normalize("NFKC", c)) not in ("Other", "Katakana")
+
+
+def belongs_to_word_behind(gap, word_before, what_goes):
+    """Where in what stands before a word begins what goes with it, if `what_goes` are the marks that go behind it."""
+    touching = len(gap)
+    while touching and (
+        not WHITE.match(gap[touching - 1])
+        or (
+            gap[touching - 1] in NO_BREAK
+            and touching > 1
+            and (opens(gap[touching - 2]) or gap[touching - 2] in LOOSE_PARTNERS)
+        )
+    ):
+        touching -= 1
+    is_free = touching > 0 or not word_before
+    for at in range(touching, len(gap)):
+        mark = gap[at]
+        if not is_free and joins_words(word_before[-1]) and joins_words((word_before + gap[:at])[-1]):
+            continue
+        if is_free and mark in LOOSE_PARTNERS and LOOSE_PARTNERS[mark] in what_goes:
+            return at
+        depth = 1
+        for c in gap[at + 1 :] + what_goes:
+            if mark in PARTNERS and c in PARTNERS[mark]:
+                depth -= 1
+            elif mark in PARTNERS and c == mark:
+                depth += 1
+            if depth == 0:
+                return at
+    return len(gap)
+
+
 def without_spans(texts, num_words, words_of=ascii_words):
-    """The texts without the words that go, and what touches them and the spaces behind."""
+    """The texts without the words that go, and the marks that go with them and the white space behind."""
     left = []
     for text, goes in zip(texts, words_that_go(texts, num_words, words_of), strict=True):
         places = [(start, end) for start, end, _ in words_of(text)]
+        bounds = [(0, 0), *places, (len(text), len(text))]
+        # Before each word, and behind the last one.
+        gaps = [text[end:start] for (_, end), (start, _) in itertools.pairwise(bounds)]
         kept, at = [], 0
-        for number, ((start, end), flag) in enumerate(zip(places, goes, strict=True)):
-            if not flag:
+        for is_going, run in itertools.groupby(range(len(goes)), goes.__getitem__):
+            run = list(run)
+            first, behind = run[0], run[-1] + 1
+            if not is_going:
                 continue
-            is_last = number + 1 == len(places) or not goes[number + 1]
-            following = places[number + 1][0] if number + 1 < len(places) else len(text)
-            stop = re.compile(r"\S*\s*").match(text, end, following).end() if is_last else following
-            kept.append(text[at:start])
-            at = stop
+            tail = belongs_to_word_before(gaps[behind], behind == len(places))
+            what_goes = "".join(gaps[first + 1 : behind]) + gaps[behind][:tail]
+            word_before = text[slice(*places[first - 1])] if first else ""
+            lead = len(gaps[first]) - belongs_to_word_behind(gaps[first], word_before, what_goes)
+            kept.append(text[at : places[first][0] - lead])
+            at = places[behind - 1][1] + tail
         left.append("".join([*kept, text[at:]]))
     return left

@@ -77,7 +77,7 @@ def test_errors_are_those_of_an_index(pages):
         pages.remove("nobody")
     with pytest.raises(InvalidInput, match="2 ids for 3 documents"):
         pages.add_batch(["c", "d"], ["x", "y", "z"])
-    with pytest.raises(InvalidInput, match="2 ids for 1 documents"):
+    with pytest.raises(InvalidInput, match="2 ids for 1 document"):
         pages.add_batch(["c", "d"], ["x"])
     with pytest.raises(InvalidInput, match="bytes was given"):
         pages.check(b"bytes")
@@ -88,7 +88,7 @@ def test_errors_are_those_of_an_index(pages):
 def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
     many = [str(i) for i in range(1500)]
     pages.add("1200", "one fine day")
-    with pytest.raises(InvalidInput, match="1500 ids for 1499 documents"):
+    with pytest.raises(InvalidInput, match="1,500 ids for 1,499 documents"):
         pages.add_batch(many, many[1:])
     assert len(pages) == 1
     with pytest.raises(InvalidInput, match='"1200" is there already') as caught:

@@ -64,3 +64,28 @@ def test_on_a_terminal_the_first_line_says_what_to_open(tmp_path):
     assert found, first
     assert f'"url": "{found[1]}"' in second
     assert (tmp_path / "new").is_dir()
+
+
+def test_an_address_and_a_link_to_nothing_are_named(tmp_path, monkeypatch):
+    """The first made a directory `s3:`, the second said that a file exists."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("nowhere")
+    for more in ((), ("--create",)):
+        ran = likewise_command("serve", "s3://bucket/seen", *more, "--port", "0", cwd=tmp_path)
+        assert (ran.status, ran.out) == (2, b"")
+        assert ran.err.startswith("error: s3://bucket/seen: what is served is a directory of this machine"), ran.err
+        ran = likewise_command("serve", "link", *more, "--port", "0", cwd=tmp_path)
+        assert (ran.status, ran.out) == (2, b"")
+        assert ran.err.startswith("error: link: it is a link that leads nowhere, to nowhere; delete the link"), ran.err
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_what_cannot_be_made_is_not_looked_for(tmp_path):
+    ran = likewise_command("serve", tmp_path / "new", "--create", "--read-only", "--port", "0")
+    assert ran.status == 2
+    assert ran.err.startswith("error: --create: with --read-only nothing is made"), ran.err
+    keys = tmp_path / "absent" / "deep" / "keys.txt"
+    ran = likewise_command("serve", "--keys", keys, "--new-key", "crawler:write")
+    assert ran.status == 2
+    assert f"hint: there is no directory {keys.parent.parent}: make it first" in ran.err
+    assert "glob" not in ran.err

@@ -113,8 +113,8 @@ def test_what_cannot_be_done_is_refused_at_once(spark, frame, table):
         likewise.dedup_files([], "out", engine=SparkEngine("local[2]"), index=IndexUse(create="new.lw"))
     for broken, message in (
         ([("a", None), ("b", "text")], "no text, such as that of id 'a'"),
-        ([("a", "one"), ("a", "two")], "come more than once, such as 'a'"),
-        ([(None, "one")], "1 rows have no id"),
+        ([("a", "one"), ("a", "two")], "1 id comes more than once, such as 'a'"),
+        ([(None, "one")], "1 row has no id"),
     ):
         with pytest.raises(InvalidInput, match=message):
             dedup(spark.createDataFrame(broken, "id string, text string"))

@@ -1,5 +1,6 @@
 """The embedded index conforms to the model; so does the model behind the same face, and faults are noticed."""
 
+import contextlib
 import functools
 from unittest import mock
 
@@ -41,20 +42,28 @@ class Hasty(ModelFace):
     add_batch = check_and_add_batch
 
 
-def machine_of(broken):
-    machine = machine_class(lambda path, recipe: broken(recipe), "minhash", reopens=False)()
-    machine.begin()
-    machine.add_batch([("doc-1", TEXTS[0]), ("doc-2", TEXTS[1])], "check_and_add_batch")
-    return machine
+@pytest.fixture
+def machine_of():
+    """A machine of two documents that compares a class with the model."""
+    with contextlib.ExitStack() as stack:
+
+        def begun(broken):
+            machine = machine_class(lambda path, recipe: broken(recipe), "minhash", reopens=False)()
+            stack.callback(machine.teardown)
+            machine.begin()
+            machine.add_batch([("doc-1", TEXTS[0]), ("doc-2", TEXTS[1])], "check_and_add_batch")
+            return machine
+
+        yield begun
 
 
-def test_a_promotion_that_is_not_told_is_noticed():
+def test_a_promotion_that_is_not_told_is_noticed(machine_of):
     with pytest.raises(AssertionError):
         machine_of(Forgetful).remove("doc-1")
     machine_of(ModelFace).remove("doc-1")
 
 
-def test_half_a_batch_is_noticed():
+def test_half_a_batch_is_noticed(machine_of):
     machine = machine_of(Hasty)
     machine.add_batch([("doc-3", TEXTS[2]), ("doc-1", TEXTS[5])], "add_batch")
     with pytest.raises(AssertionError):

@@ -139,6 +139,29 @@ def asked_of(ran):
     return [tuple(sorted(line.split(": ")[1].split("  and  "))) for line in lines]
 
 
+def test_who_skips_most_pairs_is_not_asked_without_end(folder):
+    """Of four answers that were wanted hundreds of pairs could be skipped, and nothing said how many had been."""
+
+    def session(answers, questions=4):
+        return likewise_command(
+            "tune", "notes.jsonl", "-o", "r.json", "--questions", questions, stdin=answers, cwd=folder
+        )
+
+    ran = session(b"y\nn\n" + b"s\n" * 50)
+    heads = [line for line in ran.out.decode().splitlines() if line.startswith("--- ")]
+    assert [head[4:].partition(":")[0] for head in (heads[2], heads[3], heads[-1])] == [
+        "3 of 4 (yes 1, no 1)", "3 of 4 (yes 1, no 1, skipped 1)", "3 of 4 (yes 1, no 1, skipped 9)",
+    ]  # fmt: skip
+    assert (len(heads), len(read_labels(folder / "r.labels.csv"))) == (12, 12)
+    told = "2 of 4 answered, of 12 shown, kept in r.labels.csv; this goes by what there is, and --questions 44 asks on."
+    assert told in ran.out.decode()
+    assert ran.status == 2
+    assert ran.err.endswith("10 pairs were passed over; --questions 44 goes on asking\n")
+    assert asked_of(session(b"")) == []
+    # One that is taken back is asked again, and what was named goes on.
+    assert len(asked_of(session(b"s\nu\nn\nq\n", questions=44))) == 4
+
+
 def test_questions_are_asked_kept_and_gone_on_with(folder):
     def session(answers):
         return likewise_command("tune", "notes.jsonl", "-o", "r.json", "--questions", 4, stdin=answers, cwd=folder)
@@ -159,7 +182,7 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     ran = session(b"y\ny\ny\n")
     assert asked_of(ran)[0] == shown[4]
     assert ran.status == 2
-    assert "3 pairs are labelled duplicates and 1 are not" in ran.err
+    assert "3 pairs are labelled duplicates and 1 is not" in ran.err
     assert len(read_labels(folder / "r.labels.csv")) == 5
     # Nothing more is asked.
     assert asked_of(session(b"")) == []

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::isa::Isa;
-use likewise_core::repeats::{self, PlacedWords, WindowReader};
+use likewise_core::repeats::{self, PlacedWords, WindowReader, WordStretch};
 use likewise_core::text::{PartCutter, Parts};
 use likewise_disk::windows;
 use pyo3::prelude::*;
@@ -126,6 +126,7 @@ pub fn equal_stretches(
     kept_begins: &Bound<'_, PyAny>,
     num_words: &Bound<'_, PyAny>,
     is_followed: &Bound<'_, PyAny>,
+    num_going: &Bound<'_, PyAny>,
 ) -> Result<(Array, Array, Array, Array, Array), Failure> {
     let owners = Input::<u32>::take("owners", owners)?;
     let begins = Input::<u32>::take("begins", begins)?;
@@ -133,6 +134,7 @@ pub fn equal_stretches(
     let kept_begins = Input::<u32>::take("kept_begins", kept_begins)?;
     let num_words = Input::<u32>::take("num_words", num_words)?;
     let is_followed = Input::<u8>::take("is_followed", is_followed)?;
+    let num_going = Input::<u32>::take("num_going", num_going)?;
     let column = texts.column.as_ref();
     let count = owners.values().len();
     for (name, length) in [
@@ -141,6 +143,7 @@ pub fn equal_stretches(
         ("kept_begins", kept_begins.values().len()),
         ("num_words", num_words.values().len()),
         ("is_followed", is_followed.values().len()),
+        ("num_going", num_going.values().len()),
     ] {
         check_same_length(name, length, "owners", count)?;
     }
@@ -167,14 +170,15 @@ pub fn equal_stretches(
             if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
                 return Err(Failure::Cancelled);
             }
-            let found = placed(owners.values()[i]).repeat(
-                begins.values()[i] as usize,
-                &placed(kept_owners.values()[i]),
-                kept_begins.values()[i] as usize,
-                num_words.values()[i] as usize,
-                is_followed.values()[i] != 0,
-                &mut cutter,
-            );
+            let stretch = WordStretch {
+                begin: begins.values()[i] as usize,
+                other_begin: kept_begins.values()[i] as usize,
+                num_words: num_words.values()[i] as usize,
+                is_followed: is_followed.values()[i] != 0,
+                num_going: num_going.values()[i] as usize,
+            };
+            let kept = placed(kept_owners.values()[i]);
+            let found = placed(owners.values()[i]).repeat(stretch, &kept, &mut cutter);
             if let Some(repeat) = found {
                 numbers.push(i as u32);
                 repeats.push(repeat);

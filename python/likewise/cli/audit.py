@@ -12,6 +12,7 @@ from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import MOVED_INPUTS, QUIET, count
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import printable
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise.audit import Audit
@@ -134,10 +135,10 @@ def _lines(found: "Audit") -> list[str]:
         ("removals that are right", found.precision),
     ):
         lines.append(f"{name:36} {_share(share)}")
-    lines += ["", f"about {recall.num_pairs:,.0f} pairs match"]
+    lines += ["", f"about {counted(round(recall.num_pairs), 'pair matches', 'pairs match')}"]
     lines += [f"about {num:,.0f} lost: {name}" for name, num in recall.by_stage.items() if num]
     if recall.num_overlooked:
-        lines.append(f"about {recall.num_overlooked:,.0f} documents stayed that match an earlier one")
+        lines.append(f"about {counted(round(recall.num_overlooked), 'document')} stayed that match an earlier one")
     missed = facts["missed_pairs"]
     if missed:
         lines += ["", f"missed ({facts['num_missed_seen']:,} seen in the sample):"]

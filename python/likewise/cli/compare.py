@@ -10,6 +10,7 @@ import click
 
 from likewise.cli.options import match_options, take_recipe
 from likewise.cli.terminal import has_colour, printable
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise.compare import Comparison, Stretch
@@ -177,7 +178,7 @@ def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None, *, more: 
             continue
         if num_shown == max_diff:
             left = sum(not part.is_same for part in alignment[number:])
-            pieces.append(f"\n({left:,} more differences{more})")
+            pieces.append(f"\n({counted(left, 'more difference')}{more})")
             break
         num_shown += 1
         if part.a:

@@ -20,7 +20,8 @@ from likewise.cli.options import (
 )
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted, printable
+from likewise.cli.terminal import printable
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise.dedup.engine import Engine
@@ -261,7 +262,10 @@ def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
     """Return the index that is meant, or else the runs and files."""
     from likewise.errors import InvalidParameter
+    from likewise.io.places import check_place
 
+    for path in against:
+        check_place(path, elsewhere="--against takes indexes, runs and files of this machine; copy it here")
     indexes = [path for path in against if path.is_dir() and _is_index(path)]
     if not indexes:
         return None, against
@@ -322,13 +326,18 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines.append(f"weights by a counting sketch: counts may be too high by up to {summary['weights']['excess']:,}")
     if summary["num_below_threshold"]:
         lines.append(
-            f"{summary['num_below_threshold']:,} removed documents do not match their kept one (below_threshold)"
+            counted(
+                summary["num_below_threshold"],
+                "removed document does not match its kept one",
+                "removed documents do not match their kept one",
+            )
+            + " (below_threshold)"
         )
     if "continued" in summary:
         continued = summary["continued"]
         lines.append(
-            f"continued: {continued['num_bytes']:,} bytes of the input had been sketched, "
-            f"{continued['num_decided']:,} documents decided"
+            f"continued: {counted(continued['num_bytes'], 'byte')} of the input had been sketched, "
+            f"{counted(continued['num_decided'], 'document')} decided"
         )
     if "against" in summary:
         seen = summary["against"]
@@ -337,11 +346,13 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines.append(f"{seen['num_removed']:,} removed for documents of {what}{added}")
     if "stored_pairs" in summary:
         stored = summary["stored_pairs"]
-        lines.append(f"{stored['num_pairs']:,} pairs from {stored['floor']:g} on in pairs.parquet")
+        lines.append(f"{counted(stored['num_pairs'], 'pair')} from {stored['floor']:g} on in pairs.parquet")
     if "index" in summary:
         lines.append(f"an index of all documents in {summary['index']}")
     if summary["skipped_files"]:
-        lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
+        lines.append(
+            f"skipped {counted(len(summary['skipped_files']), 'file')} of other kinds (listed in summary.json)"
+        )
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")

@@ -7,6 +7,7 @@ import click
 
 from likewise.cli.index_target import open_index, split_target, target_options
 from likewise.cli.options import QUIET, recipe_line, search_options, take_recipe
+from likewise.counts import counted
 
 _HELP = """Make an empty index in the new directory PATH, by a recipe that it keeps for good.
 
@@ -74,5 +75,5 @@ def command(
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Of a server never the URL: it may hold a password.
-            place = path or f"{index.place}, which holds {len(index):,} documents"
+            place = path or f"{index.place}, which holds {counted(len(index), 'document')}"
             click.echo(f"recipe {index.recipe.recipe_id}; an index in {place}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import take_run
-from likewise.cli.terminal import counted
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts

@@ -8,6 +8,7 @@ import click
 from likewise.cli.index_target import open_index, split_target, target_options
 from likewise.cli.index_verdicts import write_lines
 from likewise.cli.options import QUIET
+from likewise.counts import counted
 
 _HELP = """Forget documents by their ids (of -: a line each on standard input): one line of JSON for each.
 
@@ -55,7 +56,7 @@ def command(
                 [{"doc_id": removal.doc_id, "was_kept": removal.was_kept, "promoted": promoted, "moved": moved}]
             )
     if num_skipped and not quiet:
-        click.echo(f"{num_skipped:,} ids that no document has skipped", err=True)
+        click.echo(f"{counted(num_skipped, 'id')} that no document has skipped", err=True)
 
 
 def _ids(given: tuple[str, ...]) -> Iterable[str]:

@@ -92,7 +92,9 @@ def open_index(
         raise InvalidParameter("prefix", "acts with --url only")
     from likewise.index import Index
     from likewise.index.opening import is_there
+    from likewise.io.places import check_place
 
+    check_place(path)
     if recipe is None and not is_there(Path(path)):
         raise InvalidInput("there is no index here; make one with `likewise index create`", path)
     return Index(path, recipe, **options)

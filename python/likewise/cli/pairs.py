@@ -9,7 +9,7 @@ import click
 from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted
+from likewise.counts import counted
 
 _HELP = """List every verified pair of near-duplicates.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from likewise.cli.options import recipe_line, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import counted
+from likewise.counts import counted
 
 
 def check_part_options(unit: str, options: dict[str, Any]) -> None:
@@ -82,13 +82,15 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if summary["recipe"]["method"] != "exact":
         lines += [search_line(summary), recipe_line(summary["recipe"])]
     lines += [
-        f"{counted(part['num_times'], 'time')}, {part['num_bytes']:,} bytes: {part['text']!r}"
+        f"{counted(part['num_times'], 'time')}, {counted(part['num_bytes'], 'byte')}: {part['text']!r}"
         for part in summary["most_removed"]
     ]
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(bad_line(summary))
     if summary["skipped_files"]:
-        lines.append(f"skipped {len(summary['skipped_files']):,} files of other kinds (listed in summary.json)")
+        lines.append(
+            f"skipped {counted(len(summary['skipped_files']), 'file')} of other kinds (listed in summary.json)"
+        )
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
     return lines

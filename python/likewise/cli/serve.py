@@ -84,6 +84,7 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
+    from likewise.io.places import check_place
     from likewise.server.keys import key_of, read_keys
 
     if new_key is not None:
@@ -122,12 +123,15 @@ def command(
         )
     except InvalidParameter as error:
         raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
+    check_place(path, elsewhere="what is served is a directory of this machine, none of a store; copy it here")
     if not create and not path.exists():
         raise InvalidInput(
             "there is nothing here to serve; name a directory of indexes, an index or the output of a run, or begin "
             "with an empty directory by --create",
             str(path),
         )
+    if create and read_only and not path.exists():
+        raise InvalidParameter("create", "with --read-only nothing is made; leave out one of the two")
     serve(path, settings, host=host, port=port)
 
 

@@ -7,6 +7,7 @@ import click
 
 from likewise.cli.options import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
+from likewise.counts import counted
 
 _HELP = """Write the sketch of each document: SimHash fingerprints or MinHash signatures.
 
@@ -43,4 +44,4 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> N
             sketches = sketch_files(inputs, recipe, run=run, output=local, progress=progress.report)
         sketches.write(local)
     if not quiet:
-        click.echo(f"{len(sketches):,} sketches, sketch_id {recipe.sketch_id}", err=True)
+        click.echo(f"{counted(len(sketches), 'sketch', 'sketches')}, sketch_id {recipe.sketch_id}", err=True)

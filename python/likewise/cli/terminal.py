@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 import unicodedata
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -41,7 +42,7 @@ def explain(error: Exception) -> int:
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
         _say(
             str(error) if error.filename is None else f"{error.filename}: {(error.strerror or str(error)).lower()}",
-            "check the name; quote globs so that likewise expands them.",
+            _hint_of(error),
         )
         return 2
     if isinstance(error, OSError):
@@ -58,6 +59,19 @@ def explain(error: Exception) -> int:
     return 1
 
 
+def _hint_of(error: OSError) -> str:
+    """Return how to go on where the system found no file, or was not let in."""
+    # By the name that was given: a file that is being written has another one while it is.
+    # What was opened by its descriptor has no name.
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    for folder in reversed(Path(name).parents):
+        if os.path.lexists(folder) and not folder.is_dir():
+            return f"{folder} is no directory: name another place."
+        if isinstance(error, FileNotFoundError) and not folder.exists():
+            return f"there is no directory {folder}: make it first, or check the name."
+    return "check the name; quote globs so that likewise expands them."
+
+
 def _explain_ours(error: LikewiseError) -> int:
     text = str(error)
     if isinstance(error, InvalidParameter):
@@ -72,8 +86,3 @@ def _say(text: str, hint: str | None) -> None:
     click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=colour)
     if hint:
         click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=colour)
-
-
-def counted(count: int, name: str) -> str:
-    """Return a count and the name of what is counted: ``1 pair``, ``2,000 pairs``."""
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

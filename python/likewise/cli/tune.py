@@ -14,6 +14,7 @@ from likewise.cli.options import INPUTS, QUIET, READING, input_options, take_run
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import has_colour, printable
 from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.counts import counted
 
 if TYPE_CHECKING:
     from likewise.estimates import Estimate
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 _HELP = """Find the recipe and the threshold that fit a collection, from pairs that people labelled.
 
 With --labels: a CSV or TSV of doc_id_a, doc_id_b, label (1 for duplicates, 0 for others), such as the pages of likewise
-serve export. Without: pairs are shown here, to be answered with y, n, s (skip), u (undo) or q (quit); answers are kept
-in RECIPE.labels.csv, and the same command goes on where it was left.
+serve export. Without: pairs are shown here, to be answered with y, n, s (skip), u (undo) or q (quit), until there are
+--questions answers, or three times as many pairs were shown; answers are kept in RECIPE.labels.csv, and the same
+command goes on where it was left.
 
 Writes the recipe for --recipe, and says what it reaches on labels that it was not chosen by.
 
@@ -34,6 +36,8 @@ Examples:
   likewise dedup articles.jsonl -o out --recipe recipe.json
 """
 _MOST_CHARACTERS = 1200
+# Pairs that are shown for each answer that is wanted: who passes over most of them is not asked without end.
+_MOST_SHOWN = 3
 
 
 @click.command("tune", help=_HELP)
@@ -145,9 +149,9 @@ def command(
         try:
             proposal = tuner.propose(given)
         except InvalidInput as error:
-            if not asks or asked.num_answered < questions or asked.next_pair() is None:
+            if not asks or not _is_enough(asked, questions) or asked.next_pair() is None:
                 raise
-            raise InvalidInput(f"{error}; --questions {asked.num_answered + 40} goes on asking") from error
+            raise InvalidInput(f"{error}; --questions {_more(asked)} goes on asking") from error
     write_recipe(proposal.recipe, out)
     if as_json:
         click.echo(json.dumps(proposal.to_dict(), ensure_ascii=False))
@@ -180,10 +184,12 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
         f"Are the two the same text, for your purpose? y yes, n no, s skip, u undo, q quit. Answers are kept in {path}."
     )
     history: list[int] = []
-    while asked.num_answered < wanted and (pair := asked.next_pair()) is not None:
+    while not _is_enough(asked, wanted) and (pair := asked.next_pair()) is not None:
         ids = [tuner.doc_id(place) for place in asked.pairs[pair].tolist()]
         said_yes = [label.is_duplicate for label in asked.labels()]
         so_far = f"yes {said_yes.count(True)}, no {said_yes.count(False)}"
+        if said_yes.count(None):
+            so_far += f", skipped {said_yes.count(None)}"
         click.echo(
             f"\n--- {asked.num_answered + 1} of {wanted} ({so_far}): {printable(ids[0])}  and  {printable(ids[1])}"
         )
@@ -205,9 +211,24 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
         click.echo(_answered(asked, wanted, path))
 
 
+def _is_enough(asked: "Questions", wanted: int) -> bool:
+    """Return whether as many pairs were answered as were asked for, or so many shown that most are passed over."""
+    return asked.num_answered >= wanted or len(asked.answers) >= _MOST_SHOWN * wanted
+
+
 def _answered(asked: "Questions", wanted: int, path: Path) -> str:
-    goes_on = "there are no more pairs" if asked.next_pair() is None else "the same command goes on"
-    return f"{asked.num_answered} of {wanted} answered, kept in {path}; {goes_on}."
+    shown, goes_on = "", "the same command goes on"
+    if asked.next_pair() is None:
+        goes_on = "there are no more pairs"
+    elif _is_enough(asked, wanted):
+        shown = f", of {len(asked.answers):,} shown"
+        goes_on = f"this goes by what there is, and --questions {_more(asked)} asks on"
+    return f"{asked.num_answered} of {wanted} answered{shown}, kept in {path}; {goes_on}."
+
+
+def _more(asked: "Questions") -> int:
+    """Return a number of questions with which some are asked again."""
+    return max(asked.num_answered, -(-len(asked.answers) // _MOST_SHOWN)) + 40
 
 
 def _answer() -> str:
@@ -254,7 +275,7 @@ def _show_distribution(tuner: "Tuner") -> None:
 
 def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     chosen = proposal.chosen
-    click.echo(f"{proposal.num_duplicates:,} duplicates and {proposal.num_others:,} others labelled")
+    click.echo(f"{counted(proposal.num_duplicates, 'duplicate')} and {counted(proposal.num_others, 'other')} labelled")
     click.echo()
     click.echo("best recipes              at  precision  recall    F1   (on the labels they were chosen by)")
     for one in proposal.tried[:8]:

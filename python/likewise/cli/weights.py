@@ -8,6 +8,7 @@ import click
 
 from likewise.cli.options import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
+from likewise.counts import counted
 from likewise.sizes import parse_size
 
 _HELP = """Count how many documents hold each feature, and write the integer weights that follow as a table.
@@ -53,6 +54,7 @@ def command(
     from likewise.dedup import weigh_files
     from likewise.dedup.weighing import doubts_of
     from likewise.errors import InvalidParameter
+    from likewise.io.whole import WholeFile
 
     if str(out) == "-":
         raise InvalidParameter("out", "a table is no text for standard output; name a file")
@@ -61,6 +63,8 @@ def command(
     recipe = take_recipe(
         options if is_of_recipe else options | {"weights": "log-count-idf" if method == "simhash" else "idf"}
     )
+    # Refuses a place where nothing can be written before the work, not after it.
+    WholeFile(out)
     with ShownProgress(quiet=quiet) as progress:
         table = weigh_files(
             inputs,
@@ -78,10 +82,12 @@ def command(
     if as_json:
         click.echo(json.dumps(table.to_dict()))
     elif not quiet:
-        counted = "counts by a sketch"
-        if table.num_features is not None:
-            counted = f"{table.num_features:,} features, of which {table.num_listed:,} weigh less than 15"
+        features = "counts by a sketch"
+        if table.num_features is not None and table.num_listed is not None:
+            features = counted(table.num_features, "feature")
+            features += f", of which {counted(table.num_listed, 'weighs', 'weigh')} less than 15"
         click.echo(
-            f"{table.num_documents:,} documents with distinct feature sets; {counted}; weights {table.weights_id}",
+            f"{counted(table.num_documents, 'document')} with distinct feature sets; {features}; "
+            f"weights {table.weights_id}",
             err=True,
         )

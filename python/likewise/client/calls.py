@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from likewise.client.errors import ServiceError, error_of
+from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe, as_recipe
@@ -226,7 +227,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
     texts = _listed(texts)
     ids = None if ids is None else _listed(ids)
     if isinstance(ids, Sized) and isinstance(texts, Sized) and len(ids) != len(texts):
-        raise InvalidInput(f"{len(ids)} ids for {len(texts)} documents")
+        raise InvalidInput(f"{counted(len(ids), 'id')} for {counted(len(texts), 'document')}")
     rest = None if ids is None else iter(ids)
     num_texts = 0
     for text in texts:
@@ -238,14 +239,14 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         if rest is not None:
             found = next(rest, rest)
             if found is rest:
-                raise InvalidInput(f"{num_texts} ids for {num_texts + 1} or more documents")
+                raise InvalidInput(f"{counted(num_texts, 'id')} for {num_texts + 1:,} or more documents")
             some_ids.append(found)
         some.append(text)
         # As JSON in UTF-8 a character is mostly one byte to three.
         num_bytes += len(text) if text.isascii() else 3 * len(text)
         num_texts += 1
     if rest is not None and next(rest, rest) is not rest:
-        raise InvalidInput(f"more ids than the {num_texts} documents")
+        raise InvalidInput(f"more ids than the {counted(num_texts, 'document')}")
     if some:
         yield some_ids, some
 

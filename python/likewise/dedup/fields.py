@@ -1,5 +1,7 @@
 """Fields by their names: what a row has where one is missing, and how many documents lack one that `keep` asks for."""
 
+from collections.abc import Collection
+
 from likewise.dedup.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.io.source import BadRow, Source
@@ -9,6 +11,8 @@ _MISSING = {"no field ": "--text-field", "no id field ": "--id-field"}
 # What a field holds of a document that has no value there, as JSON; "" where it is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
 _MOST_FIELDS = 12
+# Reference documents of a file in which a field is looked for.
+_MOST_LOOKED_AT = 20
 
 
 def refusal(source: Source, bad: BadRow) -> InvalidInput:
@@ -26,48 +30,65 @@ def check_documents(documents: Documents) -> None:
     if len(documents) or not bad_rows or not all(_option(bad) for _, bad in bad_rows):
         return
     source, bad = bad_rows[0]
-    raise InvalidInput(
-        f"none of {len(bad_rows)} rows is a document: {bad.reason}{_other_fields(source, bad)}", source.name
-    )
+    none = "the only row is no document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
+    raise InvalidInput(f"{none}: {bad.reason}{_other_fields(source, bad)}", source.name)
 
 
-def num_without_field(documents: Documents) -> dict[str, int]:
+def num_without_field(documents: Documents, ranked_by: Collection[str] = ()) -> dict[str, int]:
     """Return of each field that `keep` asks for how many documents have no value there, references apart.
+
+    Parameters
+    ----------
+    documents : Documents
+        Reference documents first.
+    ranked_by : collection of str
+        Fields by which runs ranked that wrote reference documents: names that are right.
 
     Raises
     ------
     InvalidInput
-        If no document has such a field, naming those that the first one has.
+        If no document has such a field, nor any reference document, naming those that the first one has.
     """
     counts = {}
     for name, parts in documents.fields.items():
         row = num_without = num_absent = 0
+        is_known = name in ranked_by
         for part in parts:
-            values = part.to_list()[max(0, documents.num_references - row) :]
+            values = part.to_list()
+            own = max(0, documents.num_references - row)
+            is_known = is_known or any(values[:own])
+            values = values[own:]
             row += len(part)
             num_without += sum(value in NO_VALUE for value in values)
             num_absent += values.count("")
-        if num_absent == len(documents) - documents.num_references:
+        if not is_known and num_absent == len(documents) - documents.num_references:
             check_has_field(documents, name)
         counts[name] = num_without
     return counts
 
 
 def check_has_field(documents: Documents, name: str) -> None:
-    """Raise InvalidInput if a field that `keep` asks for, and no document has, is no column without values either."""
+    """Raise InvalidInput if a field that `keep` asks for, and no document has, is no column without values either.
+
+    A reference document that has it shows that the name is right.
+    """
     firsts, ends = documents.starts[:-1], documents.starts[1:]
     listed = None
-    for source, row, end in list(zip(documents.sources, firsts, ends, strict=True))[documents.num_reference_sources :]:
-        if row == end:
-            continue
-        names = source.field_names(int(documents.offsets[row]), int(documents.lengths[row]))
-        if name in names:
-            return
-        listed = listed or (source.name, _listed(names))
+    for number, (source, row, end) in enumerate(zip(documents.sources, firsts, ends, strict=True)):
+        # Of references whose sketches were kept nothing else was read.
+        is_reference = number < documents.num_reference_sources
+        for one in range(int(row), min(int(end), int(row) + (_MOST_LOOKED_AT if is_reference else 1))):
+            names = source.field_names(int(documents.offsets[one]), int(documents.lengths[one]))
+            if name in names:
+                return
+            if not is_reference:
+                listed = listed or (source.name, _listed(names))
     if listed is not None:
         has = f" (the first has {listed[1]})" if listed[1] else ""
+        whose = ", nor has any of --against" if documents.num_references else ""
         raise InvalidInput(
-            f"no document has the field {name!r} that keep asks for{has}; name the right one with --keep", listed[0]
+            f"no document has the field {name!r} that keep asks for{has}{whose}; name the right one with --keep",
+            listed[0],
         )
 
 

@@ -17,6 +17,7 @@ from likewise.dedup.run import RunRules, ordered
 from likewise.dedup.timing import Timing
 from likewise.dedup.verdict_log import VerdictLog
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.places import check_place
 from likewise.progress import Progress
 from likewise.recipe import Recipe
 
@@ -298,5 +299,6 @@ def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "In
 
 
 def _check_absent(path: Path) -> None:
+    check_place(path)
     if path.exists():
         raise InvalidInput("it exists already; name a new directory, or use it with --against", str(path))

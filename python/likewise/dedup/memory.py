@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.counts import counted
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
 from likewise.dedup.pairing import verified_pairs
@@ -285,7 +286,7 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
 
         id_texts = all_ids(ids)
         if len(id_texts) != len(batch):
-            raise InvalidInput(f"{len(id_texts)} ids for {len(batch)} texts")
+            raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
     return MemorySource(batch, id_texts, extra)
 
 

@@ -17,10 +17,13 @@ class Reference:
         In their order.
     sketches : KeptSketches, optional
         What the run that wrote these files kept of sketching their documents.
+    ranked_by : tuple of str
+        Fields by which that run ranked documents, so that some had them.
     """
 
     files: tuple[InputFile, ...]
     sketches: KeptSketches | None = None
+    ranked_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,11 @@ class References:
     def files(self) -> tuple[InputFile, ...]:
         """All files."""
         return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def ranked_by(self) -> frozenset[str]:
+        """All fields by which runs ranked that wrote these files."""
+        return frozenset(field for part in self.parts for field in part.ranked_by)
 
     def starts(self) -> Iterator[tuple[int, Reference]]:
         """Yield each part with the number of its first file among the sources of the run, where they come first."""

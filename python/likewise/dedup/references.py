@@ -10,6 +10,7 @@ from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.indexed import IndexUse
 from likewise.dedup.kept_sketches import open_kept_sketches
+from likewise.dedup.priority import keep_needs
 from likewise.dedup.reference_files import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
@@ -123,4 +124,4 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
     sketches = open_kept_sketches(path, found.files, recipe)
     if sketches is None:
         progress(Warned(f"{path} keeps no sketches (--keep-sketches): its kept documents are read and sketched again"))
-    return Reference(found.files, sketches)
+    return Reference(found.files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])

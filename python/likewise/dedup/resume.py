@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.counts import counted
 from likewise.dedup.sketched import SketchedPiece
 from likewise.io.lines import LineFile
 from likewise.io.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
@@ -213,7 +214,12 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
     if directory.is_dir():
         num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:
-            progress(Warned(f"an unfinished run is continued: {num_parts} parts of its input are sketched already"))
+            progress(
+                Warned(
+                    "an unfinished run is continued: "
+                    f"{counted(num_parts, 'part of its input is', 'parts of its input are')} sketched already"
+                )
+            )
     return RunParts(directory, recipe)
 
 

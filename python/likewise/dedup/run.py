@@ -119,7 +119,8 @@ def open_documents(
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
         check_documents(documents)
-        documents = replace(documents, num_without_field=num_without_field(documents))
+        ranked_by = () if references is None else references.ranked_by
+        documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
         if rules.duplicate_ids == "fail":
             with timing.wall("ordering"):
                 own = documents.without_references() if documents.num_references else documents

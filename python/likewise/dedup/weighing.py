@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from likewise import counts
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.filter_size import FilterSize
@@ -179,8 +180,8 @@ def doubts_of(table: Weights) -> list[str]:
         )
     if table.num_documents < _LEAST_DOCUMENTS:
         doubts.append(
-            f"{table.num_documents} documents with distinct feature sets were counted; by such weights every feature "
-            "is as rare as any other"
+            f"only {counts.counted(table.num_documents, 'document')} with distinct feature sets; by such weights every "
+            "feature is as rare as any other"
         )
     return doubts
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from likewise import _native
+from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 
 _MAX_BYTES = 65_535
@@ -41,12 +42,13 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
         batch, following = following, next(source, None)
         end = row + len(batch)
         if end > len(whole) or (following is None and end != len(whole)):
-            raise InvalidInput(f"{len(whole)} ids for {end}{' or more' if following else ''} documents")
+            more = " or more documents" if following else None
+            raise InvalidInput(f"{counted(len(whole), 'id')} for {counted(end, more or 'document', more)}")
         is_all = row == 0 and end == len(whole)
         yield whole if is_all else whole.take(np.arange(row, end, dtype=np.int64)), batch
         row = end
     if len(whole) != row:
-        raise InvalidInput(f"{len(whole)} ids for {row} documents")
+        raise InvalidInput(f"{counted(len(whole), 'id')} for {counted(row, 'document')}")
 
 
 def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data

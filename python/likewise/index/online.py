@@ -19,6 +19,7 @@ from likewise.index.opening import (
     check_recipe,
     check_store,
     check_ttl,
+    directory_of,
     is_there,
     recipe_of,
     recipe_parts,
@@ -95,9 +96,7 @@ class Index:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
-        if not os.fspath(path):
-            raise InvalidParameter("path", "it is empty; name a directory")
-        directory = Path(path).absolute()  # The process may go elsewhere meanwhile.
+        directory = directory_of(path)
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
@@ -359,8 +358,8 @@ class Index:
         InvalidParameter
             If something is there.
         """
-        target = Path(path)
-        if not os.fspath(path) or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
+        target = directory_of(path)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise InvalidParameter("path", f"{target} is there; a snapshot goes to a new or an empty directory")
         if self._path.resolve() in target.resolve().parents:
             raise InvalidParameter("path", f"{target} lies inside the index; name a directory beside it")

@@ -1,5 +1,6 @@
 """What an index is opened with: recipe, what it keeps, durability, age limit."""
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
+from likewise.io.places import check_place
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice, check_integer
 
@@ -22,6 +24,22 @@ _LONGEST_TTL_S = 2**31
 _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
 # Weights under which a feature may vanish, so that those counted once are not those that were sketched.
 _VANISHING = ("lexicon", "own")
+
+
+def directory_of(path: str | os.PathLike[str]) -> Path:
+    """Return the directory that is meant, wherever the process goes meanwhile.
+
+    Raises
+    ------
+    InvalidParameter
+        If the path is empty.
+    InvalidInput
+        If it is the address of another place, or leads through a link to nothing.
+    """
+    if not os.fspath(path):
+        raise InvalidParameter("path", "it is empty; name a directory")
+    check_place(path)
+    return Path(path).absolute()
 
 
 def exists(path: Path) -> bool:

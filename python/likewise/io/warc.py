@@ -120,7 +120,7 @@ class WarcFile(ReadOnce):
     def write_kept(
         self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
     ) -> None:
-        """Write kept records to a new file, and those that are no documents, in their order.
+        """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member.
 
         Parameters
         ----------
@@ -137,7 +137,11 @@ class WarcFile(ReadOnce):
         sizes = np.concatenate([lengths.astype(np.uint64), others[:, 1]])
         order = np.argsort(starts, kind="stable")
         starts, sizes = starts[order], sizes[order]
-        if self._read_path == self.path:
+        if self.codec is not None and not len(starts):
+            # Of no bytes at all nobody could say whether they are all there.
+            with target.open("xb") as out:
+                out.write(_packed(b""))
+        elif self._read_path == self.path:
             _native.copy_lines(str(self.path), str(target), starts, sizes, threads=threads)
         else:
             self._pack(target, starts, sizes, threads)

@@ -198,10 +198,21 @@ class PackedArchive:
         Raises
         ------
         InvalidInput
-            If no archive is in it.
+            If no archive is in it, nor one without records: a whole member in which nothing is.
         """
-        # Damage at the start says nothing of what comes behind.
-        first = next((one for one in self._members(most=1) if one.reason is None or _header(one) is not None), None)
+        if not self._path.stat().st_size:
+            raise InvalidInput("the file is empty: it has no gzip header; fetch it again, or leave it out", self._name)
+        first, holds_nothing = None, True
+        for member in self._members(most=1):
+            is_whole, is_blank = member.reason is None, not member.num_bytes
+            # Damage at the start says nothing of what comes behind.
+            if (is_whole and not is_blank) or _header(member) is not None:
+                first = member
+                break
+            holds_nothing = holds_nothing and is_whole and is_blank
+        if first is None and holds_nothing:
+            # An archive of which no record is left, and all of it is there.
+            return True, False
         header = None if first is None else _header(first)
         if first is None or header is None:
             raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self._name)
@@ -209,7 +220,7 @@ class PackedArchive:
         return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
 
     def places(self, *, arc: bool) -> Iterator[RecordPlace]:
-        """Yield the members as records, with damage between them; together they are the whole file.
+        """Yield the members as records, with damage between them; but for empty ones they are the whole file.
 
         Raises
         ------
@@ -220,6 +231,8 @@ class PackedArchive:
             header = header_of(member.head, arc=arc)
             if member.reason is not None:
                 yield RecordPlace(member.offset, member.length, member.reason, member.is_cut)
+            elif not member.num_bytes:
+                continue
             elif header is None:
                 yield RecordPlace(member.offset, member.length, "no record begins in this gzip member")
             elif member.num_bytes < sum(header):
@@ -258,7 +271,8 @@ class PackedArchive:
             while offset < size:
                 member = self._member(window, offset, size, out, stops_early=most is not None)
                 yield member
-                if most is not None and (member.reason is None or not member.length):
+                is_first = member.reason is None and member.num_bytes > 0
+                if most is not None and (is_first or not member.length):
                     return
                 offset = member.offset + member.length
 

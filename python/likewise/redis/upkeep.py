@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise import _native
+from likewise.counts import counted
 from likewise.redis.answers import MEASURE
 from likewise.redis.description import Description
 from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
@@ -126,7 +127,10 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tup
         if full:
             findings += _wrong_tables(server, reader, layout, state, alive)
     if num_rows != state.num_rows - state.watermark:
-        findings.append(f"{state.num_rows - state.watermark} documents were committed, {num_rows} have a record")
+        findings.append(
+            f"{counted(state.num_rows - state.watermark, 'document was', 'documents were')} committed, "
+            f"{counted(num_rows, 'has', 'have')} a record"
+        )
     # Expired ones are not counted one by one.
     if not state.watermark and state.num_kept != num_kept:
         findings.append(f"{state.num_kept} kept documents were counted, there are {num_kept}")

@@ -142,6 +142,7 @@ def _measured(
     is_followed = np.append(places, -1)[np.searchsorted(places, ends)] == ends
     rows, kept_rows = (np.searchsorted(doc_starts, at, side="right") - 1 for at in (places, firsts))
     begins, kept_begins = places - doc_starts[rows], firsts - doc_starts[kept_rows]
+    num_going = _num_going(rows, places, ends)
 
     def measured(bounds: tuple[int, int]) -> NDArray[np.int64]:
         part = slice(*bounds)
@@ -155,6 +156,7 @@ def _measured(
             kept_begins[part].astype(np.uint32),
             lengths[part].astype(np.uint32),
             is_followed[part].astype(np.uint8),
+            num_going[part].astype(np.uint32),
         )
         equal = bounds[0] + as_array(numbers, np.uint32).astype(np.int64)
         start, end, kept_start, kept_end = (as_array(span, np.uint32) for span in spans)
@@ -164,6 +166,17 @@ def _measured(
         found = list(pool.map(measured, pairwise(_batches(collection.lengths, rows, kept_rows))))
     row, start, end, kept_row, kept_start, kept_end = np.concatenate([np.zeros((6, 0), np.int64), *found], axis=1)
     return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(row)))
+
+
+def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many words go from the first of each stretch on, or 0 where the word before it goes too."""
+    num_going = np.zeros(len(rows), np.int64)
+    if len(rows):
+        is_first = np.ones(len(rows), bool)
+        is_first[1:] = (places[1:] > np.maximum.accumulate(ends)[:-1]) | (rows[1:] != rows[:-1])
+        firsts = np.flatnonzero(is_first)
+        num_going[firsts] = np.maximum.reduceat(ends, firsts) - places[firsts]
+    return num_going
 
 
 def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> list[int]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from likewise.counts import counted
 from likewise.drawing import Html, bars, curve, element, histogram
 from likewise.recipe import Recipe
 from likewise.recipe_recall import recall_within
@@ -161,7 +162,7 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
         [
             ("Candidate pairs", None if summary["num_candidates"] is None else f"{summary['num_candidates']:,}"),
             ("Pairs measured", f"{summary['num_measured']:,}"),
-            ("Capped", f"{capped:,} documents met a full bucket, once for each band" if capped else "none"),
+            ("Capped", f"{counted(capped, 'document')} met a full bucket, once for each band" if capped else "none"),
             (
                 "Below the threshold",
                 f"{summary['num_below_threshold']:,} joined through others" if summary["num_below_threshold"] else None,

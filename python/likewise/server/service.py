@@ -18,6 +18,7 @@ from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
 from likewise.index.opening import exists
 from likewise.io.parts import sync_directory
+from likewise.io.places import check_place
 from likewise.recipe import Recipe
 from likewise.server.collection import Collection
 from likewise.server.lanes import Budget
@@ -89,6 +90,7 @@ class Service:
         InvalidInput
             If the path is a file, or holds neither indexes nor a run but other things.
         """
+        check_place(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput(
                 "it is a file; give a directory of indexes, an index, or the output of a run", str(self.path)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, MapType, ShortType, StringType
 
+from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe import Recipe
 from likewise.recipe_tokens import BYTE_TOKENS
@@ -95,13 +96,17 @@ class FrameInput:
         found = sorted(parts.collect(), key=lambda row: int(row["part"]))
         without_id, without_text = (sum(int(row[name]) for row in found) for name in ("without_id", "without_text"))
         if without_id:
-            raise InvalidInput(f"{without_id} rows have no id; filter them out, or give them one")
+            raise InvalidInput(
+                f"{counted(without_id, 'row has', 'rows have')} no id; filter such rows out, or give them one"
+            )
         if without_text:
             example = next(row["example"] for row in found if row["example"] is not None)
-            raise InvalidInput(f"{without_text} rows have no text, such as that of id {example!r}; filter them out")
+            have = counted(without_text, "row has", "rows have")
+            raise InvalidInput(f"{have} no text, such as that of id {example!r}; filter such rows out")
         doubles = documents.groupBy("doc_id").count().where("count > 1").agg(F.min("doc_id"), F.count("*")).collect()
         if doubles[0][1]:
-            raise InvalidInput(f"{doubles[0][1]} ids come more than once, such as {doubles[0][0]!r}; make ids unique")
+            come = counted(doubles[0][1], "id comes", "ids come")
+            raise InvalidInput(f"{come} more than once, such as {doubles[0][0]!r}; make ids unique")
         facts = starts_of((int(row["part"]), int(row["count"])) for row in found)
         return {**facts, "content": [str(facts["num_rows"]), str(sum(int(row["content"]) for row in found))]}
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.counts import counted
 from likewise.dedup import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.opening import found_inputs
@@ -22,6 +23,7 @@ from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe
 from likewise.sketch import sketch
 from likewise.sorting import slices
+from likewise.tune.all_pairs import similarity_of_all
 from likewise.tune.grid import Candidate
 from likewise.verify import verify_pairs
 
@@ -32,6 +34,8 @@ _NEAREST_OF_SEED = 2
 _AT_ONCE = 1 << 14
 # Pairs under so many features are measured beside their distance, as in a run.
 _FEW_FEATURES = 64
+# Fewer are measured one by one.
+_LEAST_PAIRS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +88,10 @@ class Collection:
         if recipe.needs_counting:
             recipe = weighed_files(self.inputs.files, recipe, self.rules, Timing(), no_progress)
         if candidate.measure != "hamming":
+            if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:
+                found = similarity_of_all(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
+                if found is not None:
+                    return found
             return verify_pairs(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
         fingerprints = sketch(self.texts, recipe, threads=threads)
         assert recipe.bits is not None
@@ -143,7 +151,9 @@ def open_collection(
         with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
             num_documents = len(documents)
             if num_documents < 2:
-                raise InvalidInput(f"{num_documents} documents among the inputs; tuning compares at least two")
+                raise InvalidInput(
+                    f"{counted(num_documents, 'document')} among the inputs; tuning compares at least two"
+                )
             fingerprints = documents.sketches.reshape(num_documents, -1)
             sampled = _sample(fingerprints, most_documents, seed)
             wanted = set(labelled_ids)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from likewise.counts import counted
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.whole import WholeFile
@@ -197,15 +198,16 @@ def _checked(labels: Iterable[Label]) -> Labels:
     notes: list[str] = []
     unwritten: list[str] = []
     if num_alone:
-        notes.append(f"{num_alone:,} pairs of a document with itself were left out")
+        notes.append(f"{counted(num_alone, 'pair')} of a document with itself left out")
     if contradicted:
         a, b = min(contradicted)
         notes.append(
-            f"{len(contradicted):,} pairs with labels that contradict each other were left out, such as {a} and {b}"
+            f"{counted(len(contradicted), 'pair')} with labels that contradict each other left out, such as {a} and {b}"
         )
         unwritten.append("labels that contradict each other")
     if num_again:
-        notes.append(f"{num_again:,} labels are of pairs that stand there twice; they count once")
+        named = counted(num_again, "label is of a pair that stands", "labels are of pairs that stand")
+        notes.append(f"{named} there twice; {'it counts' if num_again == 1 else 'they count'} once")
     return Labels(list(found.values()), notes, unwritten)
 
 

@@ -36,10 +36,12 @@ def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int
     """
     product = np.ones(len(similarities[0]))
     for similarity in similarities:
-        ordered_ones = np.sort(similarity)
-        above = len(ordered_ones) - np.searchsorted(ordered_ones, similarity, side="right")
-        equal = len(ordered_ones) - above - np.searchsorted(ordered_ones, similarity, side="left")
-        product *= above + (equal + 1) / 2
+        order = np.argsort(similarity)
+        ordered_ones = similarity[order]
+        starts = np.flatnonzero(np.append(True, ordered_ones[1:] != ordered_ones[:-1]))
+        equal = np.diff(np.append(starts, len(order)))
+        # Of equal ones the middle rank; to look each up in the order takes ten times as long.
+        product[order] *= np.repeat(len(order) - starts - equal + (equal + 1) / 2, equal)
     return np.argsort(product, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.counts import counted
 from likewise.dedup import FileRun
 from likewise.errors import InvalidInput
 from likewise.io.whole import WholeFile
@@ -120,7 +121,8 @@ class Tuner:
         num_others = len(used) - num_duplicates
         if min(num_duplicates, num_others) < LEAST_LABELS:
             raise InvalidInput(
-                f"{num_duplicates} pairs are labelled duplicates and {num_others} are not; a threshold needs at least "
+                f"{counted(num_duplicates, 'pair is labelled a duplicate', 'pairs are labelled duplicates')} and "
+                f"{counted(num_others, 'is', 'are')} not; a threshold needs at least "
                 f"{LEAST_LABELS} of each, and some 60 in all tell well" + "".join(f"; {note}" for note in notes)
             )
         pairs = np.array([[self._place[label.a], self._place[label.b]] for label in used], np.int64)
@@ -154,15 +156,20 @@ class Tuner:
         notes = list(labels.notes)
         said = [label for label in labels.labels if label.is_duplicate is not None]
         if len(said) < len(labels):
-            notes.append(f"{len(labels) - len(said):,} pairs were passed over")
+            notes.append(f"{counted(len(labels) - len(said), 'pair was', 'pairs were')} passed over")
         unknown = [label for label in said if label.a not in self._place or label.b not in self._place]
         if unknown:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
-            notes.append(f"{len(unknown):,} labels are of documents that are not in the input, such as {first!r}")
+            named = counted(len(unknown), "label is of a document that is", "labels are of documents that are")
+            notes.append(f"{named} not in the input, such as {first!r}")
         used = [label for label in said if label.a in self._place and label.b in self._place]
         clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
         if len(clear) < len(used):
-            notes.append(f"{len(used) - len(clear):,} labels are of ids that several documents have, and were left out")
+            shared = (
+                "label is of an id that several documents have, and was",
+                "labels are of ids that several documents have, and were",
+            )
+            notes.append(f"{counted(len(used) - len(clear), *shared)} left out")
         return clear, notes
 
     def _evidence(

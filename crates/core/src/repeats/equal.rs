@@ -1,5 +1,6 @@
 //! Are two stretches equal, word for word, and where do they stand in their texts?
 
+use super::marks;
 use crate::text::PartCutter;
 
 /// A text and where its words stand.
@@ -13,12 +14,27 @@ pub struct PlacedWords<'a> {
     pub ends: &'a [u32],
 }
 
+/// A stretch of words that should equal one of another text.
+#[derive(Debug, Clone, Copy)]
+pub struct WordStretch {
+    /// Its first word.
+    pub begin: usize,
+    /// The first word of what it should equal.
+    pub other_begin: usize,
+    /// How many words it has.
+    pub num_words: usize,
+    /// Whether the word behind it begins another one.
+    pub is_followed: bool,
+    /// How many words from its first on go, those of other stretches too; 0 where the word before the first goes.
+    pub num_going: usize,
+}
+
 /// Bytes of a stretch that goes, and of the one that it repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// From the first word on.
+    /// From the first word on, with the marks before it that are closed within what goes.
     pub start: u32,
-    /// Behind the last word, what touches it, and the spaces there; where the next word goes too, up to it.
+    /// Behind the last word, the marks that belong to it and the white space there; where another stretch follows, up to it.
     pub end: u32,
     /// From the first word on, of the other.
     pub kept_start: u32,
@@ -31,18 +47,25 @@ impl PlacedWords<'_> {
         &self.text[self.starts[i] as usize..self.ends[i] as usize]
     }
 
-    /// Returns where `num_words` words from word `begin` on, and those of `other` from `other_begin` on, stand, if they are equal.
+    /// Returns where a stretch and what it should equal in `other` stand, if they are equal.
     ///
-    /// `is_followed` says whether the next word goes too. There is no such stretch where a text has too few words.
+    /// There is no such stretch where a text has too few words.
+    ///
+    /// # Cost
+    /// Linear in the words of the stretch and, where a mark touches its first word, in what stands between the words that go.
     pub fn repeat(
         &self,
-        begin: usize,
+        stretch: WordStretch,
         other: &PlacedWords<'_>,
-        other_begin: usize,
-        num_words: usize,
-        is_followed: bool,
         cutter: &mut PartCutter,
     ) -> Option<Repeat> {
+        let WordStretch {
+            begin,
+            other_begin,
+            num_words,
+            is_followed,
+            num_going,
+        } = stretch;
         let (behind, other_behind) = (begin + num_words, other_begin + num_words);
         if num_words == 0 || behind > self.starts.len() || other_behind > other.starts.len() {
             return None;
@@ -51,27 +74,22 @@ impl PlacedWords<'_> {
         if !pairs.all(|(i, j)| cutter.are_equal(self.word(i), other.word(j))) {
             return None;
         }
+        let start = match num_going {
+            0 => self.starts[begin],
+            _ => self.start_of(begin, num_going.max(num_words)) as u32,
+        };
         let end = match self.starts.get(behind) {
             Some(&next) if is_followed => next,
-            next => {
-                let limit = next.map_or(self.text.len(), |&next| next as usize);
-                let from = self.ends[behind - 1] as usize;
-                (from + touching(&self.text.as_bytes()[from..limit])) as u32
+            _ => {
+                let (gap, is_last) = self.gap_behind(behind - 1);
+                self.ends[behind - 1] + marks::behind(gap, is_last) as u32
             }
         };
         Some(Repeat {
-            start: self.starts[begin],
+            start,
             end,
             kept_start: other.starts[other_begin],
             kept_end: other.ends[other_behind - 1],
         })
     }
-}
-
-/// Bytes of what is no space, and of the spaces behind it.
-fn touching(bytes: &[u8]) -> usize {
-    let is_space = |&b: &u8| matches!(b, b' ' | b'\t'..=b'\r');
-    let solid = bytes.iter().position(is_space).unwrap_or(bytes.len());
-    let spaces = bytes[solid..].iter().take_while(|&b| is_space(b)).count();
-    solid + spaces
 }

@@ -6,13 +6,14 @@
 
 mod equal;
 mod firsts;
+mod marks;
 mod seen;
 mod stretches;
 
 #[cfg(test)]
 mod tests;
 
-pub use equal::{PlacedWords, Repeat};
+pub use equal::{PlacedWords, Repeat, WordStretch};
 pub use firsts::FirstPlaces;
 pub use seen::{SeenTwice, WindowReader};
 pub use stretches::{FewStretches, Stretches, repeated_stretches};

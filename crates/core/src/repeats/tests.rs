@@ -229,14 +229,14 @@ fn repeats_are_measured_word_by_word() {
         ends: &other_ends,
     };
     let mut of = |begin, other_begin, num_words, is_followed| {
-        words.repeat(
+        let stretch = WordStretch {
             begin,
-            &others,
             other_begin,
             num_words,
             is_followed,
-            &mut cutter,
-        )
+            num_going: 0,
+        };
+        words.repeat(stretch, &others, &mut cutter)
     };
     let cut = |repeat: Option<Repeat>| {
         let r = repeat?;
@@ -258,9 +258,65 @@ fn repeats_are_measured_word_by_word() {
     assert_eq!(of(0, 1, 5, false), None);
     assert_eq!(of(3, 4, 3, false), None);
     assert_eq!(of(0, 1, 0, false), None);
-    let same = words.repeat(4, &words, 4, 1, false, &mut PartCutter::new(Isa::Plain));
+    let last = WordStretch {
+        begin: 4,
+        other_begin: 4,
+        num_words: 1,
+        is_followed: false,
+        num_going: 1,
+    };
+    let same = words.repeat(last, &words, &mut PartCutter::new(Isa::Plain));
     assert_eq!(
         same.map(|r| &text[r.start as usize..r.end as usize]),
         Some("five.\n\n")
     );
+}
+
+/// What is left of a text without some of its words.
+fn without(text: &str, begin: usize, num_words: usize) -> String {
+    let mut cutter = PartCutter::new(Isa::Plain);
+    let mut parts = Parts::default();
+    cutter.place_words(text, &mut parts);
+    let words = PlacedWords {
+        text,
+        starts: &parts.starts,
+        ends: &parts.ends,
+    };
+    let stretch = WordStretch {
+        begin,
+        other_begin: begin,
+        num_words,
+        is_followed: false,
+        num_going: num_words,
+    };
+    let found = words.repeat(stretch, &words, &mut cutter).unwrap();
+    [&text[..found.start as usize], &text[found.end as usize..]].concat()
+}
+
+#[test]
+fn marks_go_with_the_words_that_they_belong_to() {
+    for (text, begin, num_words, left) in [
+        ("很。「下」", 0, 1, "「下」"),
+        ("他：「好。」她", 1, 1, "他：她"),
+        ("他：「好。下」她", 1, 1, "他：「下」她"),
+        ("((one) two (three) four", 0, 1, "(two (three) four"),
+        ("((one) two (three)) four", 0, 3, "four"),
+        ("(one (two) three", 0, 3, "("),
+        ("„Ja.“ Dann", 0, 1, "Dann"),
+        ("Ja.\u{2028}\u{3000}\u{a0}— nein", 0, 1, "— nein"),
+    ] {
+        assert_eq!(without(text, begin, num_words), left, "{text}");
+    }
+}
+
+#[test]
+fn many_marks_take_linear_time() {
+    const NUM_MARKS: usize = 1 << 20;
+    let text = |mark: &str| mark.repeat(NUM_MARKS);
+    let quotes = format!("one{} two", text("“"));
+    assert_eq!(without(&quotes, 0, 1), "two");
+    let open = format!(" {}one{}two", text("("), text(" ("));
+    assert_eq!(without(&open, 0, 1).len(), open.len() - "one ".len());
+    let closed = format!("zero {}one{} two", text("["), text("]"));
+    assert_eq!(without(&closed, 1, 1), "zero two");
 }

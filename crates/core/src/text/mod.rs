@@ -144,6 +144,20 @@ pub(crate) fn pad(text: &mut Vec<u8>) -> usize {
     len
 }
 
+/// Whether a scalar is white space, by Unicode's property.
+pub(crate) fn is_white_space(c: char) -> bool {
+    tables::property(u32::from(c)) & tables::WHITE_SPACE != 0
+}
+
+/// Whether two words become one where nothing stands between them and one of them ends with this scalar: not in scripts without spaces.
+pub(crate) fn joins_words(c: char) -> bool {
+    let class = tables::property(u32::from(c)) & tables::WORD_BREAK;
+    !matches!(
+        class,
+        tables::properties::OTHER | tables::properties::KATAKANA
+    )
+}
+
 /// [`normalize`] by a given instruction set.
 ///
 /// # Safety

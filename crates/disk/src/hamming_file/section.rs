@@ -1,7 +1,7 @@
 //! How is a section written whose end is not known yet?
 
-use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,6 +11,7 @@ use super::ALIGNMENT;
 use crate::error::Error;
 use crate::position::{read_exact_at, write_all_at};
 use crate::sections::{BLOCK_BYTES, Section};
+use crate::temporary::TemporaryFile;
 
 /// Words of a section in order, written at a position of a file, and the checksums of their blocks.
 pub(super) struct SectionWriter<'a> {
@@ -80,11 +81,9 @@ impl<'a> SectionWriter<'a> {
     }
 }
 
-/// A temporary file for words that come while another section is being written; nothing is left of it when it is dropped.
+/// A temporary file for words that come while another section is being written.
 pub(super) struct Spool {
-    file: File,
-    /// Where the system keeps the name of a file that is open.
-    path: Option<PathBuf>,
+    temporary: TemporaryFile,
     at: u64,
     waiting: Vec<u64>,
 }
@@ -96,18 +95,9 @@ impl Spool {
     /// An empty file beside `path`.
     pub(super) fn new(path: &Path, name: &str) -> Result<Self, Error> {
         let beside = path.file_name().unwrap_or_default().to_string_lossy();
-        let path = path.with_file_name(format!("{beside}.{name}"));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|e| Error::io("create a temporary file", e))?;
-        // Without a name nothing is left of it, however the process ends.
-        let is_nameless = cfg!(unix) && std::fs::remove_file(&path).is_ok();
+        let folder = path.parent().unwrap_or(Path::new(""));
         Ok(Spool {
-            file,
-            path: (!is_nameless).then_some(path),
+            temporary: TemporaryFile::create(folder, &format!("{beside}.{name}"))?,
             at: 0,
             waiting: Vec::new(),
         })
@@ -123,7 +113,7 @@ impl Spool {
 
     fn flush(&mut self) -> Result<(), Error> {
         let bytes = self.waiting.as_bytes();
-        write_all_at(&self.file, bytes, self.at).map_err(|e| Error::io("write", e))?;
+        write_all_at(&self.temporary.file, bytes, self.at).map_err(|e| Error::io("write", e))?;
         self.at += bytes.len() as u64;
         self.waiting.clear();
         Ok(())
@@ -146,20 +136,11 @@ impl Spool {
             }
             let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
             let words = &mut words[..num_bytes as usize / 8];
-            read_exact_at(&self.file, words.as_mut_bytes(), done)
+            read_exact_at(&self.temporary.file, words.as_mut_bytes(), done)
                 .map_err(|e| Error::read(e, done))?;
             section.put(words)?;
             done += num_bytes;
         }
         section.finish()
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // Nothing more can be done about a file that cannot be deleted.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }

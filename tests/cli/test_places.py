@@ -1,0 +1,96 @@
+"""Places where nothing can be made, and what is said of them before the work."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import likewise
+from likewise.cli.terminal import explain
+from likewise.errors import InvalidInput
+from likewise.io.places import check_place
+from tests.command import jsonl, likewise_command
+
+TEXTS = ["one two three four five six", "one two three four five SIX", "something else"]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    assert likewise_command("index", "create", "own.lw", cwd=tmp_path).status == 0
+    return tmp_path
+
+
+COMMANDS = [
+    ("index", "create", "{}"),
+    ("index", "add", "{}", "a.jsonl"),
+    ("index", "stats", "{}"),
+    ("index", "snapshot", "own.lw", "{}"),
+    ("dedup", "a.jsonl", "-o", "out", "--index", "{}"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_an_index_is_no_object_and_stands_behind_no_dead_link(home, command):
+    before = sorted(os.listdir(home))
+    for place, told in [
+        ("s3://bucket/seen", "s3://bucket/seen: an index is a directory of this machine, or stands on a Redis server"),
+        ("link", "link: it is a link that leads nowhere, to nowhere; delete the link"),
+        ("link/seen.lw", "link: it is a link that leads nowhere"),
+        ("loop", "loop: it is a link that leads nowhere, to loop"),
+        ("file:///seen", "name the directory by its path alone, without file://"),
+    ]:
+        ran = likewise_command(*(word.format(place) for word in command), cwd=home)
+        assert (ran.status, ran.out) == (2, b""), ran.err
+        assert told in ran.err
+        assert sorted(os.listdir(home)) == before
+
+
+def test_references_are_of_this_machine(home):
+    ran = likewise_command("dedup", "a.jsonl", "-o", "out", "--against", "s3://bucket/run", cwd=home)
+    assert ran.status == 2
+    assert ran.err.startswith("error: s3://bucket/run: --against takes indexes, runs and files of this machine")
+
+
+def test_the_library_says_the_same(home):
+    for place in ("s3://bucket/seen", Path("s3://bucket/seen")):
+        with pytest.raises(InvalidInput, match="s3://bucket/seen: an index is a directory"):
+            likewise.Index(place)
+    with pytest.raises(InvalidInput, match="leads nowhere"):
+        likewise.Index("link")
+
+
+def test_links_and_names_that_are_good_stay_so(home):
+    (home / "c:").mkdir()
+    (home / "s3:").mkdir()
+    (home / "to").symlink_to("own.lw")
+    for place in ("own.lw", "to", "to/deeper", "c:/x", "s3:/x", "a:b/c", "new/deep"):
+        check_place(place)
+    with likewise.Index("s3:/x") as index:
+        assert index.check_and_add("a", "one two").is_new
+    assert (home / "s3:" / "x").is_dir()
+
+
+def test_a_missing_directory_is_the_hint(home):
+    """The hint was one on globs, and a table of weights was counted before anything was said."""
+    ran = likewise_command("weights", "a.jsonl", "-o", "absent/deep/w.lw", cwd=home)
+    assert ran.status == 2
+    assert ran.err == "error: absent/deep/w.lw: there is no directory absent/deep; make it, or name another file\n"
+    for name, hint in [
+        ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
+        ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),
+        ("b.jsonl", "hint: check the name; quote globs so that likewise expands them."),
+    ]:
+        ran = likewise_command("dedup", name, "-o", "out", cwd=home)
+        assert ran.status == 2
+        assert ran.err.splitlines()[-1] == hint
+
+
+def test_what_has_no_name_has_a_hint_too(capsys):
+    for name in (None, 7, b"absent/x"):
+        assert explain(FileNotFoundError(2, "No such file or directory", name)) == 2
+    hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
+    assert ["make it first" in hint for hint in hints] == [False, False, True]
