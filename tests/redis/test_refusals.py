@@ -31,6 +31,21 @@ def test_other_recipes(open_index, recipe, message):
         open_index(recipe)
 
 
+@pytest.mark.parametrize("timeout_s", [0, -1.0, "5", None, float("nan"), True])
+def test_times_to_wait(open_index, timeout_s):
+    with pytest.raises(InvalidParameter, match=r"timeout_s: .* given; it must be a number above 0"):
+        open_index(RECIPE, timeout_s=timeout_s)
+
+
+def test_what_is_no_recipe(open_index):
+    for recipe in ("simhash", {"method": "simhash"}, likewise.Recipe.simhash):
+        with pytest.raises(InvalidParameter, match=r"recipe: .* given; expected one such as"):
+            open_index(recipe)
+    open_index(RECIPE)
+    with pytest.raises(InvalidParameter, match=r"recipe: .* given; expected one such as"):
+        open_index("simhash")
+
+
 def test_what_is_there_counts(open_index):
     with pytest.raises(InvalidInput, match="there is no index"):
         open_index()

@@ -74,13 +74,6 @@ def headers_of(key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
-def check_timeout(timeout_s: float) -> float:
-    """Return the seconds that a request may take, or raise InvalidParameter."""
-    if not 0 < timeout_s < math.inf:
-        raise InvalidParameter("timeout_s", f"{timeout_s!r} given; it must be a number above 0")
-    return timeout_s
-
-
 def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
     """Return the JSON of an answer, or raise the error that it is."""
     try:

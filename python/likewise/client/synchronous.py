@@ -10,6 +10,7 @@ from likewise.client.connection import Connections, is_transport_error
 from likewise.errors import InvalidParameter, StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
+from likewise.recipe_check import check_seconds
 
 
 class Client:
@@ -60,7 +61,9 @@ class Client:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = retries
-        self._connections = Connections("Client", self._url, calls.headers_of(key), calls.check_timeout(timeout_s))
+        self._connections = Connections(
+            "Client", self._url, calls.headers_of(key), check_seconds("timeout_s", timeout_s)
+        )
         self._name = collection
         self._measure: str | None = None
 

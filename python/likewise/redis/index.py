@@ -17,7 +17,7 @@ from likewise.errors import ForkedError, InvalidInput, StoreError
 from likewise.index.ids import as_stored, paired
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
-from likewise.recipe_check import check_integer
+from likewise.recipe_check import check_integer, check_seconds
 from likewise.redis import upkeep
 from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
@@ -90,7 +90,7 @@ class RedisIndex:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
-        self._server = Server(url, prefix_bytes(prefix), timeout_s)
+        self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
         self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
         self._layout = self._description.layout
         self._reader = Reader(self._server, self._layout, self._description.identity)
