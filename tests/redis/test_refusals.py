@@ -46,6 +46,24 @@ def test_what_is_no_recipe(open_index):
         open_index("simhash")
 
 
+def test_a_user_with_the_keys_of_a_prefix_alone(start):
+    from likewise.redis import RedisIndex
+
+    server = start()
+    rights = "on >secret ~{pages}:* +@all -@dangerous +info"
+    server.client.execute_command("ACL", "SETUSER", "crawler", *rights.split())
+    url = server.url.replace("unix://", "unix://crawler:secret@")
+    with RedisIndex(url, RECIPE, prefix="pages", threads=1, ttl=60) as index:
+        index.add_batch(["a", "b"], TEXTS[:2])
+        index.remove("a")
+        index.compact()
+        assert index.verify(full=True) == []
+        assert "secret" not in repr(index)
+    with pytest.raises(StoreError, match="refuses this user") as caught:
+        RedisIndex(url, RECIPE, prefix="others")
+    assert "secret" not in str(caught.value)
+
+
 def test_what_is_there_counts(open_index):
     with pytest.raises(InvalidInput, match="there is no index"):
         open_index()

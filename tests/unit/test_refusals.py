@@ -83,3 +83,12 @@ def test_columns_of_ids_are_told_from_those_of_texts(tmp_path):
                 call(missing.fill_null(2.0))
             with pytest.raises(likewise.InvalidInput, match="ids are int; expected"):
                 call(5)
+
+
+def test_ids_that_come_twice_name_the_option_of_the_door(tmp_path):
+    with pytest.raises(likewise.InvalidInput, match='duplicate_ids="allow"'):
+        likewise.dedup(["a", "b"], ids=["x", "x"])
+    path = tmp_path / "twice.jsonl"
+    path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n', encoding="utf-8")
+    with pytest.raises(likewise.InvalidInput, match="--duplicate-ids allow"):
+        likewise.dedup_files(path, tmp_path / "out")
