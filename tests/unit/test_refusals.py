@@ -92,3 +92,14 @@ def test_ids_that_come_twice_name_the_option_of_the_door(tmp_path):
     path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n', encoding="utf-8")
     with pytest.raises(likewise.InvalidInput, match="--duplicate-ids allow"):
         likewise.dedup_files(path, tmp_path / "out")
+
+
+def test_a_misspelt_field_is_named_by_replace_as_by_a_new_recipe():
+    for made in (likewise.Recipe.minhash, likewise.Recipe.minhash().replace):
+        with pytest.raises(likewise.InvalidParameter, match="treshold: there is no such option"):
+            made(treshold=0.8)
+
+
+def test_bands_are_of_sketches():
+    with pytest.raises(likewise.InvalidParameter, match="sketches: list given"):
+        likewise.band_pairs(["a text"])
