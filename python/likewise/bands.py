@@ -96,7 +96,7 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     Raises
     ------
     InvalidParameter
-        If these are no MinHash signatures.
+        If these are no sketches, or none of MinHash.
 
     Notes
     -----
@@ -108,6 +108,8 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     >>> band_pairs(likewise.sketch(["a b c d e", "A b c d e!", "something else"])).tolist()
     [[0, 1]]
     """
+    if not isinstance(sketches, Sketches):
+        raise InvalidParameter("sketches", f"{type(sketches).__name__} given; likewise.sketch makes them of texts")
     recipe = sketches.recipe.resolve()
     if recipe.method != "minhash":
         raise InvalidParameter("sketches", "these are SimHash fingerprints; use hamming_pairs")

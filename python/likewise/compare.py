@@ -8,7 +8,7 @@ from typing import Any
 from likewise import _native
 from likewise.documents import Tokenizer
 from likewise.measures import Measures, measure
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
 _UNITS = re.compile(
@@ -101,7 +101,7 @@ def compare(
     >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
     (False, [('fine', 'rainy')])
     """
-    recipe = (recipe or Recipe.minhash()).resolve()
+    recipe = as_recipe(recipe).resolve()
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.documents import Tokenizer, as_documents
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.weights import with_counted
 
 
@@ -65,7 +65,7 @@ def features(
     >>> features(["a b c d", ""]).offsets.tolist()
     [0, 2, 2]
     """
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     batch = as_documents(texts, recipe, tokenizer=tokenizer)
     rules = with_counted(recipe, [batch], threads=threads).feature_rules
     offsets, values, weights = _native.features(batch, rules, threads=threads)
@@ -99,6 +99,6 @@ def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer 
     >>> tokens("<p>One, two.</p><p>Three</p>", Recipe.minhash(tokens="line", markup="html", fold="punctuation"))
     ['one two', 'three']
     """
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     found: list[Any] = recipe.feature_rules.cut(as_documents([document], recipe, tokenizer=tokenizer))[0]
     return found

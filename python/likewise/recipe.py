@@ -380,3 +380,12 @@ class Recipe(RecipeFields):
             return cls.from_dict(fields_of_file(Path(path)))
         except RecipeMismatch as error:
             raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
+
+
+def as_recipe(given: object) -> Recipe:
+    """Return a recipe as it was given, ``Recipe.minhash()`` for None; raise InvalidParameter for all else."""
+    if given is None:
+        return Recipe.minhash()
+    if not isinstance(given, Recipe):
+        raise InvalidParameter("recipe", f"{repr(given)[:80]} given; expected one such as Recipe.minhash(0.8)")
+    return given

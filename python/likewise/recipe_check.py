@@ -1,5 +1,6 @@
 """Checks of a recipe's fields: each value in its range, each field with the method that it acts on."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -260,6 +261,13 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
     return lambda name, value: check_choice(name, value, allowed)
+
+
+def check_seconds(name: str, value: object) -> float:
+    """Return a time to wait, in seconds, or raise InvalidParameter if it is no finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise InvalidParameter(name, f"{value!r} given; it must be a number above 0")
+    return float(value)
 
 
 def check_integer(name: str, value: object, low: int, high: int, step: int = 1) -> int:

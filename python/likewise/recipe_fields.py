@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from likewise import _native
+from likewise.errors import InvalidParameter
 from likewise.recipe_check import COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe_search import chosen_search, stated_recall
@@ -167,7 +168,17 @@ class RecipeFields:
         return dataclasses.replace(self, **chosen_search(dataclasses.asdict(self), self.candidate_threshold))
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
-        """Return the recipe with some fields changed, checked again."""
+        """Return the recipe with some fields changed, checked again.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or there is no such field.
+        """
+        known = {one.name for one in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise InvalidParameter(name, "there is no such option of a recipe")
         return dataclasses.replace(self, **changes)
 
     @property

@@ -14,7 +14,7 @@ from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.filter_size import with_filter_bits
 from likewise.growing import GrowingArray
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -41,6 +41,11 @@ class Sketches:
     doc_ids : tuple of str, optional
         Ids, where they are known.
 
+    Raises
+    ------
+    InvalidParameter
+        If the array is none of this recipe, or a column has another length.
+
     Examples
     --------
     >>> import likewise
@@ -55,6 +60,23 @@ class Sketches:
     num_features: NDArray[np.uint32]
     doc_ids: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        dtype, row = _type_of(self.recipe)
+        array = self.array
+        # Bytes of another type would be read as other sketches, and give answers.
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
+            given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
+            wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
+            raise InvalidParameter("array", f"{given} given; sketches of this recipe are {dtype}, shape ({wanted})")
+        for name in ("is_empty", "num_features", "doc_ids"):
+            column = getattr(self, name)
+            if column is not None and len(column) != len(array):
+                raise InvalidParameter(name, f"{len(column)} given of {len(array)} sketches")
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.array.shape))
+        return f"<Sketches: {self.recipe.method}, {shape} {self.array.dtype}, sketch_id {self.recipe.sketch_id}>"
+
     def __len__(self) -> int:
         return len(self.array)
 
@@ -62,6 +84,10 @@ class Sketches:
         return iter(self.array)
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> "Sketches":
+        if isinstance(rows, int | np.integer):
+            raise TypeError(
+                "rows are a slice, an array or a list; one sketch is sketches[i : i + 1] or sketches.array[i]"
+            )
         ids = None if self.doc_ids is None else tuple(np.array(self.doc_ids, dtype=object)[rows])
         return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
 
@@ -183,7 +209,7 @@ def sketch(
     >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash(bits=64)).array.shape
     (2,)
     """
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     check_has_sketch(recipe)
     workers = num_threads(threads)
     batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
@@ -204,6 +230,15 @@ def sketch(
         columns = [column.take() for column in growing]
     sketches, shapes, num_features = columns
     return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
+
+
+def batch_of_one(document: Any) -> Any:  # noqa: ANN401 - a text, bytes, tokens, or Sketches of one
+    """Return one document as a batch: sketches as they are, anything else in a list."""
+    if not isinstance(document, Sketches):
+        return [document]
+    if len(document) != 1:
+        raise InvalidInput(f"{len(document)} sketches were given; give one")
+    return document
 
 
 def check_has_sketch(recipe: Recipe) -> None:
@@ -263,3 +298,18 @@ def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None
     return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)
+
+
+def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
+    """Type of an array of sketches, and the shape of one of them; None where a width is not found yet."""
+    if recipe.method == "simhash":
+        return np.dtype(np.uint64), () if recipe.num_words == 1 else (recipe.num_words,)
+    if recipe.method == "minhash":
+        return np.dtype(f"u{(recipe.slot_bits or 0) // 8}"), (recipe.num_slots,)
+    return np.dtype(np.uint64), (None if recipe.filter_bits is None else recipe.filter_bits // 64,)
+
+
+def _fits(shape: tuple[int, ...], row: tuple[int | None, ...]) -> bool:
+    return len(shape) == 1 + len(row) and all(
+        width in (None, found) for found, width in zip(shape[1:], row, strict=True)
+    )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.documents import as_documents
 from likewise.errors import InvalidParameter
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.row_pairs import as_row_pairs
 from likewise.threads import num_threads
 from likewise.weights import with_counted
@@ -59,7 +59,7 @@ def verify_pairs(
     """
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     batch = as_documents(texts, recipe)
     rows = as_row_pairs(pairs, len(batch))
     workers = num_threads(threads)

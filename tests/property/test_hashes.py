@@ -74,6 +74,16 @@ def test_signatures_of_datasketch(text, seed, width, scheme, kind):
 
 
 @pytest.mark.parametrize("scheme", ["affine32", "legacy"])
+def test_a_token_that_comes_twice_counts_once_as_in_datasketch(scheme):
+    documents = [["is", "a", "sketch", "is", "a"], ["a"]]
+    recipe = likewise.Recipe.minhash(
+        hash="datasketch", scheme=scheme, tokens="user", tokenizer="mine 1", shingle=1, num_slots=33
+    )
+    found = likewise.sketch(documents, recipe)
+    assert found.array.tolist() == [hashes.datasketch(document, 33, 1, scheme) for document in documents]
+
+
+@pytest.mark.parametrize("scheme", ["affine32", "legacy"])
 def test_own_tokens_for_datasketch_are_taken_as_they_are(scheme):
     documents = [["A b", "c", ""], [], ["x" * 1000]]
     recipe = likewise.Recipe.minhash(hash="datasketch", scheme=scheme, weights="own", num_slots=33)

@@ -31,6 +31,39 @@ def test_other_recipes(open_index, recipe, message):
         open_index(recipe)
 
 
+@pytest.mark.parametrize("timeout_s", [0, -1.0, "5", None, float("nan"), True])
+def test_times_to_wait(open_index, timeout_s):
+    with pytest.raises(InvalidParameter, match=r"timeout_s: .* given; it must be a number above 0"):
+        open_index(RECIPE, timeout_s=timeout_s)
+
+
+def test_what_is_no_recipe(open_index):
+    for recipe in ("simhash", {"method": "simhash"}, likewise.Recipe.simhash):
+        with pytest.raises(InvalidParameter, match=r"recipe: .* given; expected one such as"):
+            open_index(recipe)
+    open_index(RECIPE)
+    with pytest.raises(InvalidParameter, match=r"recipe: .* given; expected one such as"):
+        open_index("simhash")
+
+
+def test_a_user_with_the_keys_of_a_prefix_alone(start):
+    from likewise.redis import RedisIndex
+
+    server = start()
+    rights = "on >secret ~{pages}:* +@all -@dangerous +info"
+    server.client.execute_command("ACL", "SETUSER", "crawler", *rights.split())
+    url = server.url.replace("unix://", "unix://crawler:secret@")
+    with RedisIndex(url, RECIPE, prefix="pages", threads=1, ttl=60) as index:
+        index.add_batch(["a", "b"], TEXTS[:2])
+        index.remove("a")
+        index.compact()
+        assert index.verify(full=True) == []
+        assert "secret" not in repr(index)
+    with pytest.raises(StoreError, match="refuses this user") as caught:
+        RedisIndex(url, RECIPE, prefix="others")
+    assert "secret" not in str(caught.value)
+
+
 def test_what_is_there_counts(open_index):
     with pytest.raises(InvalidInput, match="there is no index"):
         open_index()
@@ -140,7 +173,7 @@ def test_a_replica_takes_no_writes_and_answers(start, ttl):
         assert (index.get("old") is None) == (ttl is not None)
 
 
-@pytest.mark.parametrize("doc_id", ["", "x" * 1001, 7, None])
+@pytest.mark.parametrize("doc_id", ["", "x" * 1001, 1.5, None])
 def test_ids(open_index, doc_id):
     with pytest.raises(InvalidInput, match="id"):
         open_index(RECIPE).add(doc_id, TEXTS[0])

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import likewise
-from likewise.errors import ForkedError, InvalidInput, StoreError
+from likewise.errors import ForkedError, StoreError
 from likewise.redis import scripts, writing
 from tests.quality.test_promises import planted
 from tests.recipes import oracle_recipe
@@ -295,11 +295,3 @@ def test_a_server_that_comes_back_is_found_again(start):
         back.start()
         assert index.check_and_add("b", TEXTS[0]).kept_id == "a"
         back.join()
-
-
-def test_ids_and_texts_must_be_as_many(open_index):
-    index = open_index(RECIPE)
-    with pytest.raises(InvalidInput, match="fewer ids"):
-        index.add_batch(["a"], TEXTS[:2])
-    with pytest.raises(InvalidInput, match="more ids"):
-        index.add_batch(["a", "b"], TEXTS[:1])

@@ -1,6 +1,7 @@
 """The clients have the face of an index, and give the answers of one."""
 
 import asyncio
+import gc
 import itertools
 
 import pytest
@@ -74,14 +75,46 @@ def test_errors_are_those_of_an_index(pages):
         pages.group("nobody")
     with pytest.raises(InvalidInput, match="nobody"):
         pages.remove("nobody")
-    with pytest.raises(InvalidInput, match="2 ids for 3 or more"):
+    with pytest.raises(InvalidInput, match="2 ids for 3 documents"):
         pages.add_batch(["c", "d"], ["x", "y", "z"])
-    with pytest.raises(InvalidInput, match="more ids than the 1"):
+    with pytest.raises(InvalidInput, match="2 ids for 1 document"):
         pages.add_batch(["c", "d"], ["x"])
     with pytest.raises(InvalidInput, match="bytes was given"):
         pages.check(b"bytes")
     with pytest.raises(InvalidParameter, match="limit"):
         pages.neighbours("x", limit=0)
+
+
+def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
+    many = [str(i) for i in range(1500)]
+    pages.add("1200", "one fine day")
+    with pytest.raises(InvalidInput, match="1,500 ids for 1,499 documents"):
+        pages.add_batch(many, many[1:])
+    assert len(pages) == 1
+    with pytest.raises(InvalidInput, match='"1200" is there already') as caught:
+        pages.add_batch(many, many)
+    assert caught.value.row == 1200
+
+    async def asked():
+        async with likewise.AsyncClient(pages._url, collection=pages._name) as client:
+            await client.check_and_add_batch(many, many)
+
+    with pytest.raises(InvalidInput) as caught:
+        asyncio.run(asked())
+    assert caught.value.row == 1200
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_one_asynchronous_client_serves_one_loop_after_the_other(pages):
+    pages.add("a", "one fine day")
+    client = likewise.AsyncClient(pages._url, collection=pages._name)
+    for _ in range(3):
+        assert asyncio.run(client.check("one fine day")).kept_id == "a"
+    asyncio.run(client.close())
+    with pytest.raises(StoreError, match="closed"):
+        asyncio.run(client.check("one fine day"))
+    # What an ended loop left open is warned of where it is found.
+    gc.collect()
 
 
 @pytest.mark.parametrize("kind", [likewise.Client, likewise.AsyncClient])

@@ -1,6 +1,7 @@
 """Every operation, in process: the answers are those of the library."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -158,11 +159,14 @@ def test_collections_are_there_again(begin, tmp_path):
     again.app.state.service.close()
 
 
-def test_a_collection_that_cannot_be_opened_is_named(begin, tmp_path):
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_a_collection_that_cannot_be_opened_is_named(begin, tmp_path, monkeypatch, is_relative):
     client = begin()
     client.app.state.service.close()
     held = likewise.Index(tmp_path / "served" / "pages")
-    again = TestClient(create_app(tmp_path / "served", Settings(allowed_hosts=("testserver",))))
+    monkeypatch.chdir(tmp_path)
+    place = Path("served") if is_relative else tmp_path / "served"
+    again = TestClient(create_app(place, Settings(allowed_hosts=("testserver",))))
     assert "pages" in problem(again.get("/readyz"), "store")["detail"]
     problem(again.post(f"{PAGES}/check", json={"text": "x"}), "store", "collection")
     broken = again.get("/v1/collections").json()["broken"]

@@ -1,5 +1,7 @@
 """Mistakes that once passed in silence or under another name."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import likewise
@@ -19,3 +21,85 @@ def test_keep_names_nothing_after_first():
 def test_unknown_fields_are_the_recipe_s_fault():
     with pytest.raises(likewise.InvalidParameter, match="recipe: unknown fields foo"):
         likewise.Recipe.from_json('{"method": "minhash", "foo": 1}')
+
+
+WRONG_RECIPES = ["minhash", 0.8, 0, {"method": "minhash"}, likewise.Recipe.minhash, ["a text"]]
+
+
+@pytest.mark.parametrize("recipe", WRONG_RECIPES, ids=range(len(WRONG_RECIPES)))
+def test_what_is_no_recipe_is_refused_by_every_door(recipe, tmp_path):
+    texts = ["a text", "another"]
+    for call in (
+        lambda: likewise.dedup(texts, recipe),
+        lambda: likewise.pairs(texts, recipe),
+        lambda: likewise.sketch(texts, recipe),
+        lambda: likewise.compare(*texts, recipe),
+        lambda: likewise.dedup_files(tmp_path / "none.jsonl", tmp_path / "out", recipe),
+        lambda: likewise.Index(tmp_path / "seen.lw", recipe),
+    ):
+        with pytest.raises(likewise.InvalidParameter, match=r"recipe: .* given; expected one such as"):
+            call()
+
+
+def stored_signatures(dtype, num_slots=128):
+    return np.zeros((3, num_slots), dtype)
+
+
+def test_arrays_of_another_type_or_shape_are_no_sketches_of_a_recipe():
+    signatures = likewise.Recipe.minhash(hash="datasketch", weights="own")
+    fingerprints = likewise.Recipe.simhash(bits=128)
+    columns = (np.zeros(3, bool), np.full(3, 100, np.uint32))
+    for recipe, array in (
+        (signatures, stored_signatures(np.uint64)),
+        (signatures, stored_signatures(np.uint32, 64)),
+        (signatures, stored_signatures(np.uint32).tolist()),
+        (fingerprints, np.zeros(3, np.uint64)),
+        (fingerprints, np.zeros((3, 2), np.int64)),
+    ):
+        with pytest.raises(likewise.InvalidParameter, match=r"array: .* given; sketches of this recipe are"):
+            likewise.Sketches(array, recipe, *columns)
+    assert len(likewise.Sketches(stored_signatures(np.uint32), signatures, *columns)) == 3
+    with pytest.raises(likewise.InvalidParameter, match="is_empty: 2 given of 3 sketches"):
+        likewise.Sketches(stored_signatures(np.uint32), signatures, columns[0][:2], columns[1])
+
+
+def test_a_row_number_is_no_choice_of_sketches():
+    sketches = likewise.sketch(["a text", "another"])
+    for row in (0, np.int64(0)):
+        with pytest.raises(TypeError, match="rows are a slice"):
+            sketches[row]
+    assert len(sketches[:1]) == len(sketches[np.array([1])]) == len(sketches[[True, False]]) == 1
+
+
+def test_columns_of_ids_are_told_from_those_of_texts(tmp_path):
+    # What a table has of whole numbers with one missing.
+    missing = pa.array([1.0, None])
+    with likewise.Index(tmp_path / "seen.lw") as index:
+        for call in (lambda ids: likewise.dedup(["a", "b"], ids=ids), lambda ids: index.add_batch(ids, ["a", "b"])):
+            with pytest.raises(likewise.InvalidInput, match="the id is null") as caught:
+                call(missing)
+            assert caught.value.row == 1
+            with pytest.raises(likewise.InvalidInput, match="ids are a column of double"):
+                call(missing.fill_null(2.0))
+            with pytest.raises(likewise.InvalidInput, match="ids are int; expected"):
+                call(5)
+
+
+def test_ids_that_come_twice_name_the_option_of_the_door(tmp_path):
+    with pytest.raises(likewise.InvalidInput, match='duplicate_ids="allow"'):
+        likewise.dedup(["a", "b"], ids=["x", "x"])
+    path = tmp_path / "twice.jsonl"
+    path.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n', encoding="utf-8")
+    with pytest.raises(likewise.InvalidInput, match="--duplicate-ids allow"):
+        likewise.dedup_files(path, tmp_path / "out")
+
+
+def test_a_misspelt_field_is_named_by_replace_as_by_a_new_recipe():
+    for made in (likewise.Recipe.minhash, likewise.Recipe.minhash().replace):
+        with pytest.raises(likewise.InvalidParameter, match="treshold: there is no such option"):
+            made(treshold=0.8)
+
+
+def test_bands_are_of_sketches():
+    with pytest.raises(likewise.InvalidParameter, match="sketches: list given"):
+        likewise.band_pairs(["a text"])

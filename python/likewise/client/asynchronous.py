@@ -6,10 +6,11 @@ from typing import Any, Self
 
 from likewise.client import calls
 from likewise.client.calls import Call, CollectionCalls
-from likewise.client.connection import begin, is_transport_error
+from likewise.client.connection import Connections, is_transport_error
 from likewise.errors import InvalidParameter, StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
+from likewise.recipe_check import check_seconds
 
 
 class AsyncClient:
@@ -38,7 +39,8 @@ class AsyncClient:
     -----
     Adding again what was added changes nothing, so that it is tried again without harm; what cannot be repeated (a
     removal, making a collection) is tried again only if the service said that it was not done. Batches of any size are
-    sent in requests of at most 1,000 documents, each of them all or none. Tasks of one loop may share one client.
+    sent in requests of at most 1,000 documents, each of them all or none. Tasks may share one client;
+    each event loop has connections of its own, a forked process too.
 
     Examples
     --------
@@ -59,7 +61,9 @@ class AsyncClient:
     ) -> None:
         self._url = calls.check_url(url)
         self._retries = retries
-        self._connection = begin("AsyncClient", self._url, calls.headers_of(key), calls.check_timeout(timeout_s))
+        self._connections = Connections(
+            "AsyncClient", self._url, calls.headers_of(key), check_seconds("timeout_s", timeout_s)
+        )
         self._name = collection
         self._measure: str | None = None
 
@@ -112,7 +116,10 @@ class AsyncClient:
     async def check_batch(self, texts: Iterable[str]) -> Verdicts:
         """Return the verdict that each document would get now, by itself; nothing is added."""
         measure = await self._measured()
-        parts = [await self._ask((await self._calls()).check(some, measure)) for _, some in calls.batches(None, texts)]
+        parts: list[Verdicts] = []
+        for _, some in calls.batches(None, texts):
+            with calls.rows_from(sum(map(len, parts))):
+                parts.append(await self._ask((await self._calls()).check(some, measure)))
         return calls.joined(parts, measure, has_ids=False)
 
     async def check_and_add(self, doc_id: str, text: str) -> Verdict:
@@ -123,10 +130,10 @@ class AsyncClient:
     async def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
         """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
         measure = await self._measured()
-        parts = [
-            await self._ask((await self._calls()).add(names, some, measure))
-            for names, some in calls.batches(ids, texts)
-        ]
+        parts: list[Verdicts] = []
+        for names, some in calls.batches(ids, texts):
+            with calls.rows_from(sum(map(len, parts))):
+                parts.append(await self._ask((await self._calls()).add(names, some, measure)))
         return calls.joined(parts, measure, has_ids=True)
 
     async def add(self, doc_id: str, text: str) -> Verdict:
@@ -183,7 +190,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections; a second call does nothing."""
-        await self._connection.aclose()
+        await self._connections.own(asyncio.get_running_loop()).aclose()
 
     async def _calls(self) -> CollectionCalls:
         if self._name is None:
@@ -199,12 +206,13 @@ class AsyncClient:
         for attempt in range(self._retries + 1):
             is_last = attempt == self._retries
             retry_after = None
+            connection = self._connections.own(asyncio.get_running_loop())
             try:
-                response = await self._connection.request(
+                response = await connection.request(
                     call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
                 )
             except Exception as error:
-                if self._connection.is_closed:
+                if connection.is_closed:
                     raise StoreError("the client is closed") from None
                 if not is_transport_error(error):
                     raise

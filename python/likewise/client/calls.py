@@ -1,10 +1,11 @@
 """What each call sends and what its answer means; nothing here waits for anything."""
 
+import contextlib
 import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -15,7 +16,7 @@ from likewise.client.errors import ServiceError, error_of
 from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 
 # A request holds at most so many documents and about so many bytes, within what services allow by default.
 MOST_DOCUMENTS = 1000
@@ -71,13 +72,6 @@ def headers_of(key: str | None) -> dict[str, str]:
         # Without the key itself: errors end in logs.
         raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
     return {"authorization": f"Bearer {key}"}
-
-
-def check_timeout(timeout_s: float) -> float:
-    """Return the seconds that a request may take, or raise InvalidParameter."""
-    if not 0 < timeout_s < math.inf:
-        raise InvalidParameter("timeout_s", f"{timeout_s!r} given; it must be a number above 0")
-    return timeout_s
 
 
 def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -175,7 +169,7 @@ class CollectionCalls:
 
     def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call:
         """Make the collection."""
-        fields = None if recipe is None else recipe.to_dict()
+        fields = None if recipe is None else as_recipe(recipe).to_dict()
         body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
         return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
 
@@ -213,13 +207,23 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
-    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first."""
+    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first.
+
+    Raises
+    ------
+    InvalidInput
+        If ids and texts are not as many: of lists before the first request, of iterators when one of them ends.
+    """
     some_ids: list[object] = []
     some: list[str] = []
     num_bytes = 0
-    rest = None if ids is None else iter(_listed(ids))
+    texts = _listed(texts)
+    ids = None if ids is None else _listed(ids)
+    if isinstance(ids, Sized) and isinstance(texts, Sized) and len(ids) != len(texts):
+        raise InvalidInput(f"{counted(len(ids), 'id')} for {counted(len(texts), 'document')}")
+    rest = None if ids is None else iter(ids)
     num_texts = 0
-    for text in _listed(texts):
+    for text in texts:
         if not isinstance(text, str):
             raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
         if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
@@ -238,6 +242,17 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         raise InvalidInput(f"more ids than the {counted(num_texts, 'document')}")
     if some:
         yield some_ids, some
+
+
+@contextlib.contextmanager
+def rows_from(first: int) -> Iterator[None]:
+    """Let errors about a row of a request name the row of the batch, of which the request begins at `first`."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.row is None:
+            raise
+        raise InvalidInput(error.message, row=first + error.row) from error
 
 
 def _listed(values: Iterable[Any]) -> Iterable[Any]:

@@ -264,10 +264,10 @@ class Documents:
         second, first = double
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+        option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
         note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""
         raise InvalidInput(
-            f"the id {ids[second]!r}{note} was already given by {where}; make ids unique, or go by row with "
-            "--duplicate-ids allow",
+            f"the id {ids[second]!r}{note} was already given by {where}; make ids unique, or go by row with {option}",
             file,
             line,
         )

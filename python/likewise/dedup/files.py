@@ -37,7 +37,7 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.recipe_check import check_choice
 
 OUTPUTS = ("kept", "evidence")
@@ -113,7 +113,7 @@ def dedup_files(
     --------
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
-    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
     if engine is not None:
         others = {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
@@ -272,7 +272,7 @@ def stream_dedup(
     InvalidInput
         As for :func:`dedup_files`, and if an input is of another format.
     """
-    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)

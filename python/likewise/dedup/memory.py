@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
 from likewise.counts import counted
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
@@ -28,7 +27,7 @@ from likewise.io.scratch import scratch_directory
 from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.text import as_texts, is_stream, is_table, table_column
 from likewise.threads import num_threads
 
@@ -55,6 +54,10 @@ class Deduplication:
     kept: NDArray[np.bool_]
     removed: Any
     summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        num_kept = int(np.count_nonzero(self.kept))
+        return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
 
 
 def dedup(
@@ -201,7 +204,7 @@ def pairs(
 
 
 def _recipe(recipe: Recipe | None, keep: str | None) -> Recipe:
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
 
 
@@ -280,9 +283,13 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         if isinstance(ids, str):
             raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
         extra, batch = {}, as_texts(texts, text_field)
-    id_texts = None if ids is None else _as_ids(ids)
-    if id_texts is not None and len(id_texts) != len(batch):
-        raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
+    id_texts = None
+    if ids is not None:
+        from likewise.index.ids import all_ids
+
+        id_texts = all_ids(ids)
+        if len(id_texts) != len(batch):
+            raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
     return MemorySource(batch, id_texts, extra)
 
 
@@ -316,26 +323,3 @@ def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
     texts = kind.value_type if are.is_dictionary(kind) else kind
     is_text = are.is_string(texts) or are.is_large_string(texts) or are.is_string_view(texts)
     return bool(is_text or are.is_integer(kind))
-
-
-def _as_ids(ids: Any) -> Texts:  # noqa: ANN401
-    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        column = pa.chunked_array(ids)
-        if not _can_be_ids(column.type):
-            raise InvalidInput(f"the ids hold {column.type}; ids are text or whole numbers (name them by ids=)")
-        if column.null_count:
-            row = pc.index(column.is_null(), value=True).as_py()
-            raise InvalidInput("the id is null; fill it, or leave the row out", row=row)
-        if pa.types.is_integer(column.type):
-            column = column.cast(pa.large_string())
-        return Texts.from_arrow(column)
-    texts = []
-    for row, value in enumerate(ids):
-        is_number = hasattr(value, "__index__") and not isinstance(value, bool)
-        if not is_number and not isinstance(value, str):
-            raise InvalidInput(f"the id is {value!r}; ids are text or whole numbers", row=row)
-        texts.append(str(value.__index__()) if is_number else value)
-    return Texts.from_list(texts)

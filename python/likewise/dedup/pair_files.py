@@ -19,7 +19,7 @@ from likewise.io.pair_files import PairWriter
 from likewise.io.remote import file_for
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.sketch import Sketches, check_has_sketch, shaped
 
 
@@ -53,7 +53,7 @@ def pair_files(
     InvalidInput
         As for :func:`dedup_files`, and if the name ends otherwise.
     """
-    recipe, run, report = (recipe or Recipe.minhash()).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ def sketch_files(
     Sketches
         In input order.
     """
-    recipe, run, report = recipe or Recipe.minhash(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe), run or FileRun(), progress or no_progress
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:

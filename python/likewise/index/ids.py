@@ -1,8 +1,8 @@
 """Ids of documents: text, or whole numbers in decimal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 
 _MAX_BYTES = 65_535
+Batch = TypeVar("Batch", bound=Sized)
 
 
-def paired(ids: Any, batches: Iterable[_native.Texts]) -> Iterator[tuple[_native.Texts, _native.Texts]]:  # noqa: ANN401
-    """Yield the ids of each batch of texts with it.
+def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, Batch]]:  # noqa: ANN401
+    """Yield the ids of each batch of documents with it.
 
     Raises
     ------
@@ -35,7 +36,7 @@ def paired(ids: Any, batches: Iterable[_native.Texts]) -> Iterator[tuple[_native
     whole = all_ids(ids)
     row = 0
     source = iter(batches)
-    following = next(source, None)
+    following: Batch | None = next(source, None)
     # One batch ahead: of texts that are a column the first is the last, and their number is known before it goes out.
     while following is not None:
         batch, following = following, next(source, None)
@@ -60,7 +61,18 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         import pyarrow as pa
 
         column = pa.chunked_array(ids)
-        return _native.Texts.from_arrow(column.cast(pa.large_string()) if pa.types.is_integer(column.type) else column)
+        if column.null_count:
+            raise InvalidInput(
+                "the id is null; ids are text or whole numbers", row=column.is_null().index(True).as_py()
+            )
+        if pa.types.is_integer(column.type):
+            column = column.cast(pa.large_string())
+        try:
+            return _native.Texts.from_arrow(column)
+        except InvalidInput as error:
+            if error.row is not None:
+                raise
+            raise InvalidInput(f"ids are a column of {column.type}; they are text or whole numbers") from error
     if not isinstance(ids, Iterable):
         raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
     names = list(ids)
@@ -77,6 +89,12 @@ def one_id(name: object, row: int | None = None) -> str:
     if isinstance(name, bool) or not hasattr(name, "__index__"):
         raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
     return str(name.__index__())
+
+
+def as_stored(doc_id: object) -> str:
+    """Return an id as an index holds it: whole numbers in decimal, U+FFFD for lone surrogates."""
+    name = one_id(doc_id)
+    return name if is_kept_as_given(name) else str(_native.Texts.from_list([name]).to_list()[0])
 
 
 def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:

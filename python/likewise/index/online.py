@@ -27,9 +27,9 @@ from likewise.index.opening import (
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.recipe_check import check_integer
-from likewise.sketch import Sketches
+from likewise.sketch import Sketches, batch_of_one
 from likewise.threads import num_threads
 
 _MAX_LIMIT = 2**31 - 1
@@ -110,7 +110,7 @@ class Index:
             raise FileNotFoundError(errno.ENOENT, "there is no index to read", str(path))
         else:
             mode = "create"
-            resolved = check_recipe(recipe or Recipe.minhash())
+            resolved = check_recipe(as_recipe(recipe))
             kept = check_store(store, resolved)
         self._recipe = resolved
         self._takes_str = not resolved.takes_tokens
@@ -151,10 +151,10 @@ class Index:
         """The directory."""
         return self._path
 
-    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, or what the recipe's tokens take
+    def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
         """Return the verdict that a document would get now; nothing is added."""
         if type(text) is not str or not self._takes_str:
-            return self.check_batch([text])[0]
+            return self.check_batch(batch_of_one(text))[0]
         return self._verdict(None, self._native.check_text(text), None, added=False)
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
@@ -217,7 +217,7 @@ class Index:
             If a write failed.
         """
         if type(text) is not str or not self._takes_str or not is_kept_as_given(doc_id):
-            return self.check_and_add_batch([doc_id], [text])[0]
+            return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
         found, row, added = self._native.add_text(doc_id, text, int(time.time()))
         return self._verdict(doc_id, found, row + 1, added=added)
 
@@ -284,9 +284,7 @@ class Index:
         """Return the kept documents that match a text, best first, at most `limit`."""
         limit = check_integer("limit", limit, 1, _MAX_LIMIT)
         if isinstance(text, Sketches):
-            if len(text) != 1:
-                raise InvalidInput(f"{len(text)} sketches were given; give one")
-            found = self._native.neighbours_of_sketch(*self._sketch_columns(text), limit)
+            found = self._native.neighbours_of_sketch(*self._sketch_columns(batch_of_one(text)), limit)
         else:
             (batch,) = document_batches([text], self._recipe)
             found = self._native.neighbours(batch, limit)

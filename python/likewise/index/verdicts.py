@@ -104,6 +104,10 @@ class Verdicts:
             doc_ids=None if first.doc_ids is None else [name for part in parts for name in part.doc_ids or []],
         )
 
+    def __repr__(self) -> str:
+        num_new = int(np.count_nonzero(self.is_new))
+        return f"<Verdicts on {len(self):,} documents by {self.measure}: {num_new:,} new, {len(self) - num_new:,} not>"
+
     def __len__(self) -> int:
         return len(self.is_new)
 

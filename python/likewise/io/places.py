@@ -10,8 +10,8 @@ from likewise.errors import InvalidInput
 # A drive of Windows has one letter. Of two slashes a Path keeps one.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
-    "an index is a directory of this machine, or stands on a Redis server, which commands of the index take by --url; "
-    "an object store cannot hold one"
+    "an index is a directory of this machine, or stands on a Redis server, which commands of the index take by --url "
+    "and Python by likewise.redis.RedisIndex; an object store cannot hold one"
 )
 
 

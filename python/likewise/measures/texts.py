@@ -10,7 +10,7 @@ from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.documents import Tokenizer, as_documents
 from likewise.hamming import hamming_distance
 from likewise.measures.alignment import Alignment
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.recipe_check import PACKAGE_HASHES
 from likewise.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
 from likewise.verify import SET_MEASURES
@@ -124,7 +124,7 @@ def measure(
     >>> found.jaccard, found.containment_a_in_b, found.num_shared
     (0.6666666666666666, 1.0, 2)
     """
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     rules = recipe.feature_rules
     texts = as_documents([a, b], recipe, tokenizer=tokenizer)
     both = np.array([0, 1], np.uint32)

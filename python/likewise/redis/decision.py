@@ -1,5 +1,6 @@
 """The decision on documents in order of arrival, on what was read of the index."""
 
+import json
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -159,7 +160,7 @@ def _find_known(seen: Seen, arrivals: Arrivals, ids: list[str], candidates: dict
         if j != i:
             digest = None if arrivals.digests is None else int(arrivals.digests[j])
             if not arrivals.is_same_text(i, digest, arrivals.raw[j].tobytes()):
-                raise InvalidInput(f"the id {doc_id!r} stands for another text in row {j}", row=i)
+                raise _another_text(doc_id, i)
             if j not in seen.known:
                 seen.known[i] = BATCH + j
 
@@ -167,8 +168,15 @@ def _find_known(seen: Seen, arrivals: Arrivals, ids: list[str], candidates: dict
 def _know(seen: Seen, arrivals: Arrivals, i: int, row: int) -> None:
     record = seen.records[row]
     if not arrivals.is_same_text(i, record.digest, record.fingerprint):
-        raise InvalidInput(f"the id {record.doc_id!r} stands for another text in the index; remove it first", row=i)
+        raise _another_text(record.doc_id, i)
     seen.known[i] = row
+
+
+def _another_text(doc_id: str, row: int) -> InvalidInput:
+    """Return the error of the index in a directory."""
+    name = json.dumps(doc_id, ensure_ascii=False)
+    reason = "is there already with another text; remove it first, or give this one another id"
+    return InvalidInput(f"the id {name} {reason}", row=row)
 
 
 class Evidence(NamedTuple):

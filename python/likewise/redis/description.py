@@ -7,7 +7,7 @@ from importlib.metadata import version
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import check_recipe
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.recipe_check import check_integer
 from likewise.redis.layout import FORMAT, Layout, layout_of
 from likewise.redis.server import Server
@@ -53,6 +53,8 @@ def open_description(
     StoreError
         If it is of another format.
     """
+    if recipe is not None:
+        recipe = as_recipe(recipe)
     server.check()
     if ttl is not None:
         ttl = check_integer("ttl", ttl, 1, 2**31)

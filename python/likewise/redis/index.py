@@ -2,9 +2,9 @@
 
 import contextlib
 import functools
-import itertools
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,9 +14,10 @@ import numpy as np
 from likewise import _native
 from likewise.documents import document_batches
 from likewise.errors import ForkedError, InvalidInput, StoreError
+from likewise.index.ids import as_stored, paired
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
-from likewise.recipe_check import check_integer
+from likewise.recipe_check import check_integer, check_seconds
 from likewise.redis import upkeep
 from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
@@ -27,7 +28,7 @@ from likewise.redis.removal import decide_members, is_kept, removal_columns
 from likewise.redis.search import Reader, Record, State
 from likewise.redis.server import Server
 from likewise.redis.writing import Writer
-from likewise.sketch import Sketches
+from likewise.sketch import Sketches, batch_of_one
 from likewise.threads import num_threads
 
 # Documents of one transaction: while it is written, the server serves nobody else.
@@ -89,7 +90,7 @@ class RedisIndex:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
-        self._server = Server(url, prefix_bytes(prefix), timeout_s)
+        self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
         self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
         self._layout = self._description.layout
         self._reader = Reader(self._server, self._layout, self._description.identity)
@@ -124,13 +125,16 @@ class RedisIndex:
                 self._writer.forget()
             self._server.close()
 
+    def __repr__(self) -> str:
+        return f"RedisIndex({self.place!r}, {self._server.prefix!r}, layout={self._layout.kind!r})"
+
     def __len__(self) -> int:
         self._check()
         return upkeep.num_documents(self._server, self._reader)
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes, tokens, or Sketches of one
         """Return whether a text is new, and if not, of what it is a duplicate; nothing is added."""
-        return self.check_batch(_alone(text))[0]
+        return self.check_batch(batch_of_one(text))[0]
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
         """Return a verdict for each text by itself; nothing is added.
@@ -143,13 +147,13 @@ class RedisIndex:
         """
         self._check()
         parts = []
-        for arrivals in self._parts(texts):
-            seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
+        for arrivals in self._arrivals(texts):
+            seen, decision = self._settled(lambda arrivals=arrivals: self._decidedbatch_of_one(arrivals))
             kept_ids = [self._id_of(seen, row, []) for row in decision.leader.tolist()]
             parts.append(verdicts_of(kept_ids, decision.distance, self._layout.bits))
         return Verdicts.concatenate(parts)
 
-    def _decided_alone(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
+    def _decidedbatch_of_one(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
         seen = see(self._reader, arrivals, None, None)
         return seen.state, (seen, Decision(arrivals, seen, self.recipe, self._layout, alone=True))
 
@@ -161,35 +165,38 @@ class RedisIndex:
         InvalidInput
             If the id stands for another text.
         """
-        return self.check_and_add_batch([doc_id], _alone(text))[0]
+        return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
 
     add = check_and_add
 
-    def check_and_add_batch(self, ids: Iterable[str], texts: Any) -> Verdicts:  # noqa: ANN401
+    def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
         """Decide and add documents in their order, as one by one; each 2,000 of them are one transaction.
 
         Parameters
         ----------
-        ids : iterable of str
-            As many as texts, of 1 to 1,000 bytes.
+        ids : list of str or int, Arrow data, or iterable
+            As many as texts, of 1 to 1,000 bytes; whole numbers stand for their decimal digits.
         texts : list of str, Arrow data, iterable of str, or Sketches
             As for :meth:`check_batch`.
 
         Raises
         ------
         InvalidInput
-            If an id stands for another text; nothing of that transaction is added then.
+            If an id stands for another text; nothing of that transaction is added then. If ids and texts are not as
+            many; of lists, columns and sketches nothing is added then.
         """
         self._check(writes=True)
-        source = iter(ids)
         parts = []
-        for arrivals in self._parts(texts):
-            some = list(itertools.islice(source, len(arrivals)))
-            if len(some) != len(arrivals):
-                raise InvalidInput("there are fewer ids than texts")
-            parts.append(self._added(some, arrivals))
-        if next(source, None) is not None:
-            raise InvalidInput("there are more ids than texts; those that had a text were added")
+        for column, batch in paired(ids, self._batches(texts)):
+            names = column.to_list()
+            encoded_ids(names)
+            start = 0
+            for arrivals in self._parts(batch):
+                try:
+                    parts.append(self._added(names[start : start + len(arrivals)], arrivals))
+                except InvalidInput as error:
+                    raise InvalidInput(error.message, row=None if error.row is None else start + error.row) from error
+                start += len(arrivals)
         return Verdicts.concatenate(parts)
 
     add_batch = check_and_add_batch
@@ -222,6 +229,7 @@ class RedisIndex:
     def get(self, doc_id: str) -> Document | None:
         """Return what the index holds under an id; None where it holds nothing."""
         self._check()
+        doc_id = as_stored(doc_id)
         record = self._record(doc_id, self._reader.begin())
         if record is None:
             return None
@@ -232,8 +240,8 @@ class RedisIndex:
         """Return the kept documents that match a text, the most similar first, then the oldest."""
         self._check()
         limit = check_integer("limit", limit, 1, MAX_ROWS)
-        arrivals = next(self._parts(_alone(text)))
-        seen, decision = self._settled(lambda: self._decided_alone(arrivals))
+        arrivals = next(self._arrivals(batch_of_one(text)))
+        seen, decision = self._settled(lambda: self._decidedbatch_of_one(arrivals))
         found = decision.matches(0)[:limit]
         bits = self._layout.bits
         return [Neighbour(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
@@ -247,6 +255,7 @@ class RedisIndex:
             If there is no such id.
         """
         self._check()
+        doc_id = as_stored(doc_id)
         found: Group = self._settled(lambda: self._group(doc_id))
         return found
 
@@ -268,6 +277,7 @@ class RedisIndex:
             If there is no such id.
         """
         self._check(writes=True)
+        doc_id = as_stored(doc_id)
         while True:
             with self._writer.alone() as token:
                 state = self._reader.begin()
@@ -318,20 +328,22 @@ class RedisIndex:
         if writes and self._read_only:
             raise StoreError("the index was opened to be read only")
 
-    def _parts(self, texts: Any) -> Iterator[Arrivals]:  # noqa: ANN401
-        if isinstance(texts, str | bytes):
-            raise InvalidInput("one text given; expected a list of texts")
-        batches = [texts] if isinstance(texts, Sketches) else document_batches(texts, self.recipe)
-        for batch in batches:
-            threads = 1 if len(batch) == 1 else self._threads
-            arrivals = arrivals_of(batch, self.recipe, self._layout, threads)
-            for start in range(0, max(1, len(arrivals)), MAX_BATCH):
-                yield arrivals.part(start, start + MAX_BATCH)
+    def _batches(self, texts: Any) -> Iterator[_native.Texts | Sketches]:  # noqa: ANN401
+        return iter([texts]) if isinstance(texts, Sketches) else document_batches(texts, self.recipe)
+
+    def _parts(self, batch: _native.Texts | Sketches) -> Iterator[Arrivals]:
+        threads = 1 if len(batch) == 1 else self._threads
+        arrivals = arrivals_of(batch, self.recipe, self._layout, threads)
+        for start in range(0, max(1, len(arrivals)), MAX_BATCH):
+            yield arrivals.part(start, start + MAX_BATCH)
+
+    def _arrivals(self, texts: Any) -> Iterator[Arrivals]:  # noqa: ANN401
+        return (arrivals for batch in self._batches(texts) for arrivals in self._parts(batch))
 
     def _known(self, doc_id: str, state: State) -> Record:
         record = self._record(doc_id, state)
         if record is None:
-            raise InvalidInput(f"the id {doc_id!r} is not in the index")
+            raise InvalidInput(f"no document has the id {json.dumps(doc_id, ensure_ascii=False)}")
         return record
 
     def _record(self, doc_id: str, state: State) -> Record | None:
@@ -359,12 +371,3 @@ class RedisIndex:
         if row >= BATCH:
             return ids[row - BATCH]
         return seen.records[row].doc_id
-
-
-def _alone(text: Any) -> Any:  # noqa: ANN401
-    """Return one document as a batch: a text, or sketches of one."""
-    if not isinstance(text, Sketches):
-        return [text]
-    if len(text) != 1:
-        raise InvalidInput(f"{len(text)} sketches were given; give one")
-    return text

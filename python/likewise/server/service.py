@@ -211,7 +211,7 @@ class Service:
             )
         except (LikewiseError, OSError) as error:
             # Clients hear it too: not where on this machine it lies.
-            reason = str(error).replace(f"{self.path}{os.sep}", "")
+            reason = str(error).replace(f"{self.path.absolute()}{os.sep}", "").replace(f"{self.path}{os.sep}", "")
             self.broken[name] = f"{name} could not be opened: {reason}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)

@@ -38,6 +38,8 @@ class FrameInput:
 
     Raises
     ------
+    InvalidInput
+        If it is a table of another engine.
     InvalidParameter
         If a column is missing or of a type that cannot serve.
     """
@@ -52,6 +54,11 @@ class FrameInput:
         order: str | None,
         fields: tuple[str, ...],
     ) -> None:
+        if not hasattr(frame, "sparkSession"):
+            raise InvalidInput(
+                f"{type(frame).__name__} given; expected a DataFrame of Spark (spark.createDataFrame makes one). "
+                "likewise.dedup takes pandas, Polars and PyArrow"
+            )
         self._fields = [f"field{number}" for number in range(len(fields))]
         text = _column(frame, "text_field", text_field, (StringType, BinaryType))
         if isinstance(frame.select(text).schema[0].dataType, BinaryType) != (recipe.tokens in BYTE_TOKENS):

@@ -16,7 +16,7 @@ from likewise.dedup.summary import statement
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, as_recipe
 from likewise.sizes import parse_size
 from likewise.sketch import check_has_sketch
 from likewise.spark.frame_input import FrameInput
@@ -78,7 +78,7 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     >>> sketches = sketch(df, likewise.Recipe.simhash(bits=64))  # doctest: +SKIP
     """
     check_version()
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     check_has_sketch(recipe)
     check_recipe(recipe)
     source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=None, fields=())
@@ -232,7 +232,7 @@ def _run(
     timing: Timing,
 ) -> Run:
     check_version()
-    recipe = recipe or Recipe.minhash()
+    recipe = as_recipe(recipe)
     recipe = (recipe if keep is None else recipe.replace(keep=keep)).resolve()
     check_recipe(recipe)
     memory_bytes = parse_size("driver_memory", driver_memory)
