@@ -1,10 +1,13 @@
 """Which files directories and globs mean, and what is said of those that they do not."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from likewise import InvalidInput, dedup_files
+from likewise.io.inputs import find_inputs
+from likewise.io.source import ReadRules
 from tests.command import likewise_command
 from tests.formats.files import ROWS, jsonl, write_dataset
 
@@ -41,6 +44,18 @@ def test_every_command_tells_what_it_did_not_read(tmp_path):
         ran = likewise_command(*command, tmp_path / "in" / "*")
         assert ran.status == 0, ran.err
         assert ran.err.endswith("skipped 2 files of other kinds (or links, or directories of a glob): deep/, set/\n")
+
+
+def test_a_directory_that_nobody_may_look_into_is_told(tmp_path, monkeypatch):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "a.jsonl").write_bytes(jsonl([{"id": "a", "text": "one"}]))
+
+    def iterdir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found = find_inputs([str(tmp_path / "*")], ReadRules())
+    assert ([file.name for file in found.files], found.skipped) == (["a.jsonl"], ("lost+found/",))
 
 
 def test_a_glob_of_everything_below_is_the_directory(tmp_path):
