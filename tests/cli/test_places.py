@@ -83,6 +83,7 @@ def test_a_missing_directory_is_the_hint(home):
         ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
         ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),
         ("b.jsonl", "hint: check the name; quote globs so that likewise expands them."),
+        ("own.l*/*/b.jsonl", "hint: check the name; quote globs so that likewise expands them."),
     ]:
         ran = likewise_command("dedup", name, "-o", "out", cwd=home)
         assert ran.status == 2
