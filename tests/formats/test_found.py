@@ -69,6 +69,16 @@ def test_a_glob_of_everything_below_is_the_directory(tmp_path):
     assert not any(name.endswith("/") for name in found["skipped_files"])
 
 
+def test_the_rows_of_a_dataset_that_are_there_are_read_by_glob(tmp_path):
+    write_dataset(tmp_path / "set", ROWS)
+    rows = sorted((tmp_path / "set").glob("data-*.arrow"))
+    rows[-1].unlink()
+    found = dedup_files(tmp_path / "set" / "data-*.arrow", tmp_path / "out")
+    assert [file["path"] for file in found["inputs"]] == [path.name for path in rows[:-1]]
+    with pytest.raises(InvalidInput, match="which is no file beside it"):
+        dedup_files(tmp_path / "set", tmp_path / "none")
+
+
 def test_links_are_read_by_name_and_by_glob(tmp_path):
     (tmp_path / "blob").write_bytes(jsonl(ROWS))
     (tmp_path / "snapshot").mkdir()

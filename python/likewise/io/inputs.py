@@ -326,7 +326,7 @@ def _beside_datasets(matches: list[Path], found: _Found) -> set[Path]:
     others: set[Path] = set()
     arrow = [path for path in matches if path.name.endswith(".arrow")]
     for here in sorted({path.parent for path in arrow}, key=os.fsencode):
-        dataset = open_dataset(here)
+        dataset = open_dataset(here, whole=False)
         if dataset is None:
             continue
         if set(dataset.data_files) <= set(arrow):
