@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 # Of a record whose quote is never closed no more is held than this and a line.
 _MOST_RECORD_BYTES = 64 << 20
-# From within quotes up to the one that closes: a doubled one stands for itself.
-_CLOSING = re.compile(rb'(?:[^"]++|"")*+"')
+# From behind the quote that opens to the one that closes: a doubled one stands for itself.
+_CLOSED = rb'(?:[^"]++|"")*+"'
 
 
 def csv_records(lines: BinaryIO, delimiter: str) -> Iterator[bytes]:
@@ -24,31 +24,21 @@ def csv_records(lines: BinaryIO, delimiter: str) -> Iterator[bytes]:
     -----
     A quote opens only where a field begins, as in the reader of documents; a record that is cut comes as it is.
     """
-    opening = re.compile(b"(?:^|" + re.escape(delimiter.encode()) + b')"')
+    between = re.escape(delimiter.encode())
+    # Behind its closing quote a field goes on without.
+    rest = b"[^%s]*+" % between
+    field = b'(?:"%s%s|(?!")%s)' % (_CLOSED, rest, rest)
+    more = b"(?:%s%s)*+" % (between, field)
+    whole, ended = re.compile(field + more), re.compile(_CLOSED + rest + more)
     record, is_quoted, is_first = bytearray(), False, True
     for line in lines:
         if is_first and not record and not line.strip(b"\r\n"):
             continue
         record += line
-        is_quoted = _ends_in_quotes(line, opening, is_quoted=is_quoted)
+        if is_quoted or b'"' in line:
+            is_quoted = (ended if is_quoted else whole).fullmatch(line) is None
         if not is_quoted or len(record) > _MOST_RECORD_BYTES:
             yield bytes(record).rstrip(b"\r\n")
             record, is_quoted, is_first = bytearray(), False, False
     if record:
         yield bytes(record).rstrip(b"\r\n")
-
-
-def _ends_in_quotes(line: bytes, opening: re.Pattern[bytes], *, is_quoted: bool) -> bool:
-    """Return whether the next line goes on with the same field; a quote opens only where a field begins."""
-    at = 0
-    while b'"' in line:
-        if is_quoted:
-            closed = _CLOSING.match(line, at)
-            if closed is None:
-                return True
-            at = closed.end()
-        opened = opening.search(line, at)
-        if opened is None:
-            return False
-        is_quoted, at = True, opened.end()
-    return is_quoted
