@@ -80,10 +80,15 @@ def children_of(parent):
 
 def python_workers(java):
     """Processes that run our functions: children of the daemon that Java started; none where there is no Java yet."""
-    # Processes of the system have no parent, or init: its children are none of ours to kill.
-    assert java is None or java > 1
     daemons = [] if java is None else children_of(java)
-    return [worker for daemon in daemons for worker in children_of(daemon)]
+    return [worker for daemon in daemons if is_daemon(daemon) for worker in children_of(daemon)]
+
+
+def is_daemon(pid):
+    """Whether a process starts workers: what starts Java has children too, and so has what started us."""
+    with contextlib.suppress(OSError):
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 class WorkersKilled:
