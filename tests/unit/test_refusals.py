@@ -1,5 +1,7 @@
 """Mistakes that once passed in silence or under another name."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import likewise
 from likewise.dedup.file_weights import weigh_files
 from likewise.measures import similarity
+from likewise.recipe_check import check_seconds
 from likewise.repeats.run import dedup_parts
 from likewise.repeats.units import PartRules
 from likewise.sets import sample
@@ -115,6 +118,14 @@ def test_a_misspelt_field_is_named_by_replace_as_by_a_new_recipe():
     for made in (likewise.Recipe.minhash, likewise.Recipe.minhash().replace):
         with pytest.raises(likewise.InvalidParameter, match="treshold: there is no such option"):
             made(treshold=0.8)
+
+
+def test_times_to_wait_are_numbers_of_any_kind():
+    for value in (5, 0.5, np.int64(5), np.float32(0.5), Fraction(1, 2)):
+        assert check_seconds("timeout_s", value) == float(value)
+    for value in (0, True, "5", float("inf"), np.float32("nan"), 1j):
+        with pytest.raises(likewise.InvalidParameter, match="must be a number above 0"):
+            check_seconds("timeout_s", value)
 
 
 def test_bands_are_of_sketches():

@@ -91,6 +91,7 @@ class RedisIndex:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
+        self._prefix = prefix
         self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
         self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
         self._layout = self._description.layout
@@ -127,7 +128,7 @@ class RedisIndex:
             self._server.close()
 
     def __repr__(self) -> str:
-        return f"RedisIndex({self.place!r}, {self._server.prefix!r}, layout={self._layout.kind!r})"
+        return f"RedisIndex({self.place!r}, prefix={self._prefix!r}, layout={self._layout.kind!r})"
 
     def __len__(self) -> int:
         self._check()
