@@ -124,12 +124,14 @@ def test_loops_that_take_turns_keep_their_connections_until_they_end(pages, monk
     pages.add("a", "one fine day")
     begun = []
     begin = connection.begin
-    monkeypatch.setattr(connection, "begin", lambda *address: begun.append(1) or begin(*address))
+    monkeypatch.setattr(connection, "begin", lambda *address: begun.append(address) or begin(*address))
     client = likewise.AsyncClient(pages._url, collection=pages._name)
     loops = [asyncio.new_event_loop() for _ in range(2)]
     for loop in loops * 3:
         assert loop.run_until_complete(client.check("one fine day")).kept_id == "a"
     assert len(begun) == 2
+    # The certificates, which take longest.
+    assert begun[0][-1] is begun[1][-1]
     ended = weakref.ref(loops[0])
     loops.pop(0).close()
     del loop

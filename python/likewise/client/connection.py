@@ -2,20 +2,19 @@
 
 import asyncio
 import os
+from ssl import SSLContext
 from typing import Any
 
 from likewise.errors import MissingExtra, StoreError
 
 
-def begin(kind: str, url: str, headers: dict[str, str], timeout_s: float) -> Any:  # noqa: ANN401 - httpx2.Client
+def begin(kind: str, url: str, headers: dict[str, str], timeout_s: float, trusted: SSLContext) -> Any:  # noqa: ANN401
     """Return connections to a service; `kind` is Client or AsyncClient."""
-    try:
-        import httpx2
-    except ImportError as error:
-        raise MissingExtra("client", f"likewise.{kind}") from error
+    import httpx2
+
     # Addresses are the user's own: no proxy of the environment, no redirection to elsewhere with the key.
     return getattr(httpx2, kind)(
-        base_url=url, headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False
+        base_url=url, headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False, verify=trusted
     )
 
 
@@ -34,10 +33,20 @@ class Connections:
         Of every request.
     timeout_s : float
         Seconds that a request may take.
+
+    Raises
+    ------
+    MissingExtra
+        If the extra ``client`` is not installed.
     """
 
     def __init__(self, kind: str, url: str, headers: dict[str, str], timeout_s: float) -> None:
-        self._address = (kind, url, headers, timeout_s)
+        try:
+            import httpx2
+        except ImportError as error:
+            raise MissingExtra("client", f"likewise.{kind}") from error
+        # Reading the certificates takes 40 ms: once for all loops and processes.
+        self._address = (kind, url, headers, timeout_s, httpx2.create_ssl_context(trust_env=False))
         # Until it is used it belongs to nobody.
         self._unused = [begin(*self._address)]
         # Those of parents are held, since what belongs to a parent is not for this process to close.
