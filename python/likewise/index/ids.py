@@ -66,6 +66,9 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         import pyarrow as pa
 
         column = pa.chunked_array(ids)
+        if pa.types.is_dictionary(column.type):
+            # It may hide nulls among its values.
+            column = column.cast(column.type.value_type)
         if column.null_count:
             raise InvalidInput(
                 "the id is null; ids are text or whole numbers", row=column.is_null().index(True).as_py()
