@@ -79,8 +79,11 @@ def children_of(parent):
 
 
 def python_workers(java):
-    """Processes that run our functions: children of the daemon that Java started."""
-    return [worker for daemon in children_of(java) for worker in children_of(daemon)]
+    """Processes that run our functions: children of the daemon that Java started; none where there is no Java yet."""
+    # Processes of the system have no parent, or init: its children are none of ours to kill.
+    assert java is None or java > 1
+    daemons = [] if java is None else children_of(java)
+    return [worker for daemon in daemons for worker in children_of(daemon)]
 
 
 class WorkersKilled:
@@ -174,7 +177,7 @@ def test_the_command_survives_killed_workers(spark, lines, tmp_path):
     options = ["--threshold", "0.7", "--checkpoint-dir", str(tmp_path / "stages")]
     with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as child:
         # The first three workers, of four attempts that a task has.
-        with WorkersKilled(lambda: next(iter(children_of(child.pid)), 0), lambda: True, most=3) as killing:
+        with WorkersKilled(lambda: next(iter(children_of(child.pid)), None), lambda: True, most=3) as killing:
             _, errors = child.communicate(timeout=TIMEOUT_S)
         assert child.returncode == 0, errors
     assert len(killing.killed) == 3
