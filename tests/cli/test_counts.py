@@ -7,6 +7,7 @@ import pytest
 import likewise
 from likewise.counts import counted
 from likewise.errors import InvalidInput
+from likewise.io.lexicon import read_lexicon
 from likewise.tune.labels import Label, read_labels, write_labels
 from tests.command import jsonl, likewise_command
 
@@ -49,6 +50,12 @@ def test_commands_that_count_one(tmp_path):
     assert "1 document among the inputs; tuning compares at least two" in ran.err
     with pytest.raises(InvalidInput, match="1 id for 3 texts"):
         likewise.dedup(TEXTS, ids=["a"])
+    labels.write_text("doc_id_a,doc_id_b,label\nalone\n")
+    with pytest.raises(InvalidInput, match="1 field;"):
+        read_labels(labels)
+    (tmp_path / "terms.tsv").write_text("alone\n")
+    with pytest.raises(InvalidInput, match="1 field found"):
+        read_lexicon(tmp_path / "terms.tsv")
 
 
 def test_labels_and_audits_that_count_one(tmp_path):

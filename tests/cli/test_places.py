@@ -75,7 +75,7 @@ def test_links_and_names_that_are_good_stay_so(home):
 
 
 def test_a_missing_directory_is_the_hint(home):
-    """The hint was one on globs, and a table of weights was counted before anything was said."""
+    """Told before a table of weights is counted; names of files that are read are hinted at by what is wrong."""
     ran = likewise_command("weights", "a.jsonl", "-o", "absent/deep/w.lw", cwd=home)
     assert ran.status == 2
     assert ran.err == "error: absent/deep/w.lw: there is no directory absent/deep; make it, or name another file\n"
@@ -83,6 +83,7 @@ def test_a_missing_directory_is_the_hint(home):
         ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
         ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),
         ("b.jsonl", "hint: check the name; quote globs so that likewise expands them."),
+        ("own.l*/*/b.jsonl", "hint: check the name; quote globs so that likewise expands them."),
     ]:
         ran = likewise_command("dedup", name, "-o", "out", cwd=home)
         assert ran.status == 2

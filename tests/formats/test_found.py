@@ -1,10 +1,13 @@
 """Which files directories and globs mean, and what is said of those that they do not."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from likewise import InvalidInput, dedup_files
+from likewise.io.inputs import find_inputs
+from likewise.io.source import ReadRules
 from tests.command import likewise_command
 from tests.formats.files import ROWS, jsonl, write_dataset
 
@@ -43,6 +46,18 @@ def test_every_command_tells_what_it_did_not_read(tmp_path):
         assert ran.err.endswith("skipped 2 files of other kinds (or links, or directories of a glob): deep/, set/\n")
 
 
+def test_a_directory_that_nobody_may_look_into_is_told(tmp_path, monkeypatch):
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "a.jsonl").write_bytes(jsonl([{"id": "a", "text": "one"}]))
+
+    def iterdir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found = find_inputs([str(tmp_path / "*")], ReadRules())
+    assert ([file.name for file in found.files], found.skipped) == (["a.jsonl"], ("lost+found/",))
+
+
 def test_a_glob_of_everything_below_is_the_directory(tmp_path):
     corpus(tmp_path / "in")
     named = dedup_files(tmp_path / "in", tmp_path / "named")
@@ -52,6 +67,16 @@ def test_a_glob_of_everything_below_is_the_directory(tmp_path):
     # Caches beside the rows of a dataset are no documents, and what is kept of it is a dataset.
     assert (tmp_path / "found" / "kept" / "set" / "state.json").is_file()
     assert not any(name.endswith("/") for name in found["skipped_files"])
+
+
+def test_the_rows_of_a_dataset_that_are_there_are_read_by_glob(tmp_path):
+    write_dataset(tmp_path / "set", ROWS)
+    rows = sorted((tmp_path / "set").glob("data-*.arrow"))
+    rows[-1].unlink()
+    found = dedup_files(tmp_path / "set" / "data-*.arrow", tmp_path / "out")
+    assert [file["path"] for file in found["inputs"]] == [path.name for path in rows[:-1]]
+    with pytest.raises(InvalidInput, match="which is no file beside it"):
+        dedup_files(tmp_path / "set", tmp_path / "none")
 
 
 def test_links_are_read_by_name_and_by_glob(tmp_path):

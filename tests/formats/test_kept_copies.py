@@ -3,7 +3,10 @@
 import pytest
 
 from likewise import Recipe, dedup_files
+from likewise.dedup import FileRun
+from likewise.io.kept_copies import kept_copies, kept_documents
 from likewise.io.runs import compare_runs, run_differences
+from likewise.io.summaries import read_summary
 from tests.formats.files import REMOVED, ROWS, csv_bytes, jsonl, table, zstd
 
 SAME = ([], "recipe, evidence, kept documents")
@@ -11,14 +14,14 @@ OTHER_FORMATS = ([], "recipe, evidence; kept documents are of different formats:
 LONG = [{**row, "text": f"{row['text']}\n\n{row['text']}"} for row in ROWS]
 
 
-def runs_of(tmp_path, *folders, recipe=None):
+def runs_of(tmp_path, *folders, recipe=None, run=None):
     """Runs over directories given as {name: bytes}."""
     for number, files in enumerate(folders):
         for name, data in files.items():
             path = tmp_path / f"in{number}" / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
-        dedup_files(tmp_path / f"in{number}", tmp_path / f"out{number}", recipe)
+        dedup_files(tmp_path / f"in{number}", tmp_path / f"out{number}", recipe, run=run)
     return [tmp_path / f"out{number}" for number in range(len(folders))]
 
 
@@ -35,6 +38,22 @@ def test_records_are_compared_however_they_are_cut_into_files(tmp_path, rows):
     assert [(beside.number_a, beside.number_b) for beside in found.items] == [(0, 0)]
     (two / "kept" / "a.csv").write_bytes(csv_bytes(kept).replace(b"text", b"test"))
     assert run_differences(one, two) == OTHER_FORMATS
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_quote_opens_only_where_a_field_begins(tmp_path, delimiter):
+    head = delimiter.join(["id", "text"]).encode() + b"\n"
+    texts = ['5" of rope', "two", '"three""', "3 3", '"', 'x"', "four", '"5"" 5"" 5"5', '""', '"f""', 'f"f', "7"]
+    lines = [f"{i}{delimiter}{text}\n".encode() for i, text in enumerate(texts)]
+    # What a quote begins goes on until it is closed; in the middle of a field it is a character as others are.
+    records = [[0], [1], [2, 3, 4], [5], [6], [7], [8], [9, 10], [11]]
+    data = [b"".join(lines[i] for i in record) for record in records]
+    run = FileRun(delimiter=delimiter)
+    whole, cut = ({"a.csv": head + b"".join(data)}, {f"{i:02}.csv": head + one for i, one in enumerate(data)})
+    one, two = runs_of(tmp_path, whole, cut, recipe=Recipe.exact(), run=run)
+    assert run_differences(one, two) == SAME
+    copies = kept_copies(one, read_summary(one))
+    assert list(kept_documents(copies)) == [record.rstrip(b"\n") for record in data]
 
 
 def test_records_lines_and_tables_are_not_held_against_each_other(tmp_path):

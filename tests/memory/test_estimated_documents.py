@@ -22,6 +22,12 @@ def test_records_of_many_lines_are_one_document_each(tmp_path, num_lines):
     assert abs(documents_of(tmp_path / "in.csv") - len(rows)) <= 1
 
 
+def test_quotes_in_the_middle_of_fields_open_nothing(tmp_path):
+    lines = [f'{i},5" of rope\n{i},"a, b"\n' for i in range(250)]
+    (tmp_path / "in.csv").write_text("id,text\n" + "".join(lines))
+    assert abs(documents_of(tmp_path / "in.csv") - 500) <= 1
+
+
 @pytest.mark.parametrize(("name", "pack"), [("in.jsonl.gz", gzipped), ("in.jsonl.zst", zstd)])
 def test_lines_of_packed_files_are_looked_at(tmp_path, name, pack):
     rows = [{"id": f"{i:05}", "text": f"{i * 7919:x}"} for i in range(4000)]

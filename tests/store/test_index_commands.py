@@ -13,6 +13,9 @@ import pytest
 
 import likewise
 from likewise import cli
+from likewise.dedup import indexed
+from likewise.dedup.files import stream_dedup
+from likewise.dedup.indexed import IndexUse
 from tests.command import Ran, jsonl
 from tests.quality.test_promises import planted
 
@@ -244,6 +247,22 @@ def test_what_killed_runs_left_of_an_index_is_deleted(tmp_path, files):
         assert not left.exists()
         assert living.exists()
         assert other.exists()
+
+
+def test_an_index_that_waits_for_its_name_is_no_killed_run_s(tmp_path, files):
+    target, found = tmp_path / "seen.lw", []
+
+    class Reader(io.BytesIO):
+        def write(self, data):
+            # Another run that is to make the same index begins while the results of this one are read.
+            indexed._delete_left(target)
+            found.extend(tmp_path.glob(".seen.lw.unfinished-*"))
+            return super().write(data)
+
+    stream_dedup(tmp_path / "old.jsonl", Reader(), RECIPE, index=IndexUse(create=target))
+    assert found
+    assert target.is_dir()
+    assert not list(tmp_path.glob(".seen.lw.*"))
 
 
 def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):

@@ -140,7 +140,7 @@ def asked_of(ran):
 
 
 def test_who_skips_most_pairs_is_not_asked_without_end(folder):
-    """Of four answers that were wanted hundreds of pairs could be skipped, and nothing said how many had been."""
+    """Of four answers that are wanted twelve pairs are shown at most, and each question says how many were skipped."""
 
     def session(answers, questions=4):
         return likewise_command(

@@ -1,6 +1,7 @@
 """What people see: errors with a hint, text without control characters, colours only where they belong."""
 
 import errno
+import glob
 import os
 import sys
 import traceback
@@ -69,7 +70,8 @@ def _hint_of(error: OSError) -> str:
     for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():
             return f"{folder} is no directory: name another place."
-        if isinstance(error, FileNotFoundError) and not folder.exists():
+        # Part of a glob is no directory to be made.
+        if isinstance(error, FileNotFoundError) and not glob.has_magic(str(folder)) and not folder.exists():
             return f"there is no directory {folder}: make it first, or check the name."
     return "check the name; quote globs so that likewise expands them."
 

@@ -1,9 +1,11 @@
 """About how many documents files hold, from a look at the beginning of some of them."""
 
+import io
 from collections.abc import Sequence
 from contextlib import suppress
 
 from likewise.io.csv import CsvFile
+from likewise.io.csv_records import csv_records
 from likewise.io.inputs import InputFile
 from likewise.io.lines import LineFile
 from likewise.io.parquet import ParquetFile
@@ -43,9 +45,12 @@ def _documents_in(file: InputFile) -> float:
     head = _head(file) if isinstance(file, LineFile) else b""
     if not head:
         return unpacked_bytes(file) / _LINE_BYTES
-    # A line end between quotes ends no record.
-    outside = head.split(b'"')[::2] if isinstance(file, CsvFile) else [head]
-    return max(1, sum(part.count(b"\n") for part in outside)) * unpacked_bytes(file) / len(head)
+    if isinstance(file, CsvFile):
+        # A line end between quotes ends no record.
+        num_seen = sum(1 for _ in csv_records(io.BytesIO(head), file.delimiter))
+    else:
+        num_seen = head.count(b"\n")
+    return max(1, num_seen) * unpacked_bytes(file) / len(head)
 
 
 def _head(file: LineFile) -> bytes:

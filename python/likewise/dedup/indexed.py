@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -210,6 +210,7 @@ class BesideIndex:
         self._use.check_ids(rules.duplicate_ids)
         self._index: Index | None = None
         self._unfinished: Path | None = None
+        self._lock = ExitStack()
         self._num_seen = 0
         if self._use.create is not None:
             from likewise.index.opening import check_recipe
@@ -227,6 +228,7 @@ class BesideIndex:
     def __exit__(self, *_: object) -> None:
         if self._index is not None:
             self._index.close()
+        self._lock.close()
         if self._unfinished is not None:
             shutil.rmtree(self._unfinished, ignore_errors=True)
 
@@ -277,15 +279,24 @@ class BesideIndex:
             _delete_left(target)
             with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
                 add_documents(index, documents, np.arange(len(documents)))
+            # It waits for its name while results are written, and is no less a living run's than before.
+            self._hold_unfinished()
 
     def finish(self, documents: Documents, decision: Decision) -> None:
         """Give a new index its name; add what stays to the one that the run was held against."""
         if self._use.create is not None and self._unfinished is not None:
             _check_absent(self._use.create)
+            # Windows renames no directory in which a file is open.
+            self._lock.close()
             self._unfinished.rename(self._use.create)
             self._unfinished = None
         if self._use.add and self._index is not None:
             add_documents(self._index, documents, np.flatnonzero(decision.kept))
+
+    def _hold_unfinished(self) -> None:
+        assert self._unfinished is not None
+        with suppress(OSError):
+            try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def summary(self) -> dict[str, object]:
         """Return what the summary says of it."""

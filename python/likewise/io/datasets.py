@@ -35,8 +35,15 @@ class Dataset:
         return [self.path / entry["filename"] for entry in self.state["_data_files"]]
 
 
-def open_dataset(path: Path) -> Dataset | None:
-    """Return the dataset in a directory; None if there is none.
+def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
+    """Return the dataset in a directory; None if there is none, or files of it are missing that need not be there.
+
+    Parameters
+    ----------
+    path : Path
+        The directory.
+    whole : bool
+        Whether all its files must be there: not where a glob names those that are.
 
     Raises
     ------
@@ -53,6 +60,8 @@ def open_dataset(path: Path) -> Dataset | None:
         return None
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
+            if not whole:
+                return None
             raise InvalidInput(f"{STATE} names {name!r}, which is no file beside it", str(path))
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise InvalidInput("the dataset is a selection of rows; save it after flatten_indices()", str(path))

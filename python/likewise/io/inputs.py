@@ -4,6 +4,7 @@ import glob
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -305,7 +306,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             continue
         if path.is_dir():
             # Nothing below it was meant by the glob, which whoever wrote it may not know.
-            if path not in holders and any(path.iterdir()):
+            if path not in holders and not _is_empty(path):
                 found.skipped.append(f"{path.name}/")
         elif path not in caches and (forced is not None or format_by_name(path) is not None):
             found.files.append((path, path.parent, None))
@@ -313,12 +314,19 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             found.skipped.append(path.name)
 
 
+def _is_empty(directory: Path) -> bool:
+    # One that nobody may look into, such as `lost+found`, is passed over as others are.
+    with suppress(OSError):
+        return not any(directory.iterdir())
+    return False
+
+
 def _beside_datasets(matches: list[Path], found: _Found) -> set[Path]:
     """Note datasets of which a glob finds all rows; return the Arrow files beside the rows of datasets."""
     others: set[Path] = set()
     arrow = [path for path in matches if path.name.endswith(".arrow")]
     for here in sorted({path.parent for path in arrow}, key=os.fsencode):
-        dataset = open_dataset(here)
+        dataset = open_dataset(here, whole=False)
         if dataset is None:
             continue
         if set(dataset.data_files) <= set(arrow):

@@ -3,9 +3,10 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput
+from likewise.io.csv_records import csv_records
 from likewise.io.formats import Format, format_of
 from likewise.io.output import KEPT
 from likewise.recipe_tokens import BYTE_TOKENS
@@ -13,8 +14,6 @@ from likewise.recipe_tokens import BYTE_TOKENS
 BATCH_ROWS = 65536
 _TABLES = ("parquet", "arrow")
 _RECORDS = ("csv", "tsv")
-# Of a record whose quote is never closed no more is held than this and a line.
-_MOST_RECORD_BYTES = 64 << 20
 
 
 class KeptCopy(NamedTuple):
@@ -26,10 +25,13 @@ class KeptCopy(NamedTuple):
         Where it lies; None for a file of text or bytes that did not stay.
     form : Format
         What it holds.
+    delimiter : str
+        What stands between the fields of a record.
     """
 
     path: Path | None
     form: Format
+    delimiter: str = ","
 
 
 def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
@@ -50,7 +52,9 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
     for file in summary["inputs"]:
         path = run / KEPT / file["path"]
         if path.exists():
-            copies.append(KeptCopy(path, format_of(path, str(path), form)))
+            found = format_of(path, str(path), form)
+            between = options.get("delimiter") or ("\t" if found.kind == "tsv" else ",")
+            copies.append(KeptCopy(path, found, between))
         # Text files of which nothing stays leave no file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
             raise InvalidInput("the run's kept file is missing; run it again", str(path))
@@ -62,11 +66,11 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
 def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
     """Return what documents of copies can be held against: ``table``, the header of records, else the format."""
     kinds: set[str | bytes] = set()
-    for path, form in copies:
+    for path, form, between in copies:
         if path is not None and form.kind in _RECORDS:
             # A file of nothing has no header.
             with _plain(path, form.codec) as lines:
-                kinds.update([next(_records(lines), b"")] if lines.peek(1) else [])
+                kinds.update([next(csv_records(lines, between), b"")] if lines.peek(1) else [])
         else:
             kinds.add("table" if form.kind in _TABLES else form.kind)
     return kinds
@@ -77,7 +81,7 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
 
     Records and lines come without their line ends.
     """
-    for path, form in copies:
+    for path, form, between in copies:
         if path is None:
             continue
         if form.kind in _TABLES:
@@ -91,24 +95,9 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
             if form.kind not in _RECORDS:
                 yield from (line.rstrip(b"\r\n") for line in lines)
                 continue
-            records = _records(lines)
+            records = csv_records(lines, between)
             next(records, None)
             yield from records
-
-
-def _records(lines: BinaryIO) -> Iterator[bytes]:
-    """Yield records, whose quotes come in pairs, without their line ends; blank lines before the first are none."""
-    record, is_quoted, is_first = bytearray(), False, True
-    for line in lines:
-        if is_first and not record and not line.strip(b"\r\n"):
-            continue
-        record += line
-        is_quoted ^= line.count(b'"') % 2 == 1
-        if not is_quoted or len(record) > _MOST_RECORD_BYTES:
-            yield bytes(record).rstrip(b"\r\n")
-            record, is_quoted, is_first = bytearray(), False, False
-    if record:
-        yield bytes(record).rstrip(b"\r\n")
 
 
 def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:

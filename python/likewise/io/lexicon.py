@@ -5,6 +5,7 @@ import io
 import re
 from pathlib import Path
 
+from likewise.counts import counted
 from likewise.errors import InvalidInput
 
 MAX_WEIGHT = 15
@@ -51,7 +52,9 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
         if not any(cell.strip() for cell in row) or (not terms and row == ["term", "weight"]):
             continue
         if len(row) != 2:
-            raise InvalidInput(f"{len(row)} fields found; a line holds a term and its weight", str(path), number)
+            raise InvalidInput(
+                f"{counted(len(row), 'field')} found; a line holds a term and its weight", str(path), number
+            )
         weight = re.fullmatch(r"\s*0*([0-9]{1,2})\s*", row[1])
         if weight is None or int(weight[1]) > MAX_WEIGHT:
             raise InvalidInput(

@@ -161,7 +161,7 @@ def _meaning(cell: str) -> bool | str | None:
 def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: Path, number: int) -> Label:
     a, b, label, weight = columns
     if len(row) <= max(a, b, label):
-        raise InvalidInput(f"{len(row)} fields; a row is two ids and a label", str(path), number)
+        raise InvalidInput(f"{counted(len(row), 'field')}; a row is two ids and a label", str(path), number)
     meaning = _meaning(row[label])
     if isinstance(meaning, str):
         raise InvalidInput(f"the label {row[label]!r} is none of 1, 0, or empty for neither", str(path), number)
