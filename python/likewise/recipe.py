@@ -384,8 +384,11 @@ class Recipe(RecipeFields):
 
 def as_recipe(given: object) -> Recipe:
     """Return a recipe as it was given, ``Recipe.minhash()`` for None; raise InvalidParameter for all else."""
-    if given is None:
-        return Recipe.minhash()
+    return Recipe.minhash() if given is None else check_is_recipe(given)
+
+
+def check_is_recipe(given: object) -> Recipe:
+    """Return a recipe as it was given, or raise InvalidParameter."""
     if not isinstance(given, Recipe):
         raise InvalidParameter("recipe", f"{repr(given)[:80]} given; expected one such as Recipe.minhash(0.8)")
     return given

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 from likewise.errors import InvalidParameter
@@ -265,7 +266,7 @@ def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
 
 def check_seconds(name: str, value: object) -> float:
     """Return a time to wait, in seconds, or raise InvalidParameter if it is no finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} given; it must be a number above 0")
     return float(value)
 

@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.documents import as_documents
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.estimates import Estimate, SamplePair
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.recipe_check import check_choice, check_integer
 from likewise.recipe_identity import SKETCH_FIELDS
 from likewise.threads import num_threads
@@ -197,9 +197,7 @@ def sample(
     >>> len(sample(["one fine day in may"], size=2)[0])
     2
     """
-    recipe = Recipe.shingles() if recipe is None else recipe
-    if not isinstance(recipe, Recipe):
-        raise InvalidParameter("recipe", f"{type(recipe).__name__} given; it must be a Recipe")
+    recipe = check_is_recipe(Recipe.shingles() if recipe is None else recipe)
     if recipe.method == "exact":
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)

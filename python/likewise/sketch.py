@@ -14,7 +14,7 @@ from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.filter_size import with_filter_bits
 from likewise.growing import GrowingArray
-from likewise.recipe import Recipe, as_recipe
+from likewise.recipe import Recipe, as_recipe, check_is_recipe
 from likewise.threads import num_threads
 from likewise.weights import with_counted
 
@@ -61,6 +61,7 @@ class Sketches:
     doc_ids: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_has_sketch(check_is_recipe(self.recipe))
         dtype, row = _type_of(self.recipe)
         array = self.array
         # Bytes of another type would be read as other sketches, and give answers.

@@ -8,7 +8,7 @@ from likewise import _native
 from likewise.documents import Tokenizer, document_batches
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 from likewise.weight_table import Weights, table_rules
@@ -42,8 +42,7 @@ class Counter:
     """
 
     def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
-        if not isinstance(recipe, Recipe):
-            raise InvalidParameter("recipe", f"{type(recipe).__name__} given; it must be a Recipe")
+        check_is_recipe(recipe)
         if recipe.method == "exact":
             raise InvalidParameter("recipe", "method exact has no features to count")
         self._rules = table_rules("idf", recipe.to_dict())

@@ -8,13 +8,19 @@ from likewise import InvalidInput
 
 TEXTS = ["one fine day", "One fine day!", "another"]
 STRINGS = [pa.array([None, "a", "b"], kind) for kind in (pa.string(), pa.large_string(), pa.string_view())]
+DICTIONARIES = [
+    pa.array([None, 7, 8]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array([None, "a", "b"])),
+]
 
 
 def stream_of(table):
     return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=2))
 
 
-@pytest.mark.parametrize("ids", [*STRINGS, STRINGS[0].dictionary_encode(), pa.array([None, 7, 8], pa.int8())])
+@pytest.mark.parametrize(
+    "ids", [*STRINGS, STRINGS[0].dictionary_encode(), pa.array([None, 7, 8], pa.int8()), *DICTIONARIES]
+)
 def test_rows_without_an_id_go_by_their_number(ids):
     table = pa.table({"text": TEXTS, "id": ids})
     found = [likewise.dedup(door).removed.to_pylist() for door in (table, stream_of(table))]

@@ -287,5 +287,9 @@ def test_iterators_are_taken_batch_by_batch(tmp_path):
         verdicts = index.add_batch((str(i) for i in range(9000)), iter(texts))
         assert verdicts.added.all()
         assert np.array_equal(verdicts.seq, np.arange(1, 9001))
+        for name in ("0", None):
+            ids = (name if row == 8500 else f"more-{row}" for row in range(9000))
+            with pytest.raises(likewise.InvalidInput, match="row 8500: the id"):
+                index.add_batch(ids, iter(texts))
         with pytest.raises(likewise.InvalidInput, match="1 id for 2 documents"):
             index.add_batch(["x"], ["one", "two"])

@@ -55,13 +55,16 @@ def test_one_id(open_index):
                 call(wrong)
 
 
-def test_what_is_refused_is_told_as_by_an_index_in_a_directory(open_index, tmp_path):
+def test_what_is_refused_is_told_as_by_an_index_in_a_directory(open_index, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.text._STRINGS_AT_ONCE", 2000)
     ids = [str(i) for i in range(2001)]
 
     def told(index):
         index.add("taken", TEXTS[0])
         for call in (
             lambda: index.add_batch([*ids, "taken"], [*ids, "text"]),
+            lambda: index.add_batch(iter([*ids, "taken"]), iter([*ids, "text"])),
+            lambda: index.add_batch(iter([*ids, None]), iter([*ids, "text"])),
             lambda: index.add_batch(["twice", "twice"], TEXTS[:2]),
             lambda: index.remove("gone"),
             lambda: index.check_batch(TEXTS[0]),

@@ -59,6 +59,7 @@ def test_a_user_with_the_keys_of_a_prefix_alone(start):
         index.compact()
         assert index.verify(full=True) == []
         assert "secret" not in repr(index)
+        assert repr(index).endswith(", prefix='pages', layout='packed')")
     with pytest.raises(StoreError, match="refuses this user") as caught:
         RedisIndex(url, RECIPE, prefix="others")
     assert "secret" not in str(caught.value)

@@ -3,10 +3,12 @@
 import asyncio
 import gc
 import itertools
+import weakref
 
 import pytest
 
 import likewise
+from likewise.client import connection
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from tests.recipes import RECIPES
 from tests.store.conformance import check_conformance
@@ -114,6 +116,31 @@ def test_one_asynchronous_client_serves_one_loop_after_the_other(pages):
     with pytest.raises(StoreError, match="closed"):
         asyncio.run(client.check("one fine day"))
     # What an ended loop left open is warned of where it is found.
+    gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_loops_that_take_turns_keep_their_connections_until_they_end(pages, monkeypatch):
+    pages.add("a", "one fine day")
+    begun = []
+    begin = connection.begin
+    monkeypatch.setattr(connection, "begin", lambda *address: begun.append(address) or begin(*address))
+    client = likewise.AsyncClient(pages._url, collection=pages._name)
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    for loop in loops * 3:
+        assert loop.run_until_complete(client.check("one fine day")).kept_id == "a"
+    assert len(begun) == 2
+    # The certificates, which take longest.
+    assert begun[0][-1] is begun[1][-1]
+    ended = weakref.ref(loops[0])
+    loops.pop(0).close()
+    del loop
+    asyncio.run(client.check("one fine day"))
+    gc.collect()
+    assert ended() is None
+    loops[0].run_until_complete(client.close())
+    loops[0].close()
+    del client
     gc.collect()
 
 

@@ -1,10 +1,18 @@
 """Mistakes that once passed in silence or under another name."""
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import likewise
+from likewise.dedup.file_weights import weigh_files
+from likewise.measures import similarity
+from likewise.recipe_check import check_seconds
+from likewise.repeats.run import dedup_parts
+from likewise.repeats.units import PartRules
+from likewise.sets import sample
 
 
 def test_a_mapping_is_no_list_of_texts():
@@ -34,6 +42,11 @@ def test_what_is_no_recipe_is_refused_by_every_door(recipe, tmp_path):
         lambda: likewise.pairs(texts, recipe),
         lambda: likewise.sketch(texts, recipe),
         lambda: likewise.compare(*texts, recipe),
+        lambda: similarity(*texts, "hamming", recipe=recipe),
+        lambda: sample(texts, recipe),
+        lambda: weigh_files(tmp_path / "none.jsonl", recipe),
+        lambda: dedup_parts(tmp_path / "none.jsonl", tmp_path / "out", PartRules("line"), recipe),
+        lambda: likewise.Sketches(np.zeros(2, np.uint64), recipe, np.zeros(2, bool), np.zeros(2, np.uint32)),
         lambda: likewise.dedup_files(tmp_path / "none.jsonl", tmp_path / "out", recipe),
         lambda: likewise.Index(tmp_path / "seen.lw", recipe),
     ):
@@ -61,6 +74,13 @@ def test_arrays_of_another_type_or_shape_are_no_sketches_of_a_recipe():
     assert len(likewise.Sketches(stored_signatures(np.uint32), signatures, *columns)) == 3
     with pytest.raises(likewise.InvalidParameter, match="is_empty: 2 given of 3 sketches"):
         likewise.Sketches(stored_signatures(np.uint32), signatures, columns[0][:2], columns[1])
+
+
+def test_exact_has_no_sketches():
+    with pytest.raises(likewise.InvalidParameter, match="method"):
+        likewise.Sketches(
+            np.zeros(1, np.uint64), likewise.Recipe.exact(), is_empty=np.zeros(1, bool), num_features=np.ones(1)
+        )
 
 
 def test_a_row_number_is_no_choice_of_sketches():
@@ -98,6 +118,14 @@ def test_a_misspelt_field_is_named_by_replace_as_by_a_new_recipe():
     for made in (likewise.Recipe.minhash, likewise.Recipe.minhash().replace):
         with pytest.raises(likewise.InvalidParameter, match="treshold: there is no such option"):
             made(treshold=0.8)
+
+
+def test_times_to_wait_are_numbers_of_any_kind():
+    for value in (5, 0.5, np.int64(5), np.float32(0.5), Fraction(1, 2)):
+        assert check_seconds("timeout_s", value) == float(value)
+    for value in (0, True, "5", float("inf"), np.float32("nan"), 1j):
+        with pytest.raises(likewise.InvalidParameter, match="must be a number above 0"):
+            check_seconds("timeout_s", value)
 
 
 def test_bands_are_of_sketches():

@@ -9,6 +9,7 @@ from likewise.client.calls import Call, CollectionCalls
 from likewise.client.connection import Connections, is_transport_error
 from likewise.errors import InvalidParameter, StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.ids import rows_from
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_seconds
 
@@ -118,7 +119,7 @@ class AsyncClient:
         measure = await self._measured()
         parts: list[Verdicts] = []
         for _, some in calls.batches(None, texts):
-            with calls.rows_from(sum(map(len, parts))):
+            with rows_from(sum(map(len, parts))):
                 parts.append(await self._ask((await self._calls()).check(some, measure)))
         return calls.joined(parts, measure, has_ids=False)
 
@@ -132,7 +133,7 @@ class AsyncClient:
         measure = await self._measured()
         parts: list[Verdicts] = []
         for names, some in calls.batches(ids, texts):
-            with calls.rows_from(sum(map(len, parts))):
+            with rows_from(sum(map(len, parts))):
                 parts.append(await self._ask((await self._calls()).add(names, some, measure)))
         return calls.joined(parts, measure, has_ids=True)
 
@@ -190,7 +191,9 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections; a second call does nothing."""
-        await self._connections.own(asyncio.get_running_loop()).aclose()
+        connection = self._connections.close(asyncio.get_running_loop())
+        if connection is not None:
+            await connection.aclose()
 
     async def _calls(self) -> CollectionCalls:
         if self._name is None:
@@ -212,7 +215,7 @@ class AsyncClient:
                     call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
                 )
             except Exception as error:
-                if connection.is_closed:
+                if self._connections.is_closed:
                     raise StoreError("the client is closed") from None
                 if not is_transport_error(error):
                     raise

@@ -1,6 +1,5 @@
 """What each call sends and what its answer means; nothing here waits for anything."""
 
-import contextlib
 import json
 import math
 import random
@@ -16,6 +15,7 @@ from likewise.client.errors import ServiceError, error_of
 from likewise.counts import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.ids import one_id
 from likewise.recipe import Recipe, as_recipe
 
 # A request holds at most so many documents and about so many bytes, within what services allow by default.
@@ -134,22 +134,22 @@ class CollectionCalls:
 
     def add(self, ids: Sequence[object], texts: Sequence[str], measure: str) -> Call:
         """Add documents."""
-        names = [_id(doc_id) for doc_id in ids]
+        names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
         body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
         return self._post("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
 
     def add_one(self, doc_id: object, text: str) -> Call:
         """Add a document."""
-        body = {"doc_id": _id(doc_id), "text": _clean(text)}
+        body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
         return self._post("check-and-add", body, lambda answer: Verdict(**answer))
 
     def get(self, doc_id: object) -> Call:
         """Ask for a document."""
-        return self._post("get/batch", {"doc_ids": [_id(doc_id)]}, _document_of)
+        return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
 
     def group(self, doc_id: object, offset: int) -> Call:
         """Ask for a page of a group, from a member on; the answer as it is."""
-        return self._post("group", {"doc_id": _id(doc_id), "offset": offset}, lambda answer: answer)
+        return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
     def neighbours(self, text: str, limit: int) -> Call:
         """Ask for the neighbours of a text."""
@@ -161,7 +161,7 @@ class CollectionCalls:
     def remove(self, doc_id: object) -> Call:
         """Remove a document."""
         # Sent again it would say that there is none.
-        return self._post("remove", {"doc_id": _id(doc_id)}, _removal_of, is_repeatable=False)
+        return self._post("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of, is_repeatable=False)
 
     def describe(self) -> Call:
         """Ask what the collection is."""
@@ -244,17 +244,6 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         yield some_ids, some
 
 
-@contextlib.contextmanager
-def rows_from(first: int) -> Iterator[None]:
-    """Let errors about a row of a request name the row of the batch, of which the request begins at `first`."""
-    try:
-        yield
-    except InvalidInput as error:
-        if error.row is None:
-            raise
-        raise InvalidInput(error.message, row=first + error.row) from error
-
-
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
     """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
     if isinstance(values, str | bytes):
@@ -305,12 +294,6 @@ def _document_of(answer: dict[str, Any]) -> Document | None:
 def _removal_of(answer: dict[str, Any]) -> Removal:
     moved = tuple((one["doc_id"], one["kept_id"]) for one in answer["moved"])
     return Removal(answer["doc_id"], answer["was_kept"], tuple(answer["promoted"]), moved)
-
-
-def _id(doc_id: object) -> str:
-    if isinstance(doc_id, bool) or not isinstance(doc_id, str | int | np.integer):
-        raise InvalidInput(f"ids are strings or integers; {type(doc_id).__name__} was given")
-    return _clean(str(doc_id))
 
 
 def _clean(text: str) -> str:

@@ -15,7 +15,7 @@ from likewise.io.inputs import find_inputs
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Source
 from likewise.progress import Progress, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.weights import DEFAULT_MEMORY_BYTES, Weights
 
 _COUNTED, _TABLE = "counted.json", "weights.lww"
@@ -57,7 +57,8 @@ def weigh_files(
     InvalidInput
         If a row is bad and `run` does not say ``on_error="skip"``, or `output` is an input.
     """
-    recipe, run = recipe or Recipe.minhash(weights="idf"), run or FileRun()
+    recipe = check_is_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    run = run or FileRun()
     rules = run.run_rules()
     with scratch_directory() as work:
         found = find_inputs(

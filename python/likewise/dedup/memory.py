@@ -312,6 +312,9 @@ def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no type
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_dictionary(column.type):
+        # It may hide nulls among its values.
+        column = column.cast(column.type.value_type)
     if not column.null_count or not _can_be_ids(column.type):
         return column
     return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
@@ -320,6 +323,5 @@ def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no type
 def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
     import pyarrow.types as are
 
-    texts = kind.value_type if are.is_dictionary(kind) else kind
-    is_text = are.is_string(texts) or are.is_large_string(texts) or are.is_string_view(texts)
+    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
     return bool(is_text or are.is_integer(kind))

@@ -1,5 +1,6 @@
 """Ids of documents: text, or whole numbers in decimal."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
 from typing import Any, TypeVar
@@ -28,8 +29,12 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
         raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
     if not is_column or isinstance(ids, Iterator):
         rest = iter(ids)
+        row = 0
         for batch in batches:
-            yield all_ids(list(islice(rest, len(batch)))), batch
+            with rows_from(row):
+                names = all_ids(list(islice(rest, len(batch))))
+            yield names, batch
+            row += len(batch)
         if next(rest, None) is not None:
             raise InvalidInput("there are more ids than texts; those that had a text were added")
         return
@@ -61,6 +66,9 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         import pyarrow as pa
 
         column = pa.chunked_array(ids)
+        if pa.types.is_dictionary(column.type):
+            # It may hide nulls among its values.
+            column = column.cast(column.type.value_type)
         if column.null_count:
             raise InvalidInput(
                 "the id is null; ids are text or whole numbers", row=column.is_null().index(True).as_py()
@@ -89,6 +97,17 @@ def one_id(name: object, row: int | None = None) -> str:
     if isinstance(name, bool) or not hasattr(name, "__index__"):
         raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
     return str(name.__index__())
+
+
+@contextlib.contextmanager
+def rows_from(first: int) -> Iterator[None]:
+    """Let errors about a row of a part name the row of the whole, of which the part begins at `first`."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.row is None or not first:
+            raise
+        raise InvalidInput(error.message, row=first + error.row) from error
 
 
 def as_stored(doc_id: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from likewise import _native
 from likewise.documents import document_batches
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, too_long
+from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
     attached_parts,
     check_recipe,
@@ -252,12 +252,13 @@ class Index:
             names = all_ids(ids)
             columns = self._native.add_sketches(names, *self._sketch_columns(texts), now, threads=self._threads)
             return self._verdicts(columns, names)
-        parts = []
+        parts: list[Verdicts] = []
         for names, batch in paired(ids, document_batches(texts, self._recipe)):
-            try:
-                columns = self._native.add(names, batch, now, threads=self._threads)
-            except InvalidParameter as error:
-                raise too_long(error, names) from error
+            with rows_from(sum(map(len, parts))):
+                try:
+                    columns = self._native.add(names, batch, now, threads=self._threads)
+                except InvalidParameter as error:
+                    raise too_long(error, names) from error
             parts.append(self._verdicts(columns, names))
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 

@@ -10,7 +10,7 @@ from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.recipe_check import check_choice, check_integer
 
 DATABASE = "documents.sqlite"
@@ -110,8 +110,7 @@ def attached_parts(recipe: Recipe, ttl_s: int | None) -> dict[str, bytes]:
 
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with its search chosen, or raise InvalidParameter if an index cannot go by it."""
-    if not isinstance(recipe, Recipe):
-        raise InvalidParameter("recipe", f"{recipe!r} given; expected one such as Recipe.simhash(within=3)")
+    check_is_recipe(recipe)
     if recipe.method not in ("minhash", "simhash"):
         raise InvalidParameter("method", f"an index goes by minhash or simhash; {recipe.method} was given")
     if recipe.keep != "first":

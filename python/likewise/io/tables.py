@@ -138,6 +138,8 @@ class TableRows:
         import pyarrow as pa
 
         column = _column(batch, name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
         if pa.types.is_integer(column.type) or _is_text(column.type):
             return column.cast(pa.large_string())
         raise InvalidInput(f"column {name!r} holds {column.type}; ids are text or whole numbers", self.name)

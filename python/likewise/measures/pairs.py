@@ -11,7 +11,7 @@ from likewise.errors import InvalidParameter
 from likewise.measures.alignment import Alignment
 from likewise.measures.table import TABLE
 from likewise.measures.texts import fingerprint_distance
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.recipe_check import check_choice
 from likewise.recipe_weights import check_weighable
 from likewise.verify import verify_pairs
@@ -60,6 +60,8 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{measure} is not defined on {kind}; it must be one of {allowed}")
+    if recipe is not None:
+        check_is_recipe(recipe)
     if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
         raise InvalidParameter("recipe", f"a recipe does not act on {measure} of {kind}")
     if kind == "texts":
@@ -84,7 +86,7 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
         aligned = Alignment.of_texts(a, b)
         return aligned.lcs if measure == "lcs" else aligned.edit
     if measure == "hamming":
-        recipe = recipe or Recipe.simhash()
+        recipe = Recipe.simhash() if recipe is None else recipe
         if recipe.method != "simhash":
             raise InvalidParameter(
                 "recipe", "hamming is measured on SimHash fingerprints; give a recipe of method simhash"

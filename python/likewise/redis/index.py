@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import numpy as np
 from likewise import _native
 from likewise.documents import document_batches
 from likewise.errors import ForkedError, InvalidInput, StoreError
-from likewise.index.ids import as_stored, paired
+from likewise.index.ids import as_stored, paired, rows_from
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer, check_seconds
@@ -90,6 +91,7 @@ class RedisIndex:
         read_only: bool = False,
         threads: int | None = None,
     ) -> None:
+        self._prefix = prefix
         self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
         self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
         self._layout = self._description.layout
@@ -126,7 +128,7 @@ class RedisIndex:
             self._server.close()
 
     def __repr__(self) -> str:
-        return f"RedisIndex({self.place!r}, {self._server.prefix!r}, layout={self._layout.kind!r})"
+        return f"RedisIndex({self.place!r}, prefix={self._prefix!r}, layout={self._layout.kind!r})"
 
     def __len__(self) -> int:
         self._check()
@@ -148,12 +150,12 @@ class RedisIndex:
         self._check()
         parts = []
         for arrivals in self._arrivals(texts):
-            seen, decision = self._settled(lambda arrivals=arrivals: self._decidedbatch_of_one(arrivals))
+            seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
             kept_ids = [self._id_of(seen, row, []) for row in decision.leader.tolist()]
             parts.append(verdicts_of(kept_ids, decision.distance, self._layout.bits))
         return Verdicts.concatenate(parts)
 
-    def _decidedbatch_of_one(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
+    def _decided_alone(self, arrivals: Arrivals) -> tuple[State, tuple[Seen, Decision]]:
         seen = see(self._reader, arrivals, None, None)
         return seen.state, (seen, Decision(arrivals, seen, self.recipe, self._layout, alone=True))
 
@@ -187,16 +189,15 @@ class RedisIndex:
         """
         self._check(writes=True)
         parts = []
+        first = 0
         for column, batch in paired(ids, self._batches(texts)):
             names = column.to_list()
-            encoded_ids(names)
-            start = 0
-            for arrivals in self._parts(batch):
-                try:
+            with rows_from(first):
+                encoded_ids(names)
+            for start, arrivals in zip(itertools.count(0, MAX_BATCH), self._parts(batch), strict=False):
+                with rows_from(first + start):
                     parts.append(self._added(names[start : start + len(arrivals)], arrivals))
-                except InvalidInput as error:
-                    raise InvalidInput(error.message, row=None if error.row is None else start + error.row) from error
-                start += len(arrivals)
+            first += len(names)
         return Verdicts.concatenate(parts)
 
     add_batch = check_and_add_batch
@@ -241,7 +242,7 @@ class RedisIndex:
         self._check()
         limit = check_integer("limit", limit, 1, MAX_ROWS)
         arrivals = next(self._arrivals(batch_of_one(text)))
-        seen, decision = self._settled(lambda: self._decidedbatch_of_one(arrivals))
+        seen, decision = self._settled(lambda: self._decided_alone(arrivals))
         found = decision.matches(0)[:limit]
         bits = self._layout.bits
         return [Neighbour(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]

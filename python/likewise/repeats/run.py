@@ -23,7 +23,7 @@ from likewise.io.output import EMPTIED, ERRORS, EVIDENCE, KEPT, SUMMARY, OutputD
 from likewise.io.remote import is_remote, local_path
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
-from likewise.recipe import Recipe
+from likewise.recipe import Recipe, check_is_recipe
 from likewise.repeats.collection import Collection, Repeats
 from likewise.repeats.spans import repeated_spans
 from likewise.repeats.units import PartRules, repeated_units
@@ -82,7 +82,11 @@ def dedup_parts(
     InvalidParameter
         If the recipe is for whole documents, or cannot act.
     """
-    recipe, run, report = (recipe or Recipe.exact()).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = (
+        check_is_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
+        run or FileRun(),
+        progress or no_progress,
+    )
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "does not act on parts of documents")
     parts, rules, timing = parts.resolved(), run.run_rules(), Timing()
