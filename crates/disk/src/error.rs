@@ -51,6 +51,11 @@ pub enum Error {
         /// What is found and what is needed.
         reason: String,
     },
+    /// A document was removed, or expired, and its record was dropped since whoever asks for it found its row.
+    Dropped {
+        /// Its row.
+        row: u32,
+    },
     /// This process was forked from one that had a store open.
     Forked,
     /// The caller asked the operation to stop.
@@ -106,6 +111,9 @@ impl fmt::Display for Error {
                 "an earlier write failed ({reason}), so nothing is written any more; close it and open it again"
             ),
             Error::Unsupported { reason } => f.write_str(reason),
+            Error::Dropped { row } => {
+                write!(f, "the document of row {row} was removed meanwhile; try again")
+            }
             Error::Forked => f.write_str(
                 "this process was forked from one that had an index open, and cannot open any: close every index before a fork, or start processes \
                  by spawn or forkserver",

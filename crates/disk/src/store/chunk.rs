@@ -4,10 +4,13 @@ use std::ops::Range;
 
 use super::types::{BandLevel, Evidence};
 
-/// Consecutive documents, column by column, in their present state.
+/// Neighboring documents, column by column, in their present state.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
-    pub(super) first_row: u32,
+    /// The rows that it covers.
+    pub(super) span: Range<u32>,
+    /// Those of them that are left, ascending.
+    pub(super) rows: Vec<u32>,
     pub(super) batch: u64,
     pub(super) id_ends: Vec<u32>,
     pub(super) ids: String,
@@ -24,9 +27,14 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The rows.
-    pub fn rows(&self) -> Range<u32> {
-        self.first_row..self.first_row + self.shapes.len() as u32
+    /// The row of each document, ascending.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// The rows that the chunk covers: those of its documents, and those that were dropped.
+    pub fn span(&self) -> Range<u32> {
+        self.span.clone()
     }
 
     /// Identity of the batch of the last row.

@@ -1,21 +1,26 @@
 //! How do single documents come to stand together?
 //!
-//! A document that came alone has a chunk and a block of its own; neighbours are joined here, and what is kept of documents that are gone is dropped.
+//! A document that came alone has a chunk and a block of its own. Here neighbors are joined, and what is known of documents that are gone is dropped:
+//! first what is kept beside their sketches, and once nothing names them any more the rest.
 
 use std::ops::Range;
 
 use super::Store;
-use super::contents::{Block, Contents};
-use super::database::wrong;
+use super::bytes::put_varint;
+use super::contents::{BLOCK_BYTES, Block, Contents};
+use super::database::{self, wrong};
 use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::decode_change;
 use super::read::{blob, misplaced, range_of};
 use super::transact::Writer;
+use super::types::Swept;
 use crate::error::Error;
 
 /// Bytes that one call reads, about: so that it takes some milliseconds.
 const STEP_BYTES: usize = 4 << 20;
+/// Free pages that stay for what is appended next.
+const FEW_PAGES: u32 = 64;
 
 /// What one step of compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,19 +29,36 @@ pub struct Compacted {
     pub next_row: Option<u32>,
     /// Chunks and blocks that there are less.
     pub num_fewer: u64,
+    /// Documents whose records were dropped.
+    pub num_dropped: u64,
 }
 
-/// Records of neighbours that become one.
+/// What may be dropped.
+#[derive(Clone, Copy)]
+pub struct Dropping<'a> {
+    /// Rows below have expired.
+    pub expired_below: u32,
+    /// Whether the record of a document that is gone is still needed: a table knows it, or another document names it.
+    pub stays: &'a dyn Fn(u32) -> bool,
+    /// Rows at which batches end that tables will be bound to.
+    pub ends: &'a [u32],
+}
+
+/// Records of neighbors that become one.
 #[derive(Default)]
-struct Neighbours {
+struct Neighbors {
     /// First row, number of rows, record.
     found: Vec<(u32, u32, Vec<u8>)>,
+    /// About how many bytes are left of them.
     num_bytes: usize,
-    /// Which columns they have.
-    flags: u8,
+    num_documents: usize,
+    /// Documents that are dropped.
+    num_dropped: usize,
+    /// Which digests they have; nothing where there are no documents.
+    flags: Option<u8>,
 }
 
-impl Neighbours {
+impl Neighbors {
     fn num_rows(&self) -> u32 {
         self.found.iter().map(|(_, num_rows, _)| num_rows).sum()
     }
@@ -47,10 +69,22 @@ impl Neighbours {
             .map(|(first, num_rows, _)| first + num_rows)
     }
 
-    fn push(&mut self, first_row: u32, num_rows: u32, record: &[u8], flags: u8) {
-        self.flags = flags;
-        self.num_bytes += record.len();
-        self.found.push((first_row, num_rows, record.to_vec()));
+    fn fits(&self, view: &View<'_>, num_bytes: usize, num_documents: usize) -> bool {
+        self.num_bytes + num_bytes <= CHUNK_BYTES
+            && self.num_documents + num_documents <= MAX_CHUNK_ROWS
+            && self.end() == Some(view.first_row)
+            && (num_documents == 0 || self.flags.is_none_or(|flags| flags == view.flags))
+    }
+
+    fn push(&mut self, view: &View<'_>, record: &[u8], num_bytes: usize, num_documents: usize) {
+        if num_documents > 0 {
+            self.flags = Some(view.flags);
+        }
+        self.num_bytes += num_bytes;
+        self.num_documents += num_documents;
+        self.num_dropped += view.num_documents - num_documents;
+        self.found
+            .push((view.first_row, view.num_rows, record.to_vec()));
     }
 }
 
@@ -75,22 +109,91 @@ impl Joined {
 }
 
 impl Store {
-    /// Joins small neighbouring chunks and blocks, up to 1,000 rows, and drops feature sets and texts of documents that are gone: one step, from a
-    /// row on, in one transaction of some milliseconds. Rows, verdicts and the identity of every batch that a live segment ends with stay.
+    /// Joins small neighboring chunks and blocks, up to 1,000 documents, and drops what is known of documents that are gone: one step, from a row on,
+    /// in one transaction of some milliseconds. What is known of other documents stays, and the identity of every batch that a live segment ends with.
     ///
     /// # Errors
     /// Those of [`Store::append`].
-    pub fn compact_chunks(&mut self, from_row: u32) -> Result<Compacted, Error> {
+    pub fn compact_chunks(
+        &mut self,
+        from_row: u32,
+        dropping: Dropping<'_>,
+    ) -> Result<Compacted, Error> {
         let num_rows = self.position.num_rows;
         self.transact(|store, writer| {
             let rows = store.step(from_row)?;
-            let num_fewer =
-                store.join_chunks(writer, &rows)? + store.join_contents(writer, &rows)?;
-            Ok(Compacted {
+            let gone = store.gone_rows(&rows)?;
+            let mut compacted = Compacted {
                 next_row: (rows.end < num_rows).then_some(rows.end),
-                num_fewer,
-            })
+                ..Compacted::default()
+            };
+            store.join_chunks(writer, &rows, &gone, dropping, &mut compacted)?;
+            compacted.num_fewer += store.join_contents(writer, &rows, &gone)?;
+            Ok(compacted)
         })
+    }
+
+    /// Notes that upkeep has looked at all rows of a state, and drops events up to one.
+    ///
+    /// # Errors
+    /// Those of [`Store::append`].
+    pub fn note_swept(&mut self, swept: Swept, drop_events: u64) -> Result<(), Error> {
+        let last = self.position.last_event;
+        self.transact(|store, writer| {
+            writer.record.clear();
+            put_varint(&mut writer.record, swept.last_event);
+            put_varint(&mut writer.record, u64::from(swept.expired_below));
+            database::set_meta(&store.connection, "swept", &writer.record)?;
+            let drop_events = drop_events.min(last);
+            if drop_events > store.num_old_events()? {
+                store
+                    .connection
+                    .prepare_cached("DELETE FROM events WHERE seq <= ?1")
+                    .and_then(|mut statement| statement.execute([drop_events as i64]))
+                    .map_err(wrong)?;
+                writer.record.clear();
+                put_varint(&mut writer.record, drop_events);
+                database::set_meta(&store.connection, "num_old_events", &writer.record)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives back free pages of the database, `most` at a time, as long as there are more than one in `part` of all and a few; whether there are
+    /// still more. The file is shorter once the log has come into it.
+    ///
+    /// # Errors
+    /// Those of [`Store::append`].
+    pub fn give_back_pages(&mut self, most: u32, part: Option<u32>) -> Result<bool, Error> {
+        let number = |store: &Store, name: &str| -> Result<u32, Error> {
+            store
+                .connection
+                .pragma_query_value(None, name, |row| row.get(0))
+                .map_err(wrong)
+        };
+        let num_free = number(self, "freelist_count")?;
+        let kept = match part {
+            Some(part) => number(self, "page_count")? / part + FEW_PAGES,
+            None => 0,
+        };
+        let surplus = num_free.saturating_sub(kept);
+        if surplus == 0 {
+            return Ok(false);
+        }
+        self.transact(|store, _| {
+            let num = surplus.min(most);
+            store
+                .connection
+                .prepare(&format!("PRAGMA incremental_vacuum({num})"))
+                .and_then(|mut statement| {
+                    let mut rows = statement.query([])?;
+                    while rows.next()?.is_some() {}
+                    Ok(())
+                })
+                .map_err(wrong)
+        })?;
+        // A database that was made without the means to keeps its pages.
+        Ok(surplus > most && number(self, "freelist_count")? < num_free)
     }
 
     /// The rows of one step.
@@ -125,65 +228,110 @@ impl Store {
         Ok(from_row..end.max(self.position.num_rows))
     }
 
-    fn join_chunks(&self, writer: &mut Writer, rows: &Range<u32>) -> Result<u64, Error> {
-        let ends: Vec<u32> = self
+    fn join_chunks(
+        &self,
+        writer: &mut Writer,
+        rows: &Range<u32>,
+        gone: &[u32],
+        dropping: Dropping<'_>,
+        compacted: &mut Compacted,
+    ) -> Result<(), Error> {
+        let mut ends: Vec<u32> = self
             .segments()?
             .iter()
             .map(|segment| segment.rows.end)
             .collect();
+        ends.extend_from_slice(dropping.ends);
+        ends.sort_unstable();
+        let is_dropped = |row: u32| {
+            let is_gone = row < dropping.expired_below || gone.binary_search(&row).is_ok();
+            is_gone && !(dropping.stays)(row)
+        };
         let sketch_bytes = self.description.sketch_bytes as usize;
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT first_row, num_rows, data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
+                "SELECT first_row, num_rows, length(data), data FROM chunks WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
             )
             .map_err(wrong)?;
         let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
-        let mut neighbours = Neighbours::default();
+        let mut neighbors = Neighbors::default();
         let mut joined = Vec::new();
         while let Some(row) = found.next().map_err(wrong)? {
             let (first_row, num_rows) = range_of(row)?;
-            let record = blob(row, 2)?;
-            let flags = View::new(record, first_row, sketch_bytes)?.flags;
-            let fits = neighbours.num_bytes + record.len() <= CHUNK_BYTES
-                && (neighbours.num_rows() + num_rows) as usize <= MAX_CHUNK_ROWS
-                && neighbours.end() == Some(first_row)
-                && neighbours.flags == flags
-                // A segment ends where a batch does; inside a chunk its identity would be lost.
-                && !ends.contains(&first_row);
-            if !fits {
-                joined.push(std::mem::take(&mut neighbours));
+            let num_bytes: u32 = row.get(2).map_err(wrong)?;
+            let has_gone = first_row < dropping.expired_below
+                || has_any(gone, first_row..first_row + num_rows);
+            if !has_gone && num_bytes as usize > CHUNK_BYTES / 2 {
+                // Not read: it has nothing to drop, and what stands beside it hardly fits.
+                joined.push(std::mem::take(&mut neighbors));
+                continue;
             }
-            neighbours.push(first_row, num_rows, record, flags);
+            let record = blob(row, 3)?;
+            let view = View::new(record, first_row, sketch_bytes)?;
+            if view.num_rows != num_rows {
+                return Err(misplaced("chunk", first_row));
+            }
+            let num_kept = match has_gone {
+                true => (0..view.num_documents)
+                    .filter(|&i| !is_dropped(view.row(i)))
+                    .count(),
+                false => view.num_documents,
+            };
+            let num_bytes = record.len() * num_kept / view.num_documents.max(1);
+            // A segment ends where a batch does; inside a chunk its identity would be lost.
+            let is_end = ends.binary_search(&first_row).is_ok();
+            if is_end || !neighbors.fits(&view, num_bytes, num_kept) {
+                joined.push(std::mem::take(&mut neighbors));
+            }
+            neighbors.push(&view, record, num_bytes, num_kept);
         }
-        joined.push(neighbours);
+        joined.push(neighbors);
         drop(found);
-        let mut num_fewer = 0;
-        for neighbours in joined {
-            num_fewer += self.replace_chunks(writer, &neighbours)?;
+        let mut num_changes = self.num_changes()?;
+        for neighbors in joined {
+            if neighbors.found.len() < 2 && neighbors.num_dropped == 0 {
+                continue;
+            }
+            compacted.num_fewer += neighbors.found.len() as u64 - 1;
+            compacted.num_dropped += neighbors.num_dropped as u64;
+            num_changes -= self.replace_chunks(writer, &neighbors, is_dropped)?;
         }
-        Ok(num_fewer)
+        match compacted.num_dropped {
+            0 => Ok(()),
+            _ => self.set_num_changes(writer, num_changes),
+        }
     }
 
-    fn replace_chunks(&self, writer: &mut Writer, neighbours: &Neighbours) -> Result<u64, Error> {
-        let [(first_row, ..), _, ..] = neighbours.found[..] else {
-            return Ok(0);
-        };
-        let views = neighbours
-            .found
-            .iter()
-            .map(|(first_row, _, record)| {
-                View::new(record, *first_row, self.description.sketch_bytes as usize)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+    /// Puts one chunk in the place of several; gives how many changes went with the documents that were dropped.
+    fn replace_chunks(
+        &self,
+        writer: &mut Writer,
+        neighbors: &Neighbors,
+        is_dropped: impl Fn(u32) -> bool,
+    ) -> Result<u64, Error> {
+        let first_row = neighbors.found[0].0;
         let mut columns = Columns::begin(first_row);
-        for view in &views {
-            view.join(&mut columns)?;
+        let mut num_changes = 0;
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM changes WHERE row = ?1")
+            .map_err(wrong)?;
+        for (first_row, _, record) in &neighbors.found {
+            let view = View::new(record, *first_row, self.description.sketch_bytes as usize)?;
+            view.join(&mut columns, |row| !is_dropped(row))?;
+            if neighbors.num_dropped > 0 {
+                for row in (0..view.num_documents).map(|i| view.row(i)) {
+                    if is_dropped(row) {
+                        num_changes += statement.execute([row]).map_err(wrong)? as u64;
+                    }
+                }
+            }
         }
         columns.encode(&mut writer.record);
-        self.delete("chunks", first_row, neighbours.num_rows())?;
-        self.insert("chunks", first_row, neighbours.num_rows(), &writer.record)?;
-        Ok(views.len() as u64 - 1)
+        self.delete("chunks", first_row, neighbors.num_rows())?;
+        self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)?;
+        Ok(num_changes)
     }
 
     fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<(), Error> {
@@ -198,25 +346,38 @@ impl Store {
         Ok(())
     }
 
-    fn join_contents(&self, writer: &mut Writer, rows: &Range<u32>) -> Result<u64, Error> {
-        let gone = self.gone_rows(rows)?;
+    fn join_contents(
+        &self,
+        writer: &mut Writer,
+        rows: &Range<u32>,
+        gone: &[u32],
+    ) -> Result<u64, Error> {
         let is_kept =
             |row: u32| row >= self.position.expired_below && gone.binary_search(&row).is_err();
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT first_row, num_rows, data FROM contents WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
+                "SELECT first_row, num_rows, length(data), data FROM contents WHERE first_row >= ?1 AND first_row < ?2 ORDER BY first_row",
             )
             .map_err(wrong)?;
         let mut found = statement.query([rows.start, rows.end]).map_err(wrong)?;
         let mut all: Vec<Joined> = Vec::new();
         while let Some(row) = found.next().map_err(wrong)? {
             let (first_row, num_rows) = range_of(row)?;
-            let contents = Contents::new(blob(row, 2)?, first_row)?;
+            let num_bytes: u32 = row.get(2).map_err(wrong)?;
+            let has_gone = first_row < self.position.expired_below
+                || has_any(gone, first_row..first_row + num_rows);
+            if !has_gone && num_bytes as usize > BLOCK_BYTES / 2 {
+                // Not read, as a chunk that has nothing to drop. No other is joined over it.
+                all.push(Joined::begin(first_row));
+                continue;
+            }
+            let contents = Contents::new(blob(row, 3)?, first_row)?;
             if contents.num_rows != num_rows {
                 return Err(misplaced("block", first_row));
             }
-            if !all.last().is_some_and(|last| last.block.takes(&contents)) {
+            let takes = |last: &Joined| last.num_blocks > 0 && last.block.takes(&contents);
+            if !all.last().is_some_and(takes) {
                 all.push(Joined::begin(first_row));
             }
             if let Some(last) = all.last_mut() {
@@ -228,7 +389,7 @@ impl Store {
         drop(found);
         let mut num_fewer = 0;
         for joined in all {
-            if joined.num_blocks == 1 && !joined.is_less {
+            if joined.num_blocks < 2 && !joined.is_less {
                 continue;
             }
             let (block, has_content) = (&joined.block, joined.block.has_content());
@@ -265,4 +426,10 @@ impl Store {
         }
         Ok(gone)
     }
+}
+
+/// Whether any of some rows, ascending, is of a range.
+fn has_any(rows: &[u32], range: Range<u32>) -> bool {
+    let next = rows.partition_point(|&row| row < range.start);
+    rows.get(next).is_some_and(|row| range.contains(row))
 }

@@ -92,6 +92,12 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Databa
     let connection = open(&dir.join(DATABASE_NAME), flags)?;
     // A database of something else is not touched.
     kind_of(&connection)?;
+    // Free pages can be given back; decided before the first page is written. What is deleted is overwritten.
+    for (name, value) in [("auto_vacuum", 2), ("secure_delete", 1)] {
+        connection
+            .pragma(None, name, value, |_| Ok(()))
+            .map_err(wrong)?;
+    }
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
     let journal: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
@@ -308,6 +314,8 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     // The number 0 as `put_varint` has it.
     set_meta(connection, "expired_below", &[0])?;
     set_meta(connection, "num_changes", &[0])?;
+    set_meta(connection, "num_old_events", &[0])?;
+    set_meta(connection, "swept", &[0, 0])?;
     transaction.commit().map_err(wrong)
 }
 

@@ -3,8 +3,8 @@
 use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::chunk::Chunk;
 use super::encode::{
-    Columns, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
-    SIMILARITY_ONE, similarity_of,
+    Columns, HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN,
+    SIMILARITY_OF_DISTANCE, SIMILARITY_ONE, similarity_of,
 };
 use super::types::{BandLevel, Evidence};
 
@@ -13,8 +13,14 @@ use super::types::{BandLevel, Evidence};
 pub(super) struct View<'a> {
     pub(super) first_row: u32,
     pub(super) batch: u64,
+    /// Which digests it has.
     pub(super) flags: u8,
-    pub(super) num_rows: usize,
+    /// Rows that the chunk covers.
+    pub(super) num_rows: u32,
+    /// Documents that are left of them.
+    pub(super) num_documents: usize,
+    /// Their places among the rows, where some were dropped.
+    places: Option<Packed<'a>>,
     sketch_bytes: usize,
     num_runs: usize,
     runs: Cursor<'a>,
@@ -58,13 +64,25 @@ impl<'a> View<'a> {
         let mut cursor = Cursor(record.get(CHECKSUM_BYTES..).ok_or(Malformed)?);
         let batch = cursor.u64()?;
         let flags = cursor.byte()?;
-        if flags & !(HAS_TEXT_DIGESTS | HAS_FEATURE_DIGESTS) != 0 {
+        if flags & !(HAS_TEXT_DIGESTS | HAS_FEATURE_DIGESTS | HAS_DROPPED) != 0 {
             return Err(Malformed);
         }
-        let num_rows = cursor.count()?;
-        if num_rows == 0 || u32::try_from(num_rows).is_err() {
+        let num_documents = cursor.count()?;
+        let (num_rows_covered, places) = match flags & HAS_DROPPED {
+            0 => (u32::try_from(num_documents).map_err(|_| Malformed)?, None),
+            _ => {
+                let covered = cursor.varint_u32()?;
+                if num_documents >= covered as usize {
+                    return Err(Malformed);
+                }
+                (covered, Some(cursor.packed(num_documents)?))
+            }
+        };
+        if num_rows_covered == 0 {
             return Err(Malformed);
         }
+        // Below, a row is one that is left.
+        let num_rows = num_documents;
         let num_runs = cursor.count()?;
         let runs = cursor;
         let mut num_arrived = 0usize;
@@ -117,8 +135,10 @@ impl<'a> View<'a> {
         Ok(View {
             first_row,
             batch,
-            flags,
-            num_rows,
+            flags: flags & !HAS_DROPPED,
+            num_rows: num_rows_covered,
+            num_documents,
+            places,
             sketch_bytes,
             num_runs,
             runs,
@@ -141,6 +161,35 @@ impl<'a> View<'a> {
             level_bands,
             levels,
         })
+    }
+
+    /// The row of document `i`.
+    pub(super) fn row(&self, i: usize) -> u32 {
+        let place = self.places.map_or(i as u32, |places| places.get(i));
+        self.first_row.saturating_add(place)
+    }
+
+    /// Documents of rows below one.
+    pub(super) fn num_below(&self, row: u32) -> usize {
+        let place = row.saturating_sub(self.first_row);
+        let Some(places) = self.places else {
+            return (place as usize).min(self.num_documents);
+        };
+        let (mut low, mut high) = (0, self.num_documents);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match places.get(middle) < place {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+
+    /// Which document is the one of a row; nothing where that was dropped.
+    pub(super) fn position_of(&self, row: u32) -> Option<usize> {
+        let i = self.num_below(row);
+        (i < self.num_documents && self.row(i) == row).then_some(i)
     }
 
     pub(super) fn id(&self, i: usize) -> Result<&'a str, Malformed> {
@@ -244,8 +293,18 @@ impl<'a> View<'a> {
 
     /// Fills the columns of a chunk with these documents as they were committed.
     pub(super) fn unpack(&self, chunk: &mut Chunk) -> Result<(), Malformed> {
-        let n = self.num_rows;
-        chunk.first_row = self.first_row;
+        let n = self.num_documents;
+        chunk.span = self.first_row..self.first_row.checked_add(self.num_rows).ok_or(Malformed)?;
+        chunk.rows.clear();
+        chunk.rows.extend((0..n).map(|i| self.row(i)));
+        let are_there = chunk.rows.is_sorted_by(|a, b| a < b)
+            && chunk
+                .rows
+                .last()
+                .is_none_or(|last| chunk.span.contains(last));
+        if !are_there {
+            return Err(Malformed);
+        }
         chunk.batch = self.batch;
         chunk.ids.clear();
         chunk
@@ -306,48 +365,68 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Puts these documents, as they were committed, behind those of the columns, which have the same flags.
-    pub(super) fn join(&self, columns: &mut Columns) -> Result<(), Malformed> {
+    /// Puts those of these documents, as they were committed, that are to be kept behind those of the columns, which end where this chunk begins and
+    /// have the same flags, or no documents.
+    pub(super) fn join(
+        &self,
+        columns: &mut Columns,
+        is_kept: impl Fn(u32) -> bool,
+    ) -> Result<(), Malformed> {
         let mut chunk = Chunk::default();
         self.unpack(&mut chunk)?;
-        let before = columns.shapes.len() as u32;
         columns.batch = self.batch;
-        for (count, arrival_s) in self.arrivals_s()? {
-            match columns.arrivals_s.last_mut() {
-                Some((last, last_s)) if *last_s == arrival_s => *last += count,
-                _ => columns.arrivals_s.push((count, arrival_s)),
+        let place = self.first_row - columns.first_row;
+        columns.num_rows = place + self.num_rows;
+        let bytes = self.sketch_bytes;
+        let mut levels = chunk.levels.iter().peekable();
+        for (i, &row) in chunk.rows.iter().enumerate() {
+            let mut of_row = Vec::new();
+            while let Some(level) = levels.next_if(|level| level.position as usize == i) {
+                of_row.push(*level);
             }
-        }
-        columns
-            .id_lengths
-            .extend((0..self.num_rows).map(|i| self.id_lengths.get(i)));
-        columns.ids.extend_from_slice(self.ids);
-        columns.sketches.extend_from_slice(self.sketches);
-        columns.shapes.extend(&chunk.shapes);
-        columns.num_features.extend(&chunk.num_features);
-        columns.has_content.extend(&chunk.has_content);
-        if let Some(digests) = chunk.text_digests {
-            columns.text_digests.get_or_insert_default().extend(digests);
-        }
-        if let Some(digests) = chunk.feature_digests {
+            if !is_kept(row) {
+                continue;
+            }
+            let position = columns.shapes.len() as u32;
+            columns.levels.extend(
+                of_row
+                    .into_iter()
+                    .map(|level| BandLevel { position, ..level }),
+            );
+            columns.places.push(row - columns.first_row);
+            match columns.arrivals_s.last_mut() {
+                Some((last, last_s)) if *last_s == chunk.arrivals_s[i] => *last += 1,
+                _ => columns.arrivals_s.push((1, chunk.arrivals_s[i])),
+            }
+            let id = chunk.id(i);
+            columns.id_lengths.push(id.len() as u32);
+            columns.ids.extend_from_slice(id.as_bytes());
             columns
-                .feature_digests
-                .get_or_insert_default()
-                .extend(digests);
+                .sketches
+                .extend_from_slice(&chunk.sketches[i * bytes..(i + 1) * bytes]);
+            columns.shapes.push(chunk.shapes[i]);
+            columns.num_features.push(chunk.num_features[i]);
+            columns.has_content.push(chunk.has_content[i]);
+            if let Some(digests) = &chunk.text_digests {
+                columns
+                    .text_digests
+                    .get_or_insert_default()
+                    .push(digests[i]);
+            }
+            if let Some(digests) = &chunk.feature_digests {
+                columns
+                    .feature_digests
+                    .get_or_insert_default()
+                    .push(digests[i]);
+            }
+            columns.verdicts.push(chunk.verdicts[i]);
         }
-        columns.verdicts.extend(chunk.verdicts);
-        columns
-            .levels
-            .extend(chunk.levels.iter().map(|level| BandLevel {
-                position: level.position + before,
-                ..*level
-            }));
         Ok(())
     }
 
     fn unpack_verdicts(&self, verdicts: &mut Vec<Option<Evidence>>) -> Result<(), Malformed> {
         verdicts.clear();
-        verdicts.resize(self.num_rows, None);
+        verdicts.resize(self.num_documents, None);
         if self.num_removed == 0 {
             return Ok(());
         }

@@ -15,6 +15,8 @@ pub(super) const CHUNK_BYTES: usize = 489 + 4 * 4092;
 pub(super) const HAS_TEXT_DIGESTS: u8 = 1;
 /// Flag of a chunk: it has digests of the feature sets.
 pub(super) const HAS_FEATURE_DIGESTS: u8 = 2;
+/// Flag of a chunk: some of its rows were dropped, so it lists those that are left.
+pub(super) const HAS_DROPPED: u8 = 4;
 
 /// How a similarity is written: its own bits follow.
 pub(super) const SIMILARITY_GIVEN: u32 = 0;
@@ -27,6 +29,10 @@ pub(super) const SIMILARITY_OF_DISTANCE: u32 = 2;
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) first_row: u32,
+    /// Rows that the chunk covers; more than there are documents where some were dropped.
+    pub(super) num_rows: u32,
+    /// Of each document its place among these rows, ascending; not looked at where none was dropped.
+    pub(super) places: Vec<u32>,
     pub(super) batch: u64,
     /// Documents and the time when they came; times never fall.
     pub(super) arrivals_s: Vec<(u32, u64)>,
@@ -85,6 +91,8 @@ impl Columns {
             .max(1)
             + begin;
         self.first_row = first_row;
+        self.num_rows = (end - begin) as u32;
+        self.places.clear();
         self.batch = batch;
         self.arrivals_s.clear();
         self.arrivals_s.push(((end - begin) as u32, arrival_s));
@@ -125,11 +133,17 @@ impl Columns {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         begin(out);
         out.extend_from_slice(&self.batch.to_le_bytes());
+        let has_dropped = self.num_rows as usize != self.shapes.len();
         out.push(
             (HAS_TEXT_DIGESTS * u8::from(self.text_digests.is_some()))
-                | (HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some())),
+                | (HAS_FEATURE_DIGESTS * u8::from(self.feature_digests.is_some()))
+                | (HAS_DROPPED * u8::from(has_dropped)),
         );
         put_varint(out, self.shapes.len() as u64);
+        if has_dropped {
+            put_varint(out, u64::from(self.num_rows));
+            put_packed(out, self.places.iter().copied());
+        }
         put_varint(out, self.arrivals_s.len() as u64);
         let mut last_s = 0;
         for &(count, arrival_s) in &self.arrivals_s {

@@ -1,10 +1,9 @@
-//! How are removals and expiry written, and what do they make of a document?
+//! How are removals written, and what do they make of a document?
 
 use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
 use super::types::{Event, Evidence};
 
 const REMOVED: u8 = 1;
-const EXPIRED: u8 = 2;
 
 /// Writes the record of event number `number`.
 pub(super) fn encode_event(out: &mut Vec<u8>, number: u64, event: &Event) {
@@ -26,10 +25,6 @@ pub(super) fn encode_event(out: &mut Vec<u8>, number: u64, event: &Event) {
                 put_varint(out, u64::from(*row));
                 put_evidence(out, evidence);
             }
-        }
-        Event::Expired { below } => {
-            out.push(EXPIRED);
-            put_varint(out, u64::from(*below));
         }
     }
     seal(out, number);
@@ -55,9 +50,6 @@ pub(super) fn decode_event(record: &[u8], number: u64) -> Result<Event, Malforme
                 moved,
             }
         }
-        EXPIRED => Event::Expired {
-            below: cursor.varint_u32()?,
-        },
         _ => return Err(Malformed),
     };
     cursor.end()?;
@@ -151,7 +143,11 @@ mod tests {
         };
         let mut out = Vec::new();
         for event in [
-            Event::Expired { below: 300 },
+            Event::Removed {
+                row: 300,
+                promoted: Vec::new(),
+                moved: Vec::new(),
+            },
             Event::Removed {
                 row: 7,
                 promoted: vec![9, 1000],

@@ -6,7 +6,8 @@ use std::ops::Range;
 /// Chunks held: 4 MiB of full ones.
 const NUM_HELD: usize = 256;
 
-/// Records of chunks whose checksum was proven. They are never changed, only joined, so one that is held stays right.
+/// Records of chunks whose checksum was proven. What they say of a document never changes, so one that is held stays right: at most it still has documents
+/// that are gone.
 #[derive(Debug, Default)]
 pub(super) struct HeldChunks {
     /// Place of each chunk by its first row.

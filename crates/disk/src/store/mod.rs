@@ -2,7 +2,8 @@
 //!
 //! One SQLite database, `documents.sqlite`, is the truth; whatever makes searches fast is derived from it and may be lost. Documents stand in
 //! chunks, packed column by column, not in a row each: so a batch costs a few inserts and a document a few bytes beside its own.
-//! Chunks are never changed, only joined; what removals and expiry make of a document stands beside them.
+//! What a chunk says of a document never changes; what removals and expiry make of the document stands beside. Chunks are joined, and the records of
+//! documents that are gone are dropped from them. A chunk covers the rows that it lost, so that each row still belongs to one chunk.
 
 mod bytes;
 mod chunk;
@@ -39,11 +40,11 @@ use held::HeldChunks;
 use transact::Writer;
 
 pub use chunk::Chunk;
-pub use compact::Compacted;
+pub use compact::{Compacted, Dropping};
 pub use log::LogDrain;
 pub use types::{
-    BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
-    NewRows, Position, Row, Sizes,
+    BandLevel, Changed, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment,
+    NewContents, NewRows, Position, Row, Sizes, Swept,
 };
 
 /// An open store: the one that writes, or one of many that read.
@@ -161,10 +162,7 @@ impl Store {
         store.refresh()?;
         store.check_ends()?;
         if store.writer.is_some() {
-            let last_s = match store.position.num_rows {
-                0 => 0,
-                num_rows => store.arrival_s(num_rows - 1)?,
-            };
+            let last_s = store.last_arrival_s()?;
             if let Some(writer) = &mut store.writer {
                 writer.last_arrival_s = last_s;
             }

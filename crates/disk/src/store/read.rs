@@ -16,7 +16,8 @@ impl Store {
     /// One document in its present state. Cost: about 10 us; less where its neighbours were just read.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where there is no such row, [`Error::Damaged`], and [`Error::Io`].
+    /// [`Error::InvalidParameter`] where there is no such row, [`Error::Dropped`] where it is gone and its record was dropped, [`Error::Damaged`], and
+    /// [`Error::Io`].
     pub fn row(&self, row: u32) -> Result<Row, Error> {
         let change = self.change(row)?;
         let is_expired = row < self.position.expired_below;
@@ -66,21 +67,53 @@ impl Store {
         })
     }
 
-    pub(super) fn arrival_s(&self, row: u32) -> Result<u64, Error> {
-        self.with_chunk(row, |view, i| Ok(view.arrival_s(i)?))
+    /// When the first document from a row on came that is still there; nothing where there is none.
+    fn arrival_from_s(&self, row: u32) -> Result<Option<u64>, Error> {
+        let mut row = row;
+        while row < self.position.num_rows {
+            let (end, arrival_s) = self.with_view(row, |view| {
+                let i = view.num_below(row);
+                let arrival_s = (i < view.num_documents)
+                    .then(|| view.arrival_s(i))
+                    .transpose()?;
+                Ok((view.first_row.saturating_add(view.num_rows), arrival_s))
+            })?;
+            if arrival_s.is_some() {
+                return Ok(arrival_s);
+            }
+            row = end;
+        }
+        Ok(None)
     }
 
-    /// The first row that came at or after a time; the number of rows where none did.
+    /// When the last document came that is still there.
+    pub(super) fn last_arrival_s(&self) -> Result<u64, Error> {
+        let mut end = self.position.num_rows;
+        while end > 0 {
+            let (first_row, arrival_s) = self.with_view(end - 1, |view| {
+                let last = view.num_documents.checked_sub(1);
+                let arrival_s = last.map(|last| view.arrival_s(last)).transpose()?;
+                Ok((view.first_row, arrival_s))
+            })?;
+            if let Some(arrival_s) = arrival_s {
+                return Ok(arrival_s);
+            }
+            end = first_row;
+        }
+        Ok(0)
+    }
+
+    /// A row that has not expired, such that all documents below came before a time and all others at or after it.
     ///
     /// # Errors
     /// [`Error::Damaged`] and [`Error::Io`].
     pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
-        let (mut low, mut high) = (0, self.position.num_rows);
+        let (mut low, mut high) = (self.position.expired_below, self.position.num_rows);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.arrival_s(middle)? < arrival_s {
-                true => low = middle + 1,
-                false => high = middle,
+            match self.arrival_from_s(middle)? {
+                Some(found_s) if found_s < arrival_s => low = middle + 1,
+                _ => high = middle,
             }
         }
         Ok(low)
@@ -92,8 +125,9 @@ impl Store {
     /// [`Error::Damaged`] and [`Error::Io`].
     pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
         match end.checked_sub(1) {
-            Some(last) if end <= self.position.num_rows => self.with_chunk(last, |view, i| {
-                Ok((i + 1 == view.num_rows).then_some(view.batch))
+            Some(last) if end <= self.position.num_rows => self.with_view(last, |view| {
+                let ends_here = view.first_row.checked_add(view.num_rows) == Some(end);
+                Ok(ends_here.then_some(view.batch))
             }),
             _ => Ok(None),
         }
@@ -129,7 +163,7 @@ impl Store {
         }
     }
 
-    /// Gives the events after number `after`, in order, with their numbers.
+    /// Gives the events after number `after`, none of which may have been dropped, in order, with their numbers.
     ///
     /// # Errors
     /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
@@ -174,11 +208,23 @@ impl Store {
         })
     }
 
-    /// Lets `read` look at the chunk of a row, and at which place the row is in it.
+    /// Lets `read` look at the chunk of a row, and at which position the document is in it.
     fn with_chunk<T>(
         &self,
         row: u32,
         read: impl FnOnce(&View<'_>, usize) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.with_view(row, |view| match view.position_of(row) {
+            Some(position) => read(view, position),
+            None => Err(Error::Dropped { row }),
+        })
+    }
+
+    /// Lets `read` look at the chunk that covers a row.
+    fn with_view<T>(
+        &self,
+        row: u32,
+        read: impl FnOnce(&View<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let held = self.chunks.borrow().find(row);
@@ -190,7 +236,7 @@ impl Store {
         let (first_row, record) = chunks.get(place);
         // Its checksum was proven when it was read.
         let view = View::of_proven(record, first_row, sketch_bytes)?;
-        read(&view, (row - first_row) as usize)
+        read(&view)
     }
 
     /// Reads the chunk of a row; gives its place among those held.
@@ -210,7 +256,7 @@ impl Store {
         }
         let record = blob(found, 2)?;
         let view = View::new(record, first_row, self.description.sketch_bytes as usize)?;
-        if view.num_rows != num_rows as usize {
+        if view.num_rows != num_rows {
             return Err(misplaced("chunk", first_row));
         }
         let rows = first_row..first_row + num_rows;

@@ -1,5 +1,6 @@
 //! What is known of all documents, in order?
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,8 +12,11 @@ use super::database::wrong;
 use super::decode::View;
 use super::events::{Change, decode_change};
 use super::read::{blob, misplaced, range_of};
-use super::types::{Content, Position};
+use super::types::{Changed, Content, Position};
 use crate::error::Error;
+
+/// Rows that are looked at in one state of the store, so that the log can begin again.
+const ROWS_A_STATE: u32 = 1 << 16;
 
 impl Store {
     /// Gives whole chunks in order, those that hold any of the rows, all of one state, which is returned.
@@ -91,21 +95,20 @@ impl Store {
                 return Err(misplaced("chunk", first_row));
             }
             let view = View::new(blob(row, 2)?, first_row, sketch_bytes)?;
-            if view.num_rows != num_rows as usize {
+            if view.num_rows != num_rows {
                 return Err(misplaced("chunk", first_row));
             }
             let end = first_row + num_rows;
             next_row = end;
             view.unpack(&mut chunk)?;
-            for gone in chunk
-                .gone
-                .iter_mut()
-                .take(position.expired_below.saturating_sub(first_row) as usize)
-            {
-                *gone = true;
-            }
+            let num_expired = chunk
+                .rows
+                .partition_point(|&row| row < position.expired_below);
+            chunk.gone[..num_expired].fill(true);
             while let Some((row, change)) = next_change.filter(|(row, _)| *row < end) {
-                let place = (row - first_row) as usize;
+                // A record is dropped together with what became of it.
+                let place = chunk.rows.binary_search(&row);
+                let place = place.map_err(|_| misplaced("the document of change", row))?;
                 chunk.gone[place] |= change.is_gone;
                 if let Some(verdict) = change.verdict {
                     chunk.verdicts[place] = verdict;
@@ -130,16 +133,14 @@ impl Store {
         mut each: impl FnMut(u32, Content) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.scan(rows.clone(), |chunk| {
-            let first_row = chunk.rows().start;
-            let asked = first_row.max(rows.start)..chunk.rows().end.min(rows.end);
+            let span = chunk.span();
+            let asked = span.start.max(rows.start)..span.end.min(rows.end);
             // What is missing is found out before what stands behind it is given.
-            let none_lost = |mut rows: Range<u32>| {
-                let is_lost = |row: &u32| {
-                    let place = (row - first_row) as usize;
-                    chunk.has_content[place] && !chunk.gone[place]
-                };
-                match rows.find(is_lost) {
-                    Some(row) => Err(misplaced("content of row", row)),
+            let none_lost = |rows: Range<u32>| {
+                let place_of = |row: u32| chunk.rows.partition_point(|&other| other < row);
+                let mut places = place_of(rows.start)..place_of(rows.end);
+                match places.find(|&place| chunk.has_content[place] && !chunk.gone[place]) {
+                    Some(place) => Err(misplaced("content of row", chunk.rows[place])),
                     None => Ok(()),
                 }
             };
@@ -188,6 +189,74 @@ impl Store {
         Ok(())
     }
 
+    /// Gives what events made of documents, by row; proves that none of it was lost.
+    ///
+    /// # Errors
+    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<(), Error>) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT row, data FROM changes ORDER BY row")
+            .map_err(wrong)?;
+        let mut rows = statement.query([]).map_err(wrong)?;
+        let mut num_found = 0;
+        while let Some((row, change)) = next_change(&mut rows)? {
+            num_found += 1;
+            each(Changed {
+                row,
+                is_gone: change.is_gone,
+                verdict: change.verdict,
+            })?;
+        }
+        match num_found == self.num_changes()? {
+            true => Ok(()),
+            false => Err(misplaced("one of the changes", "")),
+        }
+    }
+
+    /// How many documents of a range have records, gone ones included. Cost: reads their chunks.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn num_records(&self, rows: Range<u32>) -> Result<u32, Error> {
+        let mut num_records = 0;
+        self.scan(rows.clone(), |chunk| {
+            num_records += chunk.rows.iter().filter(|row| rows.contains(row)).count() as u32;
+            Ok(())
+        })?;
+        Ok(num_records)
+    }
+
+    /// Rows below a bound that documents from it on which are not gone name as what they matched: their records are still needed. Reads a part of the
+    /// store at a time.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], [`Error::Damaged`] and [`Error::Io`].
+    pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>, Error> {
+        let mut leaders = HashSet::new();
+        let mut next = bound;
+        while next < self.position.num_rows {
+            let mut num_seen = 0;
+            let end = next.saturating_add(ROWS_A_STATE);
+            self.scan(next..end, |chunk| {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(Error::Cancelled);
+                }
+                num_seen = chunk.span.end;
+                for (&is_gone, verdict) in chunk.gone.iter().zip(&chunk.verdicts) {
+                    if let Some(evidence) = verdict.filter(|_| !is_gone)
+                        && evidence.kept_row < bound
+                    {
+                        leaders.insert(evidence.kept_row);
+                    }
+                }
+                Ok(())
+            })?;
+            next = end.max(num_seen);
+        }
+        Ok(leaders)
+    }
+
     /// How many rows have changed since they were committed.
     pub(super) fn num_changes(&self) -> Result<u64, Error> {
         Ok(Cursor(&self.needed("num_changes")?).varint()?)
@@ -222,7 +291,10 @@ impl Store {
         if !full {
             return Ok(findings);
         }
-        note(self.events(0, |_, _| not_cancelled()))?;
+        note(
+            self.num_old_events()
+                .and_then(|old| self.events(old, |_, _| not_cancelled())),
+        )?;
         note(self.scan(0..u32::MAX, |_| not_cancelled()).map(|_| ()))?;
         note(self.scan_contents(0..u32::MAX, |_, _| not_cancelled()))?;
         note(self.segments().map(|_| ()))?;

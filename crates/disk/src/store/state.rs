@@ -8,7 +8,7 @@ use super::Store;
 use super::bytes::Cursor;
 use super::database::{self, DATABASE_NAME, wrong};
 use super::read::misplaced;
-use super::types::{Position, Sizes};
+use super::types::{Position, Sizes, Swept};
 use crate::error::Error;
 
 impl Store {
@@ -54,6 +54,27 @@ impl Store {
         Ok(self.position)
     }
 
+    /// Takes the state that is committed now and runs `read` on it, whatever the writer commits meanwhile.
+    ///
+    /// # Errors
+    /// Those of `read`, [`Error::Damaged`] and [`Error::Io`].
+    pub fn refresh_and_read<T, E: From<Error>>(
+        &mut self,
+        read: impl FnOnce(&Store) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.data_version.set(self.read_data_version()?);
+        self.connection.execute_batch("BEGIN").map_err(wrong)?;
+        let result = self.read_position().map_err(E::from).and_then(|position| {
+            self.position = position;
+            read(self)
+        });
+        // There is nothing to commit, so this ends the transaction even where it fails.
+        let ended = self.connection.execute_batch("ROLLBACK").map_err(wrong);
+        let result = result?;
+        ended?;
+        Ok(result)
+    }
+
     /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.
     pub fn advance(&mut self, to: Position) {
         let position = &mut self.position;
@@ -83,10 +104,36 @@ impl Store {
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
             .map_err(wrong)?;
         let expired_below = Cursor(&self.needed("expired_below")?).varint_u32()?;
+        let num_old_events = self.num_old_events()?;
+        let last_event = last_event.map_or(num_old_events, |last| last as u64);
+        if last_event < num_old_events {
+            return Err(misplaced("event", num_old_events));
+        }
         Ok(Position {
             num_rows,
-            last_event: last_event.unwrap_or(0) as u64,
+            last_event,
             expired_below,
+        })
+    }
+
+    /// Events that were dropped, since whatever was to know of them does: those that are left are numbered from there on.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn num_old_events(&self) -> Result<u64, Error> {
+        Ok(Cursor(&self.needed("num_old_events")?).varint()?)
+    }
+
+    /// Up to where upkeep has looked for records to drop.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn swept(&self) -> Result<Swept, Error> {
+        let bytes = self.needed("swept")?;
+        let mut cursor = Cursor(&bytes);
+        Ok(Swept {
+            last_event: cursor.varint()?,
+            expired_below: cursor.varint_u32()?,
         })
     }
 

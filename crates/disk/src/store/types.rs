@@ -155,11 +155,6 @@ pub enum Event {
         /// Documents that are removed because of another one from now on.
         moved: Vec<(u32, Evidence)>,
     },
-    /// Documents grew too old.
-    Expired {
-        /// All rows below are gone.
-        below: u32,
-    },
 }
 
 /// Derived files that may be searched; see the room of segments.
@@ -175,6 +170,26 @@ pub struct LiveSegment {
     pub last_event: u64,
     /// Words of the room that made them.
     pub details: String,
+}
+
+/// A document that events made something else of, as of now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Changed {
+    /// Its row.
+    pub row: u32,
+    /// Whether the user removed it.
+    pub is_gone: bool,
+    /// Its verdict, where that is another one than when it was added.
+    pub verdict: Option<Option<Evidence>>,
+}
+
+/// Up to where upkeep has looked for records to drop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// The last event then.
+    pub last_event: u64,
+    /// The bound of expiry then.
+    pub expired_below: u32,
 }
 
 /// A state of the store.

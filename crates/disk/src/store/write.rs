@@ -34,12 +34,7 @@ impl Store {
             let mut after = store.write_rows(writer, rows)?;
             for event in events {
                 after.last_event += 1;
-                store.write_event(writer, &mut after, event)?;
-            }
-            if after.expired_below != position.expired_below {
-                writer.record.clear();
-                put_varint(&mut writer.record, u64::from(after.expired_below));
-                database::set_meta(&store.connection, "expired_below", &writer.record)?;
+                store.write_event(writer, &after, event)?;
             }
             Ok(after)
         })?;
@@ -50,6 +45,24 @@ impl Store {
             writer.last_arrival_s = writer.last_arrival_s.max(rows.arrival_s);
         }
         Ok(position.num_rows..end)
+    }
+
+    /// Forgets all rows below one: they are gone from now on. A bound below that of before changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Store::append`].
+    pub fn expire(&mut self, below: u32) -> Result<(), Error> {
+        if below <= self.position.expired_below {
+            return Ok(());
+        }
+        self.is_there(&self.position, below - 1)?;
+        self.transact(|store, writer| {
+            writer.record.clear();
+            put_varint(&mut writer.record, u64::from(below));
+            database::set_meta(&store.connection, "expired_below", &writer.record)
+        })?;
+        self.position.expired_below = below;
+        Ok(())
     }
 
     /// That the columns fit together.
@@ -101,7 +114,8 @@ impl Store {
         if n as u64 + u64::from(self.position.num_rows) >= u64::from(u32::MAX) {
             return Err(Error::invalid(
                 "rows",
-                "an index holds fewer than 4,294,967,295 documents",
+                "an index numbers at most 4,294,967,294 additions, removed documents included, and never uses a number again; \
+                 export its documents and add them to a new index",
             ));
         }
         Ok(())
@@ -169,7 +183,7 @@ impl Store {
     fn write_event(
         &self,
         writer: &mut Writer,
-        position: &mut Position,
+        position: &Position,
         event: &Event,
     ) -> Result<(), Error> {
         encode_event(&mut writer.record, position.last_event, event);
@@ -179,35 +193,35 @@ impl Store {
                 statement.execute((position.last_event as i64, &writer.record))
             })
             .map_err(wrong)?;
-        match event {
-            Event::Expired { below } => {
-                self.is_there(position, below.saturating_sub(1))?;
-                position.expired_below = position.expired_below.max(*below);
-            }
-            Event::Removed {
-                row,
-                promoted,
-                moved,
-            } => {
-                let mut num_changes = self.num_changes()?;
-                let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<(), Error> {
-                    self.is_there(position, row)?;
-                    num_changes += u64::from(self.change_row(&mut writer.record, row, set)?);
-                    Ok(())
-                };
-                apply(*row, &|change| change.is_gone = true)?;
-                for &row in promoted {
-                    apply(row, &|change| change.verdict = Some(None))?;
-                }
-                for &(row, evidence) in moved {
-                    apply(row, &|change| change.verdict = Some(Some(evidence)))?;
-                }
-                writer.record.clear();
-                put_varint(&mut writer.record, num_changes);
-                database::set_meta(&self.connection, "num_changes", &writer.record)?;
-            }
+        let Event::Removed {
+            row,
+            promoted,
+            moved,
+        } = event;
+        let mut num_changes = self.num_changes()?;
+        let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<(), Error> {
+            self.is_there(position, row)?;
+            num_changes += u64::from(self.change_row(&mut writer.record, row, set)?);
+            Ok(())
+        };
+        apply(*row, &|change| change.is_gone = true)?;
+        for &row in promoted {
+            apply(row, &|change| change.verdict = Some(None))?;
         }
-        Ok(())
+        for &(row, evidence) in moved {
+            apply(row, &|change| change.verdict = Some(Some(evidence)))?;
+        }
+        self.set_num_changes(writer, num_changes)
+    }
+
+    pub(super) fn set_num_changes(
+        &self,
+        writer: &mut Writer,
+        num_changes: u64,
+    ) -> Result<(), Error> {
+        writer.record.clear();
+        put_varint(&mut writer.record, num_changes);
+        database::set_meta(&self.connection, "num_changes", &writer.record)
     }
 
     fn is_there(&self, position: &Position, row: u32) -> Result<(), Error> {
