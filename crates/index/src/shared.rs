@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::Store;
 
@@ -74,6 +75,8 @@ pub struct Shared {
     pub build_error: Mutex<Option<String>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
+    /// Files, clock and background work.
+    pub environment: Environment,
     /// What made features of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
 }
@@ -93,6 +96,11 @@ impl Shared {
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.sketching.isa
+    }
+
+    /// The files.
+    pub fn files(&self) -> &dyn Files {
+        self.environment.files.as_ref()
     }
 
     /// The directory of segments.
@@ -115,7 +123,7 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
-            None => Store::open_reader(&self.dir)?,
+            None => Store::open_reader_in(&self.environment, &self.dir)?,
         };
         store.advance(state.position());
         Ok(Lease {

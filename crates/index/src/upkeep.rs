@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_disk::segments::{PlainFiles, unlink_segments};
+use likewise_disk::segments::unlink_segments;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::error::Error;
@@ -145,7 +145,10 @@ impl Index {
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
     fn quiesce(&self) {
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            self.shared
+                .environment
+                .background
+                .pause(std::time::Duration::from_millis(2));
         }
     }
 
@@ -239,7 +242,7 @@ impl Index {
             let segments = shared.mend(store, opened.segments, &cancel)?;
             let state = load_state(shared, store, segments, &cancel)?;
             *shared.state_mut() = state;
-            unlink_segments(&shared.segment_dir(), &PlainFiles, &bad)?;
+            unlink_segments(&shared.segment_dir(), shared.files(), &bad)?;
         } else if let Some(store) = follower.as_mut() {
             store.refresh()?;
             let mut opened = open_segments(shared, store, &cancel)?;
@@ -265,11 +268,11 @@ impl Index {
             return Ok(());
         }
         shared.stop.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *lock(&self.threads));
-        for thread in threads {
-            thread.thread().unpark();
+        let tasks = std::mem::take(&mut *lock(&self.tasks));
+        for task in tasks {
+            task.wake();
             // One that panicked left nothing that the next opening does not see through.
-            let _ = thread.join();
+            task.join();
         }
         let is_writer = lock(&shared.writer).is_some();
         let built = match is_writer {

@@ -10,8 +10,8 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
-use super::place::WriterLock;
 use super::types::Durability;
+use crate::environment::FileLock;
 use crate::error::Error;
 
 /// What a test does in place of a commit.
@@ -20,7 +20,7 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 /// What only the one that writes has.
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
-    _lock: WriterLock,
+    _lock: Box<dyn FileLock>,
     durability: Durability,
     /// Why nothing is written any more.
     poison: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         connection: &Connection,
-        lock: WriterLock,
+        lock: Box<dyn FileLock>,
         durability: Durability,
     ) -> Result<Self, Error> {
         let seed: [u8; 8] = connection
