@@ -49,10 +49,11 @@ pub struct Building<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Builds the files of a segment of the rows in `dir`, durable under new names. Nobody looks at them before the store names them.
+/// Builds the files of a segment of the rows in `dir`, durable under new names. Nobody looks at them before the store names them. Where all rows are gone
+/// there is none.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where there is no row or more than [`MAX_SEGMENT_ROWS`], or a row does not fit the plan; [`Error::Io`];
+/// [`Error::InvalidParameter`] where the range is empty or has more than [`MAX_SEGMENT_ROWS`], or a row does not fit the plan; [`Error::Io`];
 /// [`Error::Cancelled`]; those of the source. No file is left then, as far as files can be deleted.
 ///
 /// # Cost
@@ -64,8 +65,8 @@ pub fn build_segment(
     rows: Range<u32>,
     plan: &SegmentPlan,
     building: Building<'_>,
-) -> Result<LiveSegment, Error> {
-    if rows.is_empty() || rows.len() > MAX_SEGMENT_ROWS as usize {
+) -> Result<Option<LiveSegment>, Error> {
+    if rows.is_empty() || source.most_rows(&rows) > MAX_SEGMENT_ROWS {
         return Err(Error::invalid(
             "rows",
             format!("{rows:?}; a segment has 1 to {MAX_SEGMENT_ROWS}"),
@@ -93,10 +94,10 @@ pub fn build_segment(
         building,
     };
     let written = build.write(&mut live, &mut left);
-    if written.is_ok() {
+    if let Ok(true) = written {
         left.paths.clear();
     }
-    written.map(|()| live)
+    Ok(written?.then_some(live))
 }
 
 impl SegmentPlan {
@@ -152,7 +153,9 @@ struct Written {
     classes: Option<TableEntry>,
     bands: Vec<TableEntry>,
     hamming: Option<HammingEntry>,
-    bits: Option<[Section; 4]>,
+    rows: Option<Section>,
+    bits: Option<[Section; 3]>,
+    num_rows: u32,
     num_found: u32,
 }
 
@@ -165,7 +168,8 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<(), Error> {
+    /// Whether there is a row to hold.
+    fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<bool, Error> {
         let tables = path_of(self.dir, &live.name, TABLES_ENDING);
         let temporary = temporary_of(&tables);
         let file = self.files.create(&temporary);
@@ -175,21 +179,30 @@ impl Build<'_> {
         let header = header(live, self.source.identity());
         stream.put(&header)?;
         let mut written = Written::default();
-        for (number, pass) in passes(self.plan, live.rows.len(), self.building.memory_bytes)
-            .iter()
-            .enumerate()
-        {
-            let mut gathered = pass.gather(self.source, self.plan, &live.rows, self.building)?;
-            if number == 0 {
+        let most_rows = self.source.most_rows(&live.rows) as usize;
+        let mut held = None;
+        for pass in &passes(self.plan, most_rows, self.building.memory_bytes) {
+            let is_first = held.is_none();
+            let (source, building) = (self.source, self.building);
+            let mut gathered = pass.gather(source, self.plan, &live.rows, held.take(), building)?;
+            if is_first {
+                if gathered.held.len() == 0 {
+                    return Ok(false);
+                }
+                let num_words = (gathered.held.len() as usize).div_ceil(64);
                 let bits = &gathered.bits;
+                written.num_rows = gathered.held.len();
                 written.num_found = bits.num_found();
+                if let Some(words) = gathered.held.words() {
+                    written.rows = Some(stream.words(&words)?);
+                }
                 written.bits = Some([
-                    stream.words(&bits.kept)?,
-                    stream.words(&bits.gone)?,
-                    stream.words(&bits.found)?,
-                    stream.words(&bits.short)?,
+                    stream.words(&bits.kept[..num_words])?,
+                    stream.words(&bits.found[..num_words])?,
+                    stream.words(&bits.short[..num_words])?,
                 ]);
             }
+            held = Some(std::mem::take(&mut gathered.held));
             self.append(pass, &mut gathered, live, left, &mut stream, &mut written)?;
         }
         let json = describe(self.source.sketch_id(), self.plan, written)?;
@@ -207,7 +220,8 @@ impl Build<'_> {
         drop(file);
         live.details = serde_json::to_string(&details)
             .map_err(|e| Error::invalid("details", format!("cannot be written: {e}")))?;
-        self.name_files(live, left)
+        self.name_files(live, left)?;
+        Ok(true)
     }
 
     /// Appends the tables of a pass; fingerprints get a file of their own.
@@ -278,16 +292,17 @@ fn append_table(
 }
 
 fn describe(sketch_id: &str, plan: &SegmentPlan, written: Written) -> Result<Vec<u8>, Error> {
-    let (Some(ids), Some(groups), Some([kept, gone, found, short])) =
+    let (Some(ids), Some(groups), Some([kept, found, short])) =
         (written.ids, written.groups, written.bits)
     else {
         return Err(Error::invalid("plan", "has no pass"));
     };
     let description = Description {
         sketch_id: sketch_id.to_owned(),
+        num_rows: written.num_rows,
         num_found: written.num_found,
+        rows: written.rows,
         kept,
-        gone,
         found,
         short,
         ids,

@@ -27,10 +27,61 @@ const BAND_REMAINDER_BITS: u32 = 6;
 /// Rows between looks at the flag.
 const CANCEL_ROWS: u32 = 4096;
 
-/// A bit a row.
+/// The rows that a segment holds: those that were not gone in the first pass. What tables know of a row is its place among them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HeldRows {
+    first: u32,
+    num: u32,
+    /// All of them; nothing as long as they follow one another from the first on.
+    listed: Vec<u32>,
+}
+
+impl HeldRows {
+    fn begin(first: u32) -> Self {
+        HeldRows {
+            first,
+            ..HeldRows::default()
+        }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.num
+    }
+
+    /// Appends a row; gives its place.
+    fn push(&mut self, row: u32) -> u32 {
+        let follows = row == self.first + self.num;
+        if !follows && self.listed.is_empty() {
+            self.listed = (self.first..self.first + self.num).collect();
+        }
+        if !follows || !self.listed.is_empty() {
+            self.listed.push(row);
+        }
+        self.num += 1;
+        self.num - 1
+    }
+
+    fn row(&self, place: u32) -> u32 {
+        match self.listed.get(place as usize) {
+            Some(&row) => row,
+            None => self.first + place,
+        }
+    }
+
+    /// Two rows a word; nothing where they follow one another.
+    pub(super) fn words(&self) -> Option<Vec<u64>> {
+        let pairs = self.listed.chunks(2);
+        let word = |pair: &[u32]| {
+            let high = pair.get(1).copied().unwrap_or(0);
+            u64::from(pair[0]) | u64::from(high) << 32
+        };
+        (!self.listed.is_empty()).then(|| pairs.map(word).collect())
+    }
+}
+
+/// A bit a row that is held.
 pub(super) struct RowBits {
     pub(super) kept: Vec<u64>,
-    pub(super) gone: Vec<u64>,
     pub(super) found: Vec<u64>,
     pub(super) short: Vec<u64>,
 }
@@ -44,8 +95,12 @@ impl RowBits {
 /// What tables need of the rows so far.
 pub(super) struct Gathered {
     pub(super) bits: RowBits,
+    pub(super) held: HeldRows,
     rows: Range<u32>,
+    /// The least row that may come next.
     next_row: u32,
+    /// In a further pass the place of the next row that is held.
+    next_place: Option<u32>,
     row_bits: u32,
     ids: Option<Vec<u64>>,
     groups: Option<Vec<(u32, u32)>>,
@@ -69,12 +124,20 @@ struct BandEntries {
 }
 
 impl Gathered {
-    pub(super) fn new(jobs: &[Job], plan: &SegmentPlan, rows: &Range<u32>) -> Self {
-        let num_words = rows.len().div_ceil(64);
+    /// Of at most `most` rows of a range; in a further pass of those that the first one found.
+    pub(super) fn new(
+        jobs: &[Job],
+        plan: &SegmentPlan,
+        rows: &Range<u32>,
+        most: u32,
+        held: Option<HeldRows>,
+    ) -> Self {
+        let most = most as usize;
+        let num_words = most.div_ceil(64);
         // Of what is not written to, only the addresses are taken.
-        let vec_of = |job| jobs.contains(&job).then(|| Vec::with_capacity(rows.len()));
+        let vec_of = |job| jobs.contains(&job).then(|| Vec::with_capacity(most));
         let bands = jobs.iter().filter_map(|job| match (job, plan.bands) {
-            (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan, rows.len())),
+            (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan, most)),
             _ => None,
         });
         let hamming = plan.hamming.filter(|_| jobs.contains(&Job::Hamming));
@@ -86,13 +149,14 @@ impl Gathered {
         Gathered {
             bits: RowBits {
                 kept: vec![0; num_words],
-                gone: vec![0; num_words],
                 found: vec![0; num_words],
                 short: vec![0; num_words],
             },
             rows: rows.clone(),
             next_row: rows.start,
-            row_bits: row_bits(rows.len() as u32),
+            next_place: held.is_some().then_some(0),
+            held: held.unwrap_or_else(|| HeldRows::begin(rows.start)),
+            row_bits: row_bits(most as u32),
             ids: vec_of(Job::Ids),
             groups: jobs.contains(&Job::Groups).then(Vec::new),
             classes: vec_of(Job::Classes),
@@ -108,20 +172,32 @@ impl Gathered {
 
     /// Takes the next row.
     pub(super) fn take(&mut self, row: &SourceRow<'_>, cancel: &AtomicBool) -> Result<(), Error> {
-        if row.row != self.next_row || row.row >= self.rows.end {
+        if row.row < self.next_row || row.row >= self.rows.end {
             return Err(self.other_rows(row.row));
         }
-        self.next_row += 1;
-        let place = row.row - self.rows.start;
-        if place.is_multiple_of(CANCEL_ROWS) && cancel.load(Ordering::Relaxed) {
+        self.next_row = row.row + 1;
+        if row.row.is_multiple_of(CANCEL_ROWS) && cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
+        }
+        let place = match self.next_place {
+            // Those that are held are not dropped before the end.
+            Some(next) if next < self.held.len() && row.row > self.held.row(next) => {
+                return Err(self.other_rows(row.row));
+            }
+            Some(next) if next == self.held.len() || row.row < self.held.row(next) => return Ok(()),
+            Some(next) => {
+                self.next_place = Some(next + 1);
+                next
+            }
+            None if row.is_gone => return Ok(()),
+            None => self.held.push(row.row),
+        };
+        if place as usize >= 64 * self.bits.kept.len() {
+            return Err(self.other_rows(row.row));
         }
         let (word, bit) = ((place / 64) as usize, 1 << (place % 64));
         if row.leader.is_none() && !row.is_gone {
             self.bits.kept[word] |= bit;
-        }
-        if row.is_gone {
-            self.bits.gone[word] |= bit;
         }
         if row.is_short {
             self.bits.short[word] |= bit;
@@ -187,9 +263,9 @@ impl Gathered {
         Ok(())
     }
 
-    /// That all rows came.
+    /// That all rows came that are held.
     pub(super) fn check_complete(&self) -> Result<(), Error> {
-        match self.next_row == self.rows.end {
+        match self.next_place.is_none_or(|next| next == self.held.len()) {
             true => Ok(()),
             false => Err(self.other_rows(self.next_row)),
         }
@@ -199,7 +275,7 @@ impl Gathered {
         Error::invalid(
             "rows",
             format!(
-                "the source does not give those of {:?} one by one: row {row}",
+                "the source does not give those of {:?} in order, or not all: row {row}",
                 self.rows
             ),
         )

@@ -47,9 +47,12 @@ pub struct HammingPlan {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) sketch_id: String,
+    /// Rows that the segment holds.
+    pub(super) num_rows: u32,
     pub(super) num_found: u32,
+    /// These rows, ascending, as 32-bit numbers; absent where they follow one another from the first on.
+    pub(super) rows: Option<Section>,
     pub(super) kept: Section,
-    pub(super) gone: Section,
     pub(super) found: Section,
     pub(super) short: Section,
     pub(super) ids: TableEntry,
@@ -128,10 +131,10 @@ impl Description {
     pub(super) fn sections(&self) -> Vec<(String, Section)> {
         let mut all = vec![
             ("kept".to_owned(), self.kept),
-            ("gone".to_owned(), self.gone),
             ("found".to_owned(), self.found),
             ("short".to_owned(), self.short),
         ];
+        all.extend(self.rows.map(|rows| ("rows".to_owned(), rows)));
         let bands = self.bands.iter().enumerate();
         let tables = [
             ("ids".to_owned(), &self.ids),

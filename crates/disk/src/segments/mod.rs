@@ -20,7 +20,7 @@ pub use layout::{BandPlan, HammingPlan};
 pub use publish::{delete_orphans, segment_bytes, unlink_segments};
 pub use segment::{Expected, Segment};
 pub use source::{Needed, RowSource, SourceRow};
-pub use tiers::{MIN_ROWS, RATIO, next_build};
+pub use tiers::{MIN_ROWS, Piece, RATIO, next_build, next_worn};
 
 /// Most rows of a segment.
 pub const MAX_SEGMENT_ROWS: u32 = 1 << 31;

@@ -75,7 +75,8 @@ pub(super) fn open_files(
     let mut num_bytes = sections.all().len() as u64;
     let mut hamming = None;
     if let Some(entry) = description.hamming {
-        let opened = open_fingerprints(dir, files, live, entry, verify, cancel);
+        let num_rows = description.num_rows;
+        let opened = open_fingerprints(dir, files, live, (entry, num_rows), verify, cancel);
         hamming = Some(opened.map_err(|error| named(error, live, HAMMING_ENDING))?);
         num_bytes += entry.num_bytes;
     }
@@ -99,7 +100,7 @@ fn open_fingerprints(
     dir: &Path,
     files: &dyn Files,
     live: &LiveSegment,
-    entry: HammingEntry,
+    (entry, num_rows): (HammingEntry, u32),
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<OpenedSet, Error> {
@@ -114,7 +115,7 @@ fn open_fingerprints(
     if found != entry {
         return Err(damaged("it is not the file that the tables belong to"));
     }
-    if opened.set.next_row() > live.rows.len() as u64 {
+    if opened.set.next_row() > u64::from(num_rows) {
         return Err(damaged("it has rows beyond those of the segment"));
     }
     Ok(opened)
@@ -128,9 +129,6 @@ fn open_tables(
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<(Sections, Description), Error> {
-    if live.rows.is_empty() || live.rows.len() > MAX_SEGMENT_ROWS as usize {
-        return Err(damaged(format!("it cannot have rows {:?}", live.rows)));
-    }
     let map = files
         .open(&path_of(dir, &live.name, TABLES_ENDING))
         .and_then(|file| file.map())
@@ -159,6 +157,15 @@ fn open_tables(
         ));
     }
     let description = description(&sections, live)?;
+    if description.num_rows == 0
+        || description.num_rows > MAX_SEGMENT_ROWS
+        || description.num_rows as usize > live.rows.len()
+    {
+        return Err(damaged(format!(
+            "it cannot have {} of rows {:?}",
+            description.num_rows, live.rows
+        )));
+    }
     if description.sketch_id != expected.sketch_id {
         return Err(damaged(format!(
             "its sketches are those of {}, not of {}",

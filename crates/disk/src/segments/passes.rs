@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::build::{Building, SegmentPlan};
-use super::gather::Gathered;
+use super::gather::{Gathered, HeldRows};
 use super::source::{Needed, RowSource};
 use crate::error::Error;
 
@@ -67,6 +67,7 @@ impl Pass {
         source: &dyn RowSource,
         plan: &SegmentPlan,
         rows: &Range<u32>,
+        held: Option<HeldRows>,
         building: Building<'_>,
     ) -> Result<Gathered, Error> {
         let is_sketch = |job: &Job| matches!(job, Job::Hamming | Job::Band(_));
@@ -75,7 +76,8 @@ impl Pass {
             sketches: self.jobs.iter().any(is_sketch),
             classes: self.jobs.contains(&Job::Classes),
         };
-        let mut gathered = Gathered::new(&self.jobs, plan, rows);
+        let most = source.most_rows(rows).max(1);
+        let mut gathered = Gathered::new(&self.jobs, plan, rows, most, held);
         source.each_row(rows.clone(), needed, &mut |row| {
             gathered.take(row, building.cancel)
         })?;

@@ -31,10 +31,12 @@ pub struct Expected<'a> {
 /// has the key is found.
 pub struct Segment {
     live: LiveSegment,
+    num_rows: u32,
     num_found: u32,
     num_bytes: u64,
+    /// Two of them a word; absent where they follow one another from the first on.
+    rows: Option<Words>,
     kept: Words,
-    gone: Words,
     found: Words,
     short: Words,
     ids: Table,
@@ -90,22 +92,27 @@ impl Segment {
             )
             .ok_or_else(|| damaged(format!("lengths of {name} contradict each other")))
         };
-        let num_words = live.rows.len().div_ceil(64);
-        let bits = |name: &str, section| match sections.guarded(name, section) {
+        let num_rows = description.num_rows as usize;
+        let words_of = |name: &str, section, num_words| match sections.guarded(name, section) {
             Ok(words) if words.as_slice().len() == num_words => Ok(words),
             Ok(_) => Err(damaged(format!("{name} has another length than the rows"))),
             Err(error) => Err(error),
         };
+        let bits = |name: &str, section| words_of(name, section, num_rows.div_ceil(64));
         let (hamming, hamming_damage) = match hamming {
             Some(opened) => (Some(opened.set), opened.damage),
             None => (None, Damage::default()),
         };
         Ok(Segment {
             live: live.clone(),
+            num_rows: description.num_rows,
             num_found: description.num_found,
             num_bytes,
+            rows: description
+                .rows
+                .map(|rows| words_of("rows", rows, num_rows.div_ceil(2)))
+                .transpose()?,
             kept: bits("kept", description.kept)?,
-            gone: bits("gone", description.gone)?,
             found: bits("found", description.found)?,
             short: bits("short", description.short)?,
             ids: table("ids", &description.ids)?,
@@ -133,9 +140,73 @@ impl Segment {
         &self.live.name
     }
 
-    /// Its rows.
+    /// The rows that it covers. Those of them that were gone when it was built it does not hold.
     pub fn rows(&self) -> Range<u32> {
         self.live.rows.clone()
+    }
+
+    /// Rows that it holds.
+    pub fn num_rows(&self) -> u32 {
+        self.num_rows
+    }
+
+    /// The row at a place among those that it holds, by which [`hamming`](Self::hamming) knows it.
+    ///
+    /// # Errors
+    /// As [`rows_of_id`](Self::rows_of_id).
+    pub fn row_at(&self, place: u32) -> Result<u32, Error> {
+        match &self.rows {
+            None => Ok(self.live.rows.start.saturating_add(place)),
+            Some(_) if place >= self.num_rows => Err(self.bad_block()),
+            Some(rows) => self.listed(rows, place),
+        }
+    }
+
+    /// The first row that it covers, where its rows follow one another from there on: [`row_at`](Self::row_at) adds to it.
+    pub fn first_of_all(&self) -> Option<u32> {
+        self.rows.is_none().then_some(self.live.rows.start)
+    }
+
+    fn listed(&self, rows: &Words, place: u32) -> Result<u32, Error> {
+        let word = read(rows, u64::from(place / 2)).map_err(|BadBlock| self.bad_block())?;
+        Ok((word >> (32 * (place % 2))) as u32)
+    }
+
+    /// How many rows below one it holds.
+    ///
+    /// # Errors
+    /// As [`rows_of_id`](Self::rows_of_id).
+    pub fn num_below(&self, row: u32) -> Result<u32, Error> {
+        let Some(rows) = &self.rows else {
+            let above = row.saturating_sub(self.live.rows.start);
+            return Ok(above.min(self.num_rows));
+        };
+        let (mut low, mut high) = (0, self.num_rows);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.listed(rows, middle)? < row {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Whether it holds a row.
+    ///
+    /// # Errors
+    /// As [`rows_of_id`](Self::rows_of_id).
+    pub fn holds(&self, row: u32) -> Result<bool, Error> {
+        Ok(self.place_of(row)?.is_some())
+    }
+
+    fn place_of(&self, row: u32) -> Result<Option<u32>, Error> {
+        if !self.live.rows.contains(&row) {
+            return Ok(None);
+        }
+        let place = self.num_below(row)?;
+        let is_there = place < self.num_rows && self.row_at(place)? == row;
+        Ok(is_there.then_some(place))
     }
 
     /// The last event that it knows of.
@@ -161,17 +232,20 @@ impl Segment {
         };
         let description = &self.description;
         let rows = [
-            description.kept,
-            description.gone,
-            description.found,
-            description.short,
+            Some(description.kept),
+            Some(description.found),
+            Some(description.short),
+            description.rows,
         ];
         vec![
             ("ids", of(&description.ids)),
             ("groups", of(&description.groups)),
             ("classes", description.classes.as_ref().map_or(0, of)),
             ("bands", description.bands.iter().map(of).sum()),
-            ("bits", rows.iter().map(|section| section.num_bytes).sum()),
+            (
+                "bits",
+                rows.iter().flatten().map(|section| section.num_bytes).sum(),
+            ),
             (
                 "fingerprints",
                 description.hamming.map_or(0, |entry| entry.num_bytes),
@@ -179,7 +253,7 @@ impl Segment {
         ]
     }
 
-    /// Appends the rows whose id may have this hash (XXH3-64), gone ones among them.
+    /// Appends the rows whose id may have this hash (XXH3-64).
     ///
     /// # Errors
     /// [`Error::Damaged`] where a block that is needed is not what was written.
@@ -227,35 +301,18 @@ impl Segment {
         self.find(self.band(band)?, keys, out)
     }
 
-    /// Whether a row was kept, and not gone, when the segment was built.
+    /// Whether a row was kept when the segment was built; not where it is not held.
     ///
     /// # Errors
     /// As [`rows_of_id`](Self::rows_of_id).
-    ///
-    /// # Panics
-    /// When it is not among the rows.
     pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.kept, row)
-    }
-
-    /// Whether a row was gone when the segment was built.
-    ///
-    /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
-    ///
-    /// # Panics
-    /// When it is not among the rows.
-    pub fn is_gone(&self, row: u32) -> Result<bool, Error> {
-        self.bit(&self.gone, row)
     }
 
     /// Whether a row is found by its sketch.
     ///
     /// # Errors
     /// As [`rows_of_id`](Self::rows_of_id).
-    ///
-    /// # Panics
-    /// When it is not among the rows.
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
     }
@@ -264,9 +321,6 @@ impl Segment {
     ///
     /// # Errors
     /// As [`rows_of_id`](Self::rows_of_id).
-    ///
-    /// # Panics
-    /// When it is not among the rows.
     pub fn is_short(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.short, row)
     }
@@ -279,7 +333,7 @@ impl Segment {
         self.find_one(&self.groups, row_hash(leader), out)
     }
 
-    /// The fingerprints that are found, where they are searched by distance. Row 0 of the set is the first row of the segment, and so on.
+    /// The fingerprints that are found, where they are searched by distance; they are known by their [places](Self::row_at).
     pub fn hamming(&self) -> Option<&HammingSet> {
         self.hamming.as_ref()
     }
@@ -341,28 +395,31 @@ impl Segment {
     }
 
     fn find_one(&self, table: &Table, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
-        let first_row = self.live.rows.start;
+        let first = out.len();
         table
-            .find(&[hash], |_, row| out.push(first_row.saturating_add(row)))
-            .map_err(|BadBlock| self.bad_block())
+            .find(&[hash], |_, place| out.push(place))
+            .map_err(|BadBlock| self.bad_block())?;
+        for place in &mut out[first..] {
+            *place = self.row_at(*place)?;
+        }
+        Ok(())
     }
 
     fn find(&self, table: &Table, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
-        let first_row = self.live.rows.start;
+        let first = out.len();
         table
-            .find(hashes, |place, row| {
-                out.push((place, first_row.saturating_add(row)));
-            })
-            .map_err(|BadBlock| self.bad_block())
+            .find(hashes, |of_hash, place| out.push((of_hash, place)))
+            .map_err(|BadBlock| self.bad_block())?;
+        for (_, place) in &mut out[first..] {
+            *place = self.row_at(*place)?;
+        }
+        Ok(())
     }
 
     fn bit(&self, bits: &Words, row: u32) -> Result<bool, Error> {
-        assert!(
-            self.live.rows.contains(&row),
-            "row {row} is not among {:?}",
-            self.live.rows
-        );
-        let place = row - self.live.rows.start;
+        let Some(place) = self.place_of(row)? else {
+            return Ok(false);
+        };
         let word = read(bits, u64::from(place / 64)).map_err(|BadBlock| self.bad_block())?;
         Ok(word >> (place % 64) & 1 == 1)
     }

@@ -15,7 +15,7 @@ pub struct SourceRow<'a> {
     pub sketch: &'a [u8],
     /// Of a removed document the row of the kept one that it matched; nothing of a kept one.
     pub leader: Option<u32>,
-    /// Whether the user removed it or it has expired. Such a row stands in no table but that of the ids.
+    /// Whether the user removed it or it has expired. Such a row is left out.
     pub is_gone: bool,
     /// Whether it is found by its sketch: the first of its class, not empty.
     pub is_found: bool,
@@ -38,7 +38,7 @@ pub struct Needed {
     pub classes: bool,
 }
 
-/// Gives documents in order of row: the truth, or a stand-in of a test.
+/// Gives documents in order of row: the truth, or a stand-in of a test. Rows that were dropped are missing.
 pub trait RowSource {
     /// The random identity of the database.
     fn identity(&self) -> [u8; 16];
@@ -50,13 +50,18 @@ pub trait RowSource {
     /// replays the events behind this one, which sets states and adds nothing up.
     fn last_event(&self) -> u64;
 
+    /// Most rows that [`each_row`](RowSource::each_row) gives of a range and that are not gone.
+    fn most_rows(&self, rows: &Range<u32>) -> u32 {
+        rows.end - rows.start
+    }
+
     /// Identity of the last batch of the rows below `end`.
     ///
     /// # Errors
     /// Those of the source.
     fn batch_before(&self, end: u32) -> Result<u64, Error>;
 
-    /// Gives each row of the range once, ascending. A build goes over the rows several times where memory is small.
+    /// Gives each row of the range that was not dropped once, ascending. A build goes over the rows several times where memory is small.
     ///
     /// # Errors
     /// Those of the source, and of `each`, at which it stops.
