@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use likewise_disk::Error;
 use likewise_disk::store::{
-    Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Store,
+    Dropping, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Store, Swept,
 };
 use store_common::{Dice, Model, create, description, folder};
 
@@ -52,28 +52,40 @@ fn what_was_appended_is_there() {
 /// Removals of random rows, each with promotions and moves.
 fn events(dice: &mut Dice, num_rows: u64) -> Vec<Event> {
     (0..3)
-        .map(|_| match dice.below(5) {
-            0 => Event::Expired {
-                below: dice.below(num_rows / 3) as u32,
-            },
-            _ => Event::Removed {
-                row: dice.below(num_rows) as u32,
-                promoted: (0..dice.below(3))
-                    .map(|_| dice.below(num_rows) as u32)
-                    .collect(),
-                moved: (0..dice.below(4))
-                    .map(|_| {
-                        let evidence = Evidence {
-                            kept_row: dice.below(num_rows) as u32,
-                            similarity: 0.875,
-                            distance: Some(8),
-                        };
-                        (dice.below(num_rows) as u32, evidence)
-                    })
-                    .collect(),
-            },
+        .map(|_| Event::Removed {
+            row: dice.below(num_rows) as u32,
+            promoted: (0..dice.below(3))
+                .map(|_| dice.below(num_rows) as u32)
+                .collect(),
+            moved: (0..dice.below(4))
+                .map(|_| {
+                    let evidence = Evidence {
+                        kept_row: dice.below(num_rows) as u32,
+                        similarity: 0.875,
+                        distance: Some(8),
+                    };
+                    (dice.below(num_rows) as u32, evidence)
+                })
+                .collect(),
         })
         .collect()
+}
+
+/// Takes all steps of a compaction that leaves the records that are to stay; how many pieces there are less, and how many records.
+fn compact(store: &mut Store, stays: &dyn Fn(u32) -> bool, ends: &[u32]) -> (u64, u64) {
+    let dropping = Dropping {
+        expired_below: store.position().expired_below,
+        stays,
+        ends,
+    };
+    let (mut from_row, mut num_fewer, mut num_dropped) = (Some(0), 0, 0);
+    while let Some(row) = from_row {
+        let step = store.compact_chunks(row, dropping).unwrap();
+        num_fewer += step.num_fewer;
+        num_dropped += step.num_dropped;
+        from_row = step.next_row;
+    }
+    (num_fewer, num_dropped)
 }
 
 #[test]
@@ -88,6 +100,8 @@ fn events_change_what_readers_see() {
         assert!(!reader.changed().unwrap());
         let events = events(&mut dice, model.rows.len() as u64);
         model.append(&mut store, &mut dice, round % 3, &events);
+        let below = dice.below(model.rows.len() as u64 / 3) as u32;
+        model.expire(&mut store, below);
         assert!(reader.changed().unwrap());
         let position = reader.refresh().unwrap();
         assert_eq!(position, store.position());
@@ -124,7 +138,8 @@ fn a_reader_sees_one_state_while_the_writer_goes_on() {
     reader
         .read_together(|reader| {
             reader.row(0)?;
-            model.append(&mut store, &mut dice, 40, &[Event::Expired { below: 100 }]);
+            model.append(&mut store, &mut dice, 40, &[]);
+            model.expire(&mut store, 100);
             old.check_range(reader, 0..900)
         })
         .unwrap();
@@ -169,13 +184,8 @@ fn compaction_joins_and_changes_no_answer() {
         store.publish(&[segment], &[]).unwrap();
         let before = store.sizes().unwrap();
         let mut reader = store.reader().unwrap();
-        let mut from_row = Some(0);
-        let mut num_fewer = 0;
-        while let Some(row) = from_row {
-            let step = store.compact_chunks(row).unwrap();
-            num_fewer += step.num_fewer;
-            from_row = step.next_row;
-        }
+        let (num_fewer, num_dropped) = compact(&mut store, &|_| true, &[]);
+        assert_eq!(num_dropped, 0);
         let after = store.sizes().unwrap();
         assert!(
             after.num_chunks < 12 && before.num_chunks >= 400,
@@ -197,8 +207,131 @@ fn compaction_joins_and_changes_no_answer() {
             assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
         }
         // Nothing is left to do.
-        assert_eq!(store.compact_chunks(0).unwrap().num_fewer, 0);
+        assert_eq!(compact(&mut store, &|_| true, &[]), (0, 0));
     }
+}
+
+#[test]
+fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
+    for (name, keeps) in [("dropped", Keeps::Shingles), ("dropped-texts", Keeps::Text)] {
+        let mut dice = Dice(21);
+        let mut model = Model::default();
+        let mut store = create(name, 8, keeps);
+        let dir = store.dir().to_owned();
+        for round in 0..12 {
+            let first = model.rows.len() as u32;
+            for _ in 0..60 {
+                let count = 1 + dice.below(40) as usize;
+                model.append(&mut store, &mut dice, count, &[]);
+            }
+            let num_rows = model.rows.len() as u32;
+            let of_new = |dice: &mut Dice| first + dice.below(u64::from(num_rows - first)) as u32;
+            let mut removals: Vec<Event> = (0..800)
+                .map(|_| Event::Removed {
+                    row: of_new(&mut dice),
+                    promoted: Vec::new(),
+                    moved: Vec::new(),
+                })
+                .collect();
+            // One that stays was promoted, and is so still.
+            let promoted = first + 7;
+            removals.retain(|Event::Removed { row, .. }| *row != promoted);
+            removals.push(Event::Removed {
+                row: of_new(&mut dice).max(promoted + 1),
+                promoted: vec![promoted],
+                moved: Vec::new(),
+            });
+            model.append(&mut store, &mut dice, 0, &removals);
+            if round == 5 {
+                model.expire(&mut store, first / 2);
+            }
+            let end = model.rows.len() as u32;
+            let ends = [end];
+            let batch = store.batch_before(end).unwrap();
+            // Every 50th is still needed though it is gone.
+            let stays = |row: u32| row.is_multiple_of(50);
+            let (_, num_dropped) = compact(&mut store, &stays, &ends);
+            assert!(num_dropped > 100);
+            for row in 0..end {
+                if model.row(row).is_gone {
+                    model.contents[row as usize] = likewise_disk::store::Content::Absent;
+                    if !stays(row) {
+                        model.dropped.insert(row);
+                    }
+                }
+            }
+            model.check(&store).unwrap();
+            model.check(&store.reader().unwrap()).unwrap();
+            assert_eq!(store.batch_before(end).unwrap(), batch);
+            assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
+            assert_eq!(compact(&mut store, &stays, &ends), (0, 0));
+            if round % 4 == 3 {
+                drop(store);
+                store = Store::open(&dir, Durability::Commit).unwrap();
+            }
+        }
+        // All that is gone goes, in the end everything.
+        let (_, num_dropped) = compact(&mut store, &|_| false, &[]);
+        assert!(num_dropped > 0);
+        model.expire(&mut store, model.rows.len() as u32);
+        compact(&mut store, &|_| false, &[]);
+        let sizes = store.sizes().unwrap();
+        assert_eq!((sizes.num_chunks, sizes.num_content_blocks), (1, 0));
+        assert_eq!(store.num_rows() as usize, model.rows.len());
+        while store.give_back_pages(100, None).unwrap() {}
+        let sizes = store.sizes().unwrap();
+        assert_eq!(sizes.free_bytes, 0);
+        drop(store);
+        let left = std::fs::metadata(dir.join("documents.sqlite"))
+            .unwrap()
+            .len();
+        assert!(left < 200_000, "{left}");
+        let mut store = Store::open(&dir, Durability::Commit).unwrap();
+        let rows = model.append(&mut store, &mut dice, 5, &[]);
+        model.check_range(&store, rows).unwrap();
+        assert_eq!(
+            store.first_row_since(0).unwrap() as usize,
+            model.rows.len() - 5
+        );
+    }
+}
+
+#[test]
+fn old_events_are_dropped_and_the_others_keep_their_numbers() {
+    let mut dice = Dice(22);
+    let mut model = Model::default();
+    let mut store = create("old-events", 8, Keeps::Sketch);
+    model.append(&mut store, &mut dice, 600, &[]);
+    for _ in 0..30 {
+        let events = events(&mut dice, model.rows.len() as u64);
+        model.append(&mut store, &mut dice, 0, &events);
+    }
+    let swept = Swept {
+        last_event: 90,
+        expired_below: 0,
+    };
+    for (drop_events, num_left) in [(50, 40), (20, 40), (90, 0)] {
+        store.note_swept(swept, drop_events).unwrap();
+        let old = store.num_old_events().unwrap();
+        let mut num = 0;
+        store
+            .events(old, |number, event| {
+                assert_eq!(*event, model.events[number as usize - 1]);
+                num += 1;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(num, num_left);
+        assert_eq!(store.check(true, &NEVER).unwrap(), Vec::<String>::new());
+    }
+    assert!(store.events(80, |_, _| Ok(())).is_err());
+    let dir = store.dir().to_owned();
+    drop(store);
+    let mut store = Store::open(&dir, Durability::Commit).unwrap();
+    assert_eq!((store.last_event(), store.swept().unwrap()), (90, swept));
+    let events = events(&mut dice, 600);
+    model.append(&mut store, &mut dice, 0, &events);
+    assert_eq!(store.last_event(), 93);
 }
 
 #[test]

@@ -33,12 +33,8 @@ fn small(name: &str) -> (std::path::PathBuf, Model) {
         promoted: vec![11],
         moved: vec![(12, evidence)],
     };
-    model.append(
-        &mut store,
-        &mut dice,
-        0,
-        &[removed, Event::Expired { below: 2 }],
-    );
+    model.append(&mut store, &mut dice, 0, &[removed]);
+    model.expire(&mut store, 2);
     let segment = LiveSegment {
         name: "whole".to_owned(),
         rows: 0..store.num_rows(),
@@ -152,7 +148,7 @@ fn a_failed_commit_poisons_until_it_is_opened_again() {
         }));
         assert!(failed.is_err());
         // The fault is over, but what the disk has is not known any more.
-        match store.append(&Default::default(), &[Event::Expired { below: 3 }]) {
+        match store.expire(3) {
             Err(error @ Error::Poisoned { .. }) => {
                 assert!(error.to_string().contains("open it again"), "{error}");
             }

@@ -56,9 +56,7 @@ impl Index {
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
-        if let Some(event) = shared.expired(store, now_s)? {
-            shared.commit_events(store, &[event])?;
-        }
+        shared.expire(store, now_s)?;
         let state = shared.state();
         let staged = decide(shared, &state, store, documents, ids, threads, cancel)?;
         let first_row = state.num_rows();
@@ -168,6 +166,7 @@ impl Index {
                 .map(|(added, (&place, levels))| {
                     let place = place as usize;
                     TailRow {
+                        row: first_row + added as u32,
                         id: ids[place],
                         sketch: documents.sketch(place),
                         shape: shapes[added],

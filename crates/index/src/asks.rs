@@ -17,6 +17,8 @@ use crate::shared::lock;
 
 /// Bytes of a document whose scratch space is not kept for the next.
 const LARGE_BYTES: usize = 1 << 20;
+/// How often the work of a reader is done again whose writer dropped documents meanwhile.
+const MOST_OVERTAKEN: usize = 8;
 
 /// Verdicts of several documents, column by column.
 #[derive(Debug, Default, Clone)]
@@ -240,16 +242,24 @@ impl Index {
                 moved_ids,
             })
         })?;
+        self.build_when_due();
         self.drain_when_due();
         Ok(removed)
     }
 
-    /// Does some work; where a table turns out to be damaged it is made again and the work done once more.
+    /// Does some work; where a table turns out to be damaged it is made again and the work done once more. So is that of a reader whose writer
+    /// dropped documents meanwhile.
     pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        match work() {
-            Err(error) if self.recover(&error)? => work(),
-            other => other,
+        for _ in 0..MOST_OVERTAKEN {
+            match work() {
+                Err(Error::Disk(likewise_disk::Error::Dropped { .. })) => {
+                    self.ready(&AtomicBool::new(false))?;
+                }
+                Err(error) if self.recover(&error)? => break,
+                other => return other,
+            }
         }
+        work()
     }
 }
 

@@ -1,50 +1,91 @@
 //! Which of many rows are marked?
 
-/// A set of rows: one bit each up to the greatest.
+use std::ops::Range;
+
+/// Rows of a block.
+const BLOCK_ROWS: u32 = 1 << 16;
+/// Words of a block.
+const BLOCK_WORDS: usize = BLOCK_ROWS as usize / 64;
+
+/// A set of rows, in blocks of one bit a row. A block without rows takes no memory beside its address.
 #[derive(Debug, Clone, Default)]
 pub struct Bits {
-    words: Vec<u64>,
-    len: usize,
+    blocks: Vec<Option<Box<[u64; BLOCK_WORDS]>>>,
+}
+
+/// The block of a row, the word in it, and the bit in that.
+fn place(row: u32) -> (usize, usize, u64) {
+    let in_block = row % BLOCK_ROWS;
+    (
+        (row / BLOCK_ROWS) as usize,
+        (in_block / 64) as usize,
+        1 << (in_block % 64),
+    )
 }
 
 impl Bits {
     /// Marks a row.
     pub fn insert(&mut self, row: u32) {
-        let word = row as usize / 64;
-        if self.words.len() <= word {
-            self.words.resize(word + 1, 0);
+        let (block, word, bit) = place(row);
+        if self.blocks.len() <= block {
+            self.blocks.resize(block + 1, None);
         }
-        let bit = 1 << (row % 64);
-        self.len += usize::from(self.words[word] & bit == 0);
-        self.words[word] |= bit;
+        let words = self.blocks[block].get_or_insert_with(|| Box::new([0; BLOCK_WORDS]));
+        words[word] |= bit;
     }
 
     /// Whether a row is marked.
     pub fn contains(&self, row: u32) -> bool {
-        self.words
-            .get(row as usize / 64)
-            .is_some_and(|word| word >> (row % 64) & 1 == 1)
-    }
-
-    /// Rows marked.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Rows marked below a bound.
-    pub fn num_below(&self, end: u32) -> usize {
-        let whole = end as usize / 64;
-        let mut num: u32 = self
-            .words
-            .iter()
-            .take(whole)
-            .map(|word| word.count_ones())
-            .sum();
-        if let Some(word) = self.words.get(whole) {
-            num += (word & ((1 << (end % 64)) - 1)).count_ones();
+        let (block, word, bit) = place(row);
+        match self.blocks.get(block) {
+            Some(Some(words)) => words[word] & bit != 0,
+            _ => false,
         }
-        num as usize
     }
+
+    /// Rows of a range that are marked.
+    pub fn num_in(&self, rows: &Range<u32>) -> usize {
+        let mut num = 0;
+        for (first, words) in self.blocks_of(rows) {
+            for (row, word) in (first..).step_by(64).zip(words) {
+                num += (word & mask(row, rows)).count_ones() as usize;
+            }
+        }
+        num
+    }
+
+    /// Takes the marks of all rows of a range away.
+    pub fn clear(&mut self, rows: &Range<u32>) {
+        for (number, block) in (0..).zip(&mut self.blocks) {
+            let Some(words) = block else {
+                continue;
+            };
+            let first = number * BLOCK_ROWS;
+            for (row, word) in (first..).step_by(64).zip(words.iter_mut()) {
+                *word &= !mask(row, rows);
+            }
+            if words.iter().all(|&word| word == 0) {
+                *block = None;
+            }
+        }
+    }
+
+    /// Blocks that may have rows of a range, with the first row of each.
+    fn blocks_of(&self, rows: &Range<u32>) -> impl Iterator<Item = (u32, &[u64; BLOCK_WORDS])> {
+        let begin = (rows.start / BLOCK_ROWS) as usize;
+        let end = (rows.end.div_ceil(BLOCK_ROWS) as usize).min(self.blocks.len());
+        let blocks = self.blocks.get(begin..end).unwrap_or_default();
+        let numbered = (begin as u32..).zip(blocks);
+        numbered.filter_map(|(number, words)| Some((number * BLOCK_ROWS, words.as_deref()?)))
+    }
+}
+
+/// Of the word of 64 rows the bits of those in a range.
+fn mask(first: u32, rows: &Range<u32>) -> u64 {
+    let from = rows.start.saturating_sub(first).min(64);
+    let end = rows.end.saturating_sub(first).min(64);
+    let below = |num: u32| if num == 64 { u64::MAX } else { (1 << num) - 1 };
+    below(end) & !below(from)
 }
 
 #[cfg(test)]
@@ -52,14 +93,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_counted_once_and_below_any_bound() {
+    fn rows_are_counted_once_and_in_any_range() {
         let mut bits = Bits::default();
-        for row in [0, 63, 64, 64, 200] {
+        let rows = [0, 63, 64, 64, 200, 65_535, 65_536, 1 << 31, u32::MAX - 1];
+        for row in rows {
             bits.insert(row);
         }
-        assert_eq!(bits.len(), 4);
         assert!(bits.contains(64) && !bits.contains(65) && !bits.contains(10_000));
-        let below = [0, 1, 63, 64, 65, 200, 201, 10_000].map(|end| bits.num_below(end));
-        assert_eq!(below, [0, 1, 1, 2, 3, 3, 4, 4]);
+        let below = [0, 1, 63, 64, 65, 200, 201, 65_536, 65_537, u32::MAX];
+        let below = below.map(|end| bits.num_in(&(0..end)));
+        assert_eq!(below, [0, 1, 1, 2, 3, 3, 4, 5, 6, 8]);
+        assert_eq!(bits.num_in(&(64..65_536)), 3);
+        bits.clear(&(64..201));
+        assert_eq!(bits.num_in(&(0..u32::MAX)), 6);
+        assert!(bits.contains(63) && !bits.contains(64));
+        bits.clear(&(0..u32::MAX));
+        assert!(bits.blocks.iter().all(Option::is_none));
     }
 }

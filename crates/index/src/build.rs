@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
-    Building, MIN_ROWS, Segment, build_segment, next_build, unlink_segments,
+    Building, MIN_ROWS, Piece, Segment, build_segment, next_build, next_worn, unlink_segments,
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
@@ -16,7 +16,7 @@ use crate::index::Index;
 use crate::load::{open_segment, renew_late};
 use crate::shared::{Shared, lock};
 use crate::source::{TrueRows, segment_plan, table_bytes};
-use crate::state::Layer;
+use crate::state::{Layer, State};
 
 /// Bytes that a build takes, about.
 const BUILD_BYTES: usize = 256 << 20;
@@ -28,7 +28,7 @@ const MOST_NAP: Duration = Duration::from_millis(20);
 const MANY_ROWS: u32 = 1 << 18;
 
 impl Index {
-    /// Begins to build in the background if so many rows are in memory.
+    /// Begins upkeep in the background if so many rows are in memory, or so many are gone.
     pub(crate) fn build_when_due(&self) {
         let shared = &self.shared;
         if !crate::shared::HAS_SEGMENTS {
@@ -38,16 +38,23 @@ impl Index {
             return;
         }
         let (in_memory, flush_rows) = shared.in_memory();
-        if in_memory < flush_rows || shared.is_building.swap(true, Ordering::AcqRel) {
+        let (is_full, has_gone) = (in_memory >= flush_rows, shared.is_sweep_due(flush_rows));
+        if !(is_full || has_gone) || shared.is_building.swap(true, Ordering::AcqRel) {
             return;
         }
         self.in_background(
             "likewise-upkeep",
             |shared| &shared.is_building,
             move |shared| {
-                shared.learn_plan()?;
-                shared.freeze(&mut shared.state_mut())?;
-                shared.build_due(flush_rows)
+                if is_full {
+                    shared.learn_plan()?;
+                    shared.freeze(&mut shared.state_mut())?;
+                    shared.build_due(flush_rows)?;
+                }
+                match has_gone {
+                    true => shared.sweep(),
+                    false => Ok(()),
+                }
             },
         );
     }
@@ -83,10 +90,10 @@ impl Shared {
     fn in_memory(&self) -> (u32, u32) {
         let state = self.state();
         let in_memory = match state.layers.last() {
-            Some(Layer::Tail(tail)) => tail.rows().len() as u32,
+            Some(Layer::Tail(tail)) => tail.num_held(),
             _ => 0,
         };
-        (in_memory, self.flush_rows(state.num_rows()))
+        (in_memory, self.flush_rows(state.num_held()))
     }
 
     /// Builds segments, while others go first, until none is due of the rows that are not in the newest tail or the index is closed.
@@ -94,23 +101,37 @@ impl Shared {
     /// # Errors
     /// Those of the store and of the build.
     fn build_due(&self, min_rows: u32) -> Result<(), Error> {
-        loop {
-            let (live, end) = {
-                let state = self.state();
-                let end = match state.layers.last() {
-                    Some(Layer::Tail(tail)) => tail.rows().start,
-                    _ => state.num_rows(),
-                };
-                (state.segment_rows(), end)
-            };
-            let Some(rows) = next_build(&live, end, min_rows) else {
-                return Ok(());
-            };
-            let live = at_low_priority("likewise-build", || {
-                self.build_files_of(rows.clone(), 1, &self.stop)
-            })?;
-            self.install(live, &rows, &self.stop)?;
+        while let Some(rows) = next_build(&self.finished_pieces()?, min_rows) {
+            self.build_behind(rows)?;
         }
+        Ok(())
+    }
+
+    /// Builds segments again half of whose rows are gone, while others go first.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn build_worn(&self) -> Result<(), Error> {
+        while let Some(rows) = next_worn(&self.finished_pieces()?) {
+            self.build_behind(rows)?;
+        }
+        Ok(())
+    }
+
+    fn build_behind(&self, rows: Range<u32>) -> Result<(), Error> {
+        let live = at_low_priority("likewise-build", || {
+            self.build_files_of(rows.clone(), 1, &self.stop)
+        })?;
+        self.install(live, &rows, &self.stop)
+    }
+
+    /// All layers but the newest one in memory, to which rows still come.
+    fn finished_pieces(&self) -> Result<Vec<Piece>, Error> {
+        let mut pieces = self.state().pieces()?;
+        if pieces.last().is_some_and(|last| !last.is_built) {
+            pieces.pop();
+        }
+        Ok(pieces)
     }
 
     /// Builds one segment of rows, which begin and end where layers do, and lets everybody know.
@@ -132,14 +153,28 @@ impl Shared {
         rows: Range<u32>,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<LiveSegment, Error> {
+    ) -> Result<Option<LiveSegment>, Error> {
+        let most_rows = {
+            let state = self.state();
+            let inside = |layer: &&Layer| {
+                let of = layer.rows();
+                of.start >= rows.start && of.end <= rows.end
+            };
+            // Of others all are gone.
+            state
+                .layers
+                .iter()
+                .filter(inside)
+                .map(Layer::num_held)
+                .sum()
+        };
         let store = Store::open_reader_in(&self.environment, &self.dir)?;
-        self.build_files(&store, rows, threads, cancel)
+        self.build_files(&store, rows, most_rows, threads, cancel)
     }
 
     fn install(
         &self,
-        live: LiveSegment,
+        live: Option<LiveSegment>,
         rows: &Range<u32>,
         cancel: &AtomicBool,
     ) -> Result<(), Error> {
@@ -158,13 +193,15 @@ impl Shared {
         &self,
         store: &Store,
         rows: Range<u32>,
+        most_rows: u32,
         threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<LiveSegment, Error> {
+    ) -> Result<Option<LiveSegment>, Error> {
         let source = TrueRows {
             store,
             rules: self.rules(),
             last_event: store.last_event(),
+            most_rows,
             cancel,
         };
         let building = Building {
@@ -178,18 +215,19 @@ impl Shared {
             let plan = segment_plan(self.rules(), table_bytes);
             build_segment(&dir, self.files(), &source, rows.clone(), &plan, building)
         };
-        match build(table_bytes(rows.len())) {
+        match build(table_bytes(most_rows as usize)) {
             // Wide radii take more.
             Err(likewise_disk::Error::InvalidParameter { name: "memory", .. }) => Ok(build(None)?),
             built => Ok(built?),
         }
     }
 
-    /// Names a built segment in the store and puts it in the place of what it holds; gives the names of the segments and the layers that it replaces.
+    /// Names a built segment in the store and puts it in the place of what it holds, nothing where all of that is gone; gives the names of the segments
+    /// and the layers that it replaces.
     fn publish(
         &self,
         store: &mut Store,
-        live: LiveSegment,
+        live: Option<LiveSegment>,
         rows: &Range<u32>,
         cancel: &AtomicBool,
     ) -> Result<(Vec<String>, Vec<Layer>), Error> {
@@ -201,15 +239,19 @@ impl Shared {
             .map(|other| other.name)
             .collect();
         let dir = self.segment_dir();
-        let segment = open_segment(self, store, &dir, &live, cancel)?.ok_or(Error::Damaged)?;
-        let mut moved = Vec::new();
-        store.events(live.last_event, |number, event| {
-            if let Event::Removed { moved: new, .. } = event {
-                moved.extend(new.iter().map(|&(row, to)| (number, row, to.kept_row)));
+        let mut events = Vec::new();
+        let segment = match &live {
+            Some(live) => {
+                store.events(live.last_event, |number, event| {
+                    events.push((number, event.clone()));
+                    Ok(())
+                })?;
+                let opened = open_segment(self, store, &dir, live, cancel)?;
+                Some(opened.ok_or(Error::Damaged)?)
             }
-            Ok(())
-        })?;
-        store.publish(&[live], &dropped)?;
+            None => None,
+        };
+        store.publish(live.as_slice(), &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
         let first = state.layers.iter().position(|layer| inside(&layer.rows()));
@@ -222,14 +264,10 @@ impl Shared {
                 .iter()
                 .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
                 .count();
-        let new = Layer::Segment(Arc::new(segment));
-        let replaced = state.layers.splice(first..last, [new]).collect();
-        state.forget_moved(rows);
-        for (event, row, leader) in moved {
-            if rows.contains(&row) && !state.gone.contains(leader) {
-                state.note_moved(event, row, leader);
-            }
-        }
+        let new = segment.map(|segment| Layer::Segment(Arc::new(segment)));
+        let replaced = state.layers.splice(first..last, new).collect();
+        state.forget_noted(rows);
+        note_events(&mut state, rows, &events)?;
         renew_late(self, store, &mut state)?;
         Ok((dropped, replaced))
     }
@@ -253,8 +291,14 @@ impl Shared {
             let start = next
                 .as_ref()
                 .map_or(num_rows, |segment| segment.rows().start);
-            if crate::shared::HAS_SEGMENTS && start - end >= MANY_ROWS {
-                let live = self.build_files(store, end..start, 1, cancel)?;
+            let most_rows = match start - end >= MANY_ROWS {
+                true => store.num_records(end..start)?,
+                false => 0,
+            };
+            if crate::shared::HAS_SEGMENTS
+                && most_rows >= MANY_ROWS
+                && let Some(live) = self.build_files(store, end..start, most_rows, 1, cancel)?
+            {
                 let dir = self.segment_dir();
                 let segment = open_segment(self, store, &dir, &live, cancel)?;
                 store.publish(&[live], &[])?;
@@ -276,14 +320,35 @@ impl Shared {
         if !crate::shared::HAS_SEGMENTS {
             return Ok(());
         }
-        let (live, end) = {
-            let mut state = self.state_mut();
-            let end = self.freeze(&mut state)?;
-            (state.segment_rows(), end)
-        };
-        match next_build(&live, end, MIN_ROWS) {
+        self.freeze(&mut self.state_mut())?;
+        match next_build(&self.finished_pieces()?, MIN_ROWS) {
             Some(rows) => self.build(rows, 1, cancel),
             None => Ok(()),
         }
     }
+}
+
+/// Lets a state know what events made of rows of a segment that was built before them.
+fn note_events(state: &mut State, rows: &Range<u32>, events: &[(u64, Event)]) -> Result<(), Error> {
+    for (number, event) in events {
+        let Event::Removed {
+            row,
+            promoted,
+            moved,
+        } = event;
+        if rows.contains(row) {
+            state.note_removed(*row)?;
+        }
+        for &row in promoted.iter().filter(|row| rows.contains(row)) {
+            if state.holds(row)? {
+                state.promoted.insert(row);
+            }
+        }
+        for &(row, evidence) in moved.iter().filter(|(row, _)| rows.contains(row)) {
+            if !state.is_gone(evidence.kept_row) {
+                state.note_moved(*number, row, evidence.kept_row);
+            }
+        }
+    }
+    Ok(())
 }

@@ -46,6 +46,21 @@ impl Shared {
             .store(store.new_log_pages(), Ordering::Relaxed);
     }
 
+    /// Brings the log into the database if it has grown, for whoever is in the background already.
+    ///
+    /// # Errors
+    /// Those of the disk: then nothing more is written.
+    pub fn drain_here_when_due(&self) -> Result<(), Error> {
+        if self.new_log_pages.load(Ordering::Relaxed) < self.pages_due()
+            || self.is_draining.swap(true, Ordering::AcqRel)
+        {
+            return Ok(());
+        }
+        let drained = self.drain_log();
+        self.is_draining.store(false, Ordering::Release);
+        drained
+    }
+
     /// Brings the log into the database, most of it while others write.
     ///
     /// # Errors

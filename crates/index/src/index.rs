@@ -81,10 +81,12 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_reader_in(&opening.environment, dir)?;
+        let mut store = Store::open_reader_in(&opening.environment, dir)?;
         let shared = Shared::new(dir, opening)?;
-        let opened = open_segments(&shared, &store, cancel)?;
-        let state = load_state(&shared, &store, opened.segments, cancel)?;
+        let state = store.refresh_and_read(|store| {
+            let opened = open_segments(&shared, store, cancel)?;
+            load_state(&shared, store, opened.segments, cancel)
+        })?;
         *shared.state_mut() = state;
         *lock(&shared.follower) = Some(store);
         Ok(Index {
@@ -216,7 +218,7 @@ impl Index {
     /// As [`guard`](Self::guard); those of the store in a reader.
     pub fn num_documents(&self) -> Result<usize, Error> {
         self.ready(&AtomicBool::new(false))?;
-        Ok(self.shared.state().num_documents())
+        self.shared.state().num_documents()
     }
 }
 
@@ -258,7 +260,12 @@ impl Shared {
         if !store.changed()? {
             return Ok(());
         }
-        let position = store.refresh()?;
+        // One state for all of it: what the writer drops meanwhile is still there.
+        store.refresh_and_read(|store| self.follow_to(store, cancel))
+    }
+
+    fn follow_to(&self, store: &Store, cancel: &AtomicBool) -> Result<(), Error> {
+        let position = store.position();
         let live = store.segments()?;
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
@@ -269,7 +276,8 @@ impl Shared {
                 Layer::Tail(_) => None,
             })
             .collect();
-        if !live.iter().map(|live| live.name.as_str()).eq(mine) {
+        let has_all = state.last_event >= store.num_old_events()?;
+        if !has_all || !live.iter().map(|live| live.name.as_str()).eq(mine) {
             let opened = open_segments(self, store, cancel)?;
             *state = load_state(self, store, opened.segments, cancel)?;
             return Ok(());
@@ -279,6 +287,7 @@ impl Shared {
             extend_tail(self, store, tail, rows, cancel)?;
         }
         state.expired_below = position.expired_below;
+        state.swept = store.swept()?;
         let mut events = Vec::new();
         store.events(state.last_event, |number, event| {
             events.push((number, event.clone()));
@@ -288,13 +297,16 @@ impl Shared {
     }
 
     /// Forgets what is too old at a time.
-    pub(crate) fn expired(&self, store: &Store, now_s: u64) -> Result<Option<Event>, Error> {
+    pub(crate) fn expire(&self, store: &mut Store, now_s: u64) -> Result<(), Error> {
         let Some(ttl_s) = self.ttl_s else {
-            return Ok(None);
+            return Ok(());
         };
         let below = store.first_row_since(now_s.saturating_sub(ttl_s))?;
-        let is_news = below > self.state().expired_below;
-        Ok(is_news.then_some(Event::Expired { below }))
+        if below > store.position().expired_below {
+            store.expire(below)?;
+            self.state_mut().expired_below = below;
+        }
+        Ok(())
     }
 
     /// Commits events without rows and lets the state know of them.

@@ -30,6 +30,7 @@ mod shared;
 mod source;
 mod staged;
 mod state;
+mod sweep;
 mod tail;
 mod upkeep;
 

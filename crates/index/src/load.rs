@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_disk::segments::{Expected, Segment};
-use likewise_disk::store::{Event, LiveSegment, Store};
+use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 
 use crate::error::Error;
 use crate::late::{Late, building};
@@ -81,7 +81,7 @@ pub fn open_segment(
     )?))
 }
 
-/// The rows of a range in memory.
+/// The rows of a range that are not gone, in memory.
 ///
 /// # Errors
 /// Those of the store.
@@ -96,7 +96,7 @@ pub fn load_tail(
     Ok(tail)
 }
 
-/// Appends rows of the store to a tail that ends before them.
+/// Appends rows of the store that are not gone to a tail that ends before them.
 ///
 /// # Errors
 /// Those of the store.
@@ -118,8 +118,9 @@ pub fn extend_tail(
     if rules.is_distance_only() {
         let mut short = Vec::new();
         store.scan(rows.clone(), |chunk| {
-            for (row, &num) in chunk.rows().zip(chunk.num_features()) {
-                if rows.contains(&row) && rules.is_short(num) {
+            let documents = chunk.rows().iter().zip(chunk.num_features());
+            for ((&row, &num), is_gone) in documents.zip(chunk.gone()) {
+                if rows.contains(&row) && rules.is_short(num) && !is_gone {
                     short.push(row);
                 }
             }
@@ -139,10 +140,8 @@ pub fn extend_tail(
         for level in chunk.levels() {
             exceptions[level.position as usize].push((level.band, level.level));
         }
-        let wanted = chunk
-            .rows()
-            .enumerate()
-            .filter(|(_, row)| rows.contains(row));
+        let wanted = (chunk.rows().iter().copied().enumerate())
+            .filter(|(place, row)| rows.contains(row) && !chunk.gone()[*place]);
         let documents = wanted.map(|(place, row)| {
             let digest = match chunk.feature_digests() {
                 Some(all) => all[place],
@@ -152,6 +151,7 @@ pub fn extend_tail(
                 None => 0,
             };
             TailRow {
+                row,
                 id: chunk.id(place),
                 sketch: &chunk.sketches()[place * bytes..(place + 1) * bytes],
                 shape: chunk.shapes()[place],
@@ -170,10 +170,11 @@ pub fn extend_tail(
         )
         .map_err(likewise_disk::Error::from)
     })?;
+    tail.end_at(rows.end);
     Ok(())
 }
 
-/// What is known by the truth and the segments that are well.
+/// What is known by the truth, of which the store shows one state, and the segments that are well.
 ///
 /// # Errors
 /// Those of the store.
@@ -198,7 +199,10 @@ pub fn load_state(
         let rows = segment.rows();
         if rows.start > end {
             let tail = load_tail(shared, store, end..rows.start, cancel)?;
-            state.layers.push(Layer::Tail(Box::new(tail)));
+            // Between segments all rows may be gone.
+            if tail.num_held() > 0 {
+                state.layers.push(Layer::Tail(Box::new(tail)));
+            }
         }
         end = rows.end;
         state.layers.push(Layer::Segment(segment));
@@ -206,13 +210,50 @@ pub fn load_state(
     let tail = load_tail(shared, store, end..num_rows, cancel)?;
     state.layers.push(Layer::Tail(Box::new(tail)));
     state.expired_below = store.position().expired_below;
-    let mut events = Vec::new();
-    store.events(0, |number, event| {
-        events.push((number, event.clone()));
+    state.last_event = store.position().last_event;
+    state.swept = store.swept()?;
+    note_changes(shared, store, &mut state)?;
+    Ok(state)
+}
+
+/// Lets a new state know what became of documents since they were added, as far as segments do not.
+fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
+    let mut changes = Vec::new();
+    store.changes(|changed| {
+        changes.push(changed);
         Ok(())
     })?;
-    apply_events(shared, store, &mut state, &events)?;
-    Ok(state)
+    let mut come_late = Vec::new();
+    for Changed {
+        row,
+        is_gone,
+        verdict,
+    } in changes
+    {
+        if row < state.expired_below || !state.holds(row)? {
+            continue;
+        }
+        let segment = match state.layer_of(row) {
+            Some(Layer::Segment(segment)) => Some(segment),
+            // What is in memory was read as it is now.
+            _ => None,
+        };
+        match (is_gone, verdict) {
+            (true, _) => {
+                state.gone.insert(row);
+            }
+            (false, Some(Some(evidence))) if segment.is_some() => {
+                state.moved.entry(evidence.kept_row).or_default().push(row);
+            }
+            // A segment that knows that it is kept finds it.
+            (false, Some(None)) if !segment.is_some_and(|of| of.is_kept(row).unwrap_or(false)) => {
+                state.promoted.insert(row);
+                come_late.push(row);
+            }
+            _ => {}
+        }
+    }
+    add_late(shared, store, state, &come_late)
 }
 
 /// Lets a state know of events, which follow those it knows.
@@ -229,16 +270,17 @@ pub fn apply_events(
     for (number, event) in events {
         state.last_event = *number;
         match event {
-            Event::Expired { below } => {
-                state.expired_below = state.expired_below.max(*below);
-            }
             Event::Removed {
                 row,
                 promoted,
                 moved,
             } => {
-                state.note_removed(*row);
+                state.note_removed(*row)?;
                 for &row in promoted {
+                    if !state.holds(row)? {
+                        // Removed, too, and dropped since.
+                        continue;
+                    }
                     state.promoted.insert(row);
                     if let Some(tail) = state.tail_of_mut(row) {
                         tail.set_verdict(row, None);
@@ -303,10 +345,9 @@ impl Looker<'_> {
         let known = self.row(row)?;
         let (collapsed, is_blank) = (known.shape() & COLLAPSED != 0, known.is_blank());
         match self.state.layer_of(row) {
-            Layer::Tail(_) => Ok(collapsed),
             // Empty texts are found by their class alone.
-            Layer::Segment(segment) if !is_blank => Ok(!segment.is_found(row)?),
-            Layer::Segment(_) => Ok(collapsed),
+            Some(Layer::Segment(segment)) if !is_blank => Ok(!segment.is_found(row)?),
+            _ => Ok(collapsed),
         }
     }
 

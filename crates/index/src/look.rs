@@ -210,11 +210,14 @@ impl<'a> Looker<'a> {
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
-    /// Whether a row has so few features that, by distance alone, they may decide too. Asks no store.
-    pub fn is_short(&self, row: u32) -> Result<bool, Error> {
+    /// Whether a row has so few features that, by distance alone, they may decide too. Asks no store of a row that a layer holds.
+    pub fn is_short(&mut self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
-            Layer::Tail(tail) => Ok(self.rules().is_short(tail.row(row).num_features)),
-            Layer::Segment(segment) => Ok(segment.is_short(row)?),
+            Some(Layer::Segment(segment)) => Ok(segment.is_short(row)?),
+            _ => {
+                let num_features = self.row(row)?.num_features();
+                Ok(self.rules().is_short(num_features))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use likewise_core::error::Error;
 use likewise_core::hamming::Fingerprints;
 use likewise_core::hamming::index::Matches;
 use likewise_core::isa::Isa;
+use likewise_disk::segments::Segment;
 
 use crate::keys::words_of;
 use crate::look::Near;
@@ -25,6 +26,33 @@ impl NearRows {
         match self.offsets.get(i + 1) {
             Some(&end) => &self.near[self.offsets[i]..end],
             None => &[],
+        }
+    }
+}
+
+/// The rows that the places found in a layer stand for.
+enum RowsOf<'a> {
+    First(u32),
+    Tail(&'a [u32]),
+    Segment(&'a Segment),
+}
+
+impl<'a> RowsOf<'a> {
+    fn layer(layer: &'a Layer) -> Self {
+        match layer {
+            Layer::Tail(tail) => RowsOf::Tail(tail.held()),
+            Layer::Segment(segment) => match segment.first_of_all() {
+                Some(first) => RowsOf::First(first),
+                None => RowsOf::Segment(segment),
+            },
+        }
+    }
+
+    fn at(&self, place: u32) -> Result<u32, Error> {
+        match self {
+            RowsOf::First(first) => Ok(first + place),
+            RowsOf::Tail(rows) => Ok(rows[place as usize]),
+            RowsOf::Segment(segment) => segment.row_at(place).map_err(|_| Error::Damaged),
         }
     }
 }
@@ -49,7 +77,7 @@ pub fn near_rows(
         words: &words,
         bits,
     };
-    let mut parts: Vec<(Matches, u32)> = Vec::with_capacity(state.layers.len());
+    let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
             Layer::Tail(tail) => tail.search(queries, within, isa, threads, cancel)?,
@@ -59,7 +87,7 @@ pub fn near_rows(
             },
         };
         if !found.rows.is_empty() {
-            parts.push((found, layer.rows().start));
+            parts.push((found, RowsOf::layer(layer)));
         }
     }
     let late = state.late.search(queries, within, isa, cancel)?;
@@ -72,10 +100,10 @@ pub fn near_rows(
     all.offsets.push(0);
     for i in 0..num {
         let begin = all.near.len();
-        for (found, first) in &parts {
+        for (found, rows) in &parts {
             for at in found.offsets[i] as usize..found.offsets[i + 1] as usize {
                 all.near.push(Near {
-                    row: first + found.rows[at],
+                    row: rows.at(found.rows[at])?,
                     distance: found.distances[at],
                 });
             }

@@ -116,8 +116,8 @@ impl Looker<'_> {
     /// Whether a row that collapsed is found all the same.
     fn stands_late(&self, row: u32) -> bool {
         match self.state.layer_of(row) {
-            Layer::Segment(segment) => segment.is_found(row).unwrap_or(false),
-            Layer::Tail(_) => false,
+            Some(Layer::Segment(segment)) => segment.is_found(row).unwrap_or(false),
+            _ => false,
         }
     }
 

@@ -173,7 +173,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Rows in memory at which a segment is built: a part of all rows, so that there are few segments and little memory. The first segment is
+    /// Rows in memory at which a segment is built: a part of all rows that are held, so that there are few segments and little memory. The first segment is
     /// built early; it tells what fingerprints are like.
     pub fn flush_rows(&self, num_rows: u32) -> u32 {
         let least = match self.rules().method {

@@ -23,7 +23,7 @@ pub fn table_bytes(num_rows: usize) -> Option<u32> {
 }
 
 /// Rows that are read of one state of the store: while one is read, the log of what is committed cannot begin anew.
-const ROWS_A_STATE: usize = 1 << 16;
+const ROWS_A_STATE: u32 = 1 << 16;
 
 /// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {
@@ -64,6 +64,8 @@ pub struct TrueRows<'a> {
     pub rules: &'a Rules,
     /// The last event when the build began.
     pub last_event: u64,
+    /// Most rows of any range that are not gone.
+    pub most_rows: u32,
     /// Ends the work when set.
     pub cancel: &'a AtomicBool,
 }
@@ -81,6 +83,10 @@ impl RowSource for TrueRows<'_> {
         self.last_event
     }
 
+    fn most_rows(&self, rows: &Range<u32>) -> u32 {
+        self.most_rows.min(rows.end - rows.start)
+    }
+
     fn batch_before(&self, end: u32) -> Result<u64, Error> {
         self.store.batch_before(end)?.ok_or_else(|| Error::Damaged {
             reason: format!("no batch of the store ends before row {end}"),
@@ -94,9 +100,11 @@ impl RowSource for TrueRows<'_> {
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         // What happens between the states comes behind `last_event`, and is replayed.
-        for start in rows.clone().step_by(ROWS_A_STATE) {
-            let end = rows.end.min(start.saturating_add(ROWS_A_STATE as u32));
-            self.each_row_of_a_state(start..end, each)?;
+        let mut start = rows.start;
+        while start < rows.end {
+            let end = rows.end.min(start.saturating_add(ROWS_A_STATE));
+            // A chunk may cover many rows that were dropped.
+            start = self.each_row_of_a_state(start..end, rows.end, each)?;
         }
         Ok(())
     }
@@ -106,8 +114,10 @@ impl TrueRows<'_> {
     fn each_row_of_a_state(
         &self,
         rows: Range<u32>,
+        most: u32,
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u32, Error> {
+        let mut next = rows.end;
         let keys = Keys::default();
         let sketch_bytes = self.rules.sketch_bytes();
         let mut exceptions: Vec<(u16, u8)> = Vec::new();
@@ -115,8 +125,10 @@ impl TrueRows<'_> {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
+            next = chunk.span().end.min(most);
+            let rows = rows.start..next;
             let mut levels = chunk.levels().iter().peekable();
-            for (place, row) in chunk.rows().enumerate() {
+            for (place, &row) in chunk.rows().iter().enumerate() {
                 exceptions.clear();
                 while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
                     if level.position as usize == place {
@@ -146,6 +158,6 @@ impl TrueRows<'_> {
             }
             Ok(())
         })?;
-        Ok(())
+        Ok(next)
     }
 }

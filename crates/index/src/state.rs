@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use likewise_disk::segments::Segment;
-use likewise_disk::store::Position;
+use likewise_disk::segments::{Piece, Segment};
+use likewise_disk::store::{Position, Swept};
 
 use crate::bits::Bits;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::late::Late;
 use crate::rows_by_hash::Quick;
 use crate::tail::Tail;
 
-/// Tables of consecutive rows.
+/// Tables of the rows of a range, but for those that were gone when the tables were made.
 #[derive(Debug)]
 pub enum Layer {
     /// On disk.
@@ -22,25 +22,55 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The rows.
+    /// The rows that it covers.
     pub fn rows(&self) -> Range<u32> {
         match self {
             Layer::Segment(segment) => segment.rows(),
             Layer::Tail(tail) => tail.rows(),
         }
     }
+
+    /// Rows that it holds.
+    pub fn num_held(&self) -> u32 {
+        match self {
+            Layer::Segment(segment) => segment.num_rows(),
+            Layer::Tail(tail) => tail.num_held(),
+        }
+    }
+
+    /// How many rows below one it holds.
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn num_below(&self, row: u32) -> Result<u32, Error> {
+        match self {
+            Layer::Segment(segment) => Ok(segment.num_below(row)?),
+            Layer::Tail(tail) => Ok(tail.num_below(row)),
+        }
+    }
+
+    /// Whether it holds a row.
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn holds(&self, row: u32) -> Result<bool, Error> {
+        match self {
+            Layer::Segment(segment) => Ok(segment.holds(row)?),
+            Layer::Tail(tail) => Ok(tail.holds(row)),
+        }
+    }
 }
 
-/// Layers of all rows, and what befell these since the layers were made.
+/// Layers of all rows that are not gone, and what befell the rows that they hold since they were made.
 #[derive(Debug, Default)]
 pub struct State {
-    /// One behind the other, from row 0.
+    /// Ascending; between them all rows are gone.
     pub layers: Vec<Layer>,
-    /// Rows that the user removed.
+    /// Rows of the layers that the user removed since these were made.
     pub gone: Bits,
     /// Rows below have expired.
     pub expired_below: u32,
-    /// Rows that were removed as duplicates when they came and are kept now.
+    /// Rows of the layers that were removed as duplicates when these were made and are kept now.
     pub promoted: Bits,
     /// Rows that came to another leader than that of their layer, by leader.
     pub moved: Quick<u32, Vec<u32>>,
@@ -48,10 +78,12 @@ pub struct State {
     pub late: Late,
     /// The last event that all this knows of.
     pub last_event: u64,
+    /// Up to where records were looked at that may be dropped.
+    pub swept: Swept,
 }
 
 impl State {
-    /// Rows of all layers.
+    /// Rows ever added.
     pub fn num_rows(&self) -> u32 {
         self.layers.last().map_or(0, |layer| layer.rows().end)
     }
@@ -65,26 +97,51 @@ impl State {
         }
     }
 
-    /// Rows of the segments, ascending.
-    pub fn segment_rows(&self) -> Vec<Range<u32>> {
-        let rows = self.layers.iter().filter_map(|layer| match layer {
-            Layer::Segment(segment) => Some(segment.rows()),
-            Layer::Tail(_) => None,
+    /// The layers as those who build segments see them.
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn pieces(&self) -> Result<Vec<Piece>, Error> {
+        let pieces = self.layers.iter().map(|layer| {
+            let rows = layer.rows();
+            let num_held = layer.num_held();
+            let not_expired = rows.start.max(self.expired_below)..rows.end.max(self.expired_below);
+            let num_gone = self.gone.num_in(&not_expired) as u32;
+            Ok(Piece {
+                num_held,
+                num_live: num_held - layer.num_below(self.expired_below)? - num_gone,
+                is_built: matches!(layer, Layer::Segment(_)),
+                rows,
+            })
         });
-        rows.collect()
+        pieces.collect()
+    }
+
+    /// Rows that the layers hold, gone ones included.
+    pub fn num_held(&self) -> u32 {
+        self.layers.iter().map(Layer::num_held).sum()
     }
 
     /// Documents that are not gone.
-    pub fn num_documents(&self) -> usize {
-        let gone_above = self.gone.len() - self.gone.num_below(self.expired_below);
-        self.num_rows() as usize - self.expired_below as usize - gone_above
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn num_documents(&self) -> Result<usize, Error> {
+        let pieces = self.pieces()?;
+        Ok(pieces.iter().map(|piece| piece.num_live as usize).sum())
+    }
+
+    /// About how many documents are gone whose records nobody has tried to drop.
+    pub fn num_to_sweep(&self) -> u64 {
+        self.last_event - self.swept.last_event
+            + u64::from(self.expired_below - self.swept.expired_below)
     }
 
     /// Notes that an event gave a row another leader, where the layer of the row does not know of it.
     pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) {
         let is_known = match self.layer_of(row) {
-            Layer::Segment(segment) => segment.last_event() >= event,
-            Layer::Tail(_) => false,
+            Some(Layer::Segment(segment)) => segment.last_event() >= event,
+            _ => false,
         };
         if !is_known {
             self.moved.entry(leader).or_default().push(row);
@@ -92,13 +149,26 @@ impl State {
     }
 
     /// Notes that an event removed a row: its duplicates came to others in the same event, so nobody asks for them any more.
-    pub fn note_removed(&mut self, row: u32) {
-        self.gone.insert(row);
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn note_removed(&mut self, row: u32) -> Result<(), Error> {
+        if self.holds(row)? {
+            self.gone.insert(row);
+        }
         self.moved.remove(&row);
+        Ok(())
     }
 
-    /// Forgets what was noted of rows that are gone, and of those that stand in a new segment; what it does not know is to be noted again.
-    pub fn forget_moved(&mut self, rows: &Range<u32>) {
+    /// Forgets what was noted of rows of which a new segment was made; what it does not know is to be noted again.
+    pub fn forget_noted(&mut self, rows: &Range<u32>) {
+        self.forget_moved(rows);
+        self.gone.clear(rows);
+        self.promoted.clear(rows);
+    }
+
+    /// Forgets where rows moved that are gone, or stand in a new segment.
+    fn forget_moved(&mut self, rows: &Range<u32>) {
         let (gone, expired_below) = (&self.gone, self.expired_below);
         self.moved.retain(|_, moved| {
             moved
@@ -107,27 +177,39 @@ impl State {
         });
     }
 
-    /// Whether any row is gone.
+    /// Whether any row was ever gone.
     pub fn has_gone(&self) -> bool {
-        self.expired_below > 0 || self.gone.len() > 0
+        self.expired_below > 0 || self.last_event > 0
     }
 
-    /// Whether a row is gone.
+    /// Whether a row is gone that a layer holds, or that was the leader of one.
     pub fn is_gone(&self, row: u32) -> bool {
         row < self.expired_below || self.gone.contains(row)
     }
 
-    /// The layer of a row, which is below [`num_rows`](Self::num_rows).
-    pub fn layer_of(&self, row: u32) -> &Layer {
+    /// The layer that covers a row.
+    pub fn layer_of(&self, row: u32) -> Option<&Layer> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
-        &self.layers[layer]
+        let layer = self.layers.get(layer)?;
+        layer.rows().contains(&row).then_some(layer)
+    }
+
+    /// Whether a layer holds a row.
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn holds(&self, row: u32) -> Result<bool, Error> {
+        match self.layer_of(row) {
+            Some(layer) => layer.holds(row),
+            None => Ok(false),
+        }
     }
 
     /// The rows in memory, where this one is among them.
     pub fn tail_of(&self, row: u32) -> Option<&Tail> {
         match self.layer_of(row) {
-            Layer::Tail(tail) => Some(tail),
-            Layer::Segment(_) => None,
+            Some(Layer::Tail(tail)) if tail.holds(row) => Some(tail),
+            _ => None,
         }
     }
 
@@ -135,12 +217,12 @@ impl State {
     pub fn tail_of_mut(&mut self, row: u32) -> Option<&mut Tail> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
         match self.layers.get_mut(layer)? {
-            Layer::Tail(tail) => Some(tail),
-            Layer::Segment(_) => None,
+            Layer::Tail(tail) if tail.holds(row) => Some(tail),
+            _ => None,
         }
     }
 
-    /// Whether a row is kept, gone or not.
+    /// Whether a row that a layer holds is kept, gone or not.
     ///
     /// # Errors
     /// Those of a damaged segment.
@@ -149,8 +231,9 @@ impl State {
             return Ok(true);
         }
         match self.layer_of(row) {
-            Layer::Segment(segment) => Ok(segment.is_kept(row)?),
-            Layer::Tail(tail) => Ok(tail.row(row).verdict.is_none()),
+            Some(Layer::Segment(segment)) => Ok(segment.is_kept(row)?),
+            Some(Layer::Tail(tail)) => Ok(tail.holds(row) && tail.row(row).verdict.is_none()),
+            None => Ok(false),
         }
     }
 

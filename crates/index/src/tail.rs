@@ -22,6 +22,8 @@ pub const COLLAPSED: u8 = 4;
 /// One document as the tables take it.
 #[derive(Debug, Clone, Copy)]
 pub struct TailRow<'a> {
+    /// Its row.
+    pub row: u32,
     /// The user's id.
     pub id: &'a str,
     /// Its sketch.
@@ -40,10 +42,13 @@ pub struct TailRow<'a> {
     pub levels: &'a [(u16, u8)],
 }
 
-/// Consecutive rows in memory, with tables to find them by.
+/// Rows of a range in memory, but for those that were gone when they were read, with tables to find them by.
 #[derive(Debug)]
 pub struct Tail {
     first_row: u32,
+    end_row: u32,
+    /// Those that are held, ascending.
+    rows: Vec<u32>,
     ids: String,
     id_ends: Vec<usize>,
     sketch_bytes: usize,
@@ -57,7 +62,7 @@ pub struct Tail {
     by_id: RowsByHash,
     by_class: RowsByHash,
     members: Quick<u32, Vec<u32>>,
-    /// Fingerprints of rows that stand, by row less `first_row`.
+    /// Fingerprints of rows that stand, by their place in `rows`.
     hamming: Option<HammingSet>,
     /// Members of each band by key.
     bands: Vec<RowsByHash>,
@@ -80,6 +85,8 @@ impl Tail {
     pub fn new(rules: &Rules, plan: Option<&SearchPlan>, first_row: u32) -> Result<Self, Error> {
         Ok(Tail {
             first_row,
+            end_row: first_row,
+            rows: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
             sketch_bytes: rules.sketch_bytes(),
@@ -101,9 +108,43 @@ impl Tail {
         })
     }
 
-    /// The rows.
+    /// The rows that it covers.
     pub fn rows(&self) -> Range<u32> {
-        self.first_row..self.first_row + self.shapes.len() as u32
+        self.first_row..self.end_row
+    }
+
+    /// Notes that no row below one comes any more.
+    pub fn end_at(&mut self, row: u32) {
+        self.end_row = self.end_row.max(row);
+    }
+
+    /// Those that it holds, ascending; fingerprints are known by their places here.
+    pub fn held(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// Rows that it holds.
+    pub fn num_held(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    /// How many rows below one it holds.
+    pub fn num_below(&self, row: u32) -> u32 {
+        self.rows.partition_point(|&held| held < row) as u32
+    }
+
+    /// Whether it holds a row.
+    pub fn holds(&self, row: u32) -> bool {
+        self.find(row).is_some()
+    }
+
+    fn find(&self, row: u32) -> Option<usize> {
+        // Mostly all rows are held.
+        let place = row.checked_sub(self.first_row)? as usize;
+        match self.rows.get(place) == Some(&row) {
+            true => Some(place),
+            false => self.rows.binary_search(&row).ok(),
+        }
     }
 
     /// The sketches, one behind another.
@@ -111,8 +152,10 @@ impl Tail {
         &self.sketches
     }
 
+    /// The place of a row that is held.
     fn place(&self, row: u32) -> usize {
-        (row - self.first_row) as usize
+        self.find(row)
+            .unwrap_or_else(|| panic!("row {row} is not held"))
     }
 
     /// The user's id of a row.
@@ -130,6 +173,7 @@ impl Tail {
     pub fn row(&self, row: u32) -> TailRow<'_> {
         let place = self.place(row);
         TailRow {
+            row,
             id: self.id(row),
             sketch: &self.sketches[place * self.sketch_bytes..(place + 1) * self.sketch_bytes],
             shape: self.shapes[place],
@@ -147,7 +191,7 @@ impl Tail {
         self.verdicts[place] = verdict;
     }
 
-    /// Appends rows and puts those that stand into the tables.
+    /// Appends rows, which ascend, and puts those that stand into the tables.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`Error::OutOfMemory`] from merging fingerprints.
@@ -160,8 +204,9 @@ impl Tail {
     ) -> Result<(), Error> {
         let (mut words, mut standing) = (Vec::new(), Vec::new());
         for document in rows {
-            let place = self.shapes.len() as u32;
-            let row = self.first_row + place;
+            let (row, place) = (document.row, self.shapes.len() as u32);
+            self.rows.push(row);
+            self.end_row = row + 1;
             self.ids.push_str(document.id);
             self.id_ends.push(self.ids.len());
             self.sketches.extend_from_slice(document.sketch);
@@ -230,7 +275,7 @@ impl Tail {
         }
     }
 
-    /// Rows within a radius of each fingerprint, less the first row.
+    /// Places among the rows that are held of those within a radius of each fingerprint.
     ///
     /// # Errors
     /// [`Error::Cancelled`].

@@ -19,7 +19,7 @@ pub struct Facts {
     pub num_documents: usize,
     /// Documents ever added.
     pub num_rows: u32,
-    /// Rows of each segment.
+    /// Rows that each segment holds.
     pub segment_rows: Vec<u32>,
     /// Bytes of each segment.
     pub segment_bytes: Vec<u64>,
@@ -29,7 +29,7 @@ pub struct Facts {
     pub num_late: usize,
     /// Rows below have expired.
     pub expired_below: u32,
-    /// Removals and expiries.
+    /// Removals.
     pub last_event: u64,
     /// Segments built since it was opened.
     pub num_built: u64,
@@ -53,7 +53,7 @@ impl Index {
         let shared = &self.shared;
         let state = shared.state();
         let mut facts = Facts {
-            num_documents: state.num_documents(),
+            num_documents: state.num_documents()?,
             num_rows: state.num_rows(),
             num_late: state.late.rows().len() + state.late.blank().len(),
             expired_below: state.expired_below,
@@ -68,10 +68,10 @@ impl Index {
         for layer in &state.layers {
             match layer {
                 Layer::Segment(segment) => {
-                    facts.segment_rows.push(segment.rows().len() as u32);
+                    facts.segment_rows.push(segment.num_rows());
                     facts.segment_bytes.push(segment.num_bytes());
                 }
-                Layer::Tail(tail) => facts.num_in_memory += tail.rows().len() as u32,
+                Layer::Tail(tail) => facts.num_in_memory += tail.num_held(),
             }
         }
         Ok(facts)
@@ -102,7 +102,8 @@ impl Index {
         Ok(findings)
     }
 
-    /// Makes one segment of all rows and joins small pieces of the database; gives how many pieces there are less.
+    /// Makes one segment of all rows, drops what is known of documents that are gone, joins small pieces of the database and gives its free pages
+    /// back; gives how many pieces there are less.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; those of the store.
@@ -116,30 +117,18 @@ impl Index {
 
     fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
         let shared = &self.shared;
-        let mut num_joined = 0;
-        let mut next_row = Some(0);
-        while let Some(row) = next_row {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Cancelled));
-            }
-            // Others write between the steps.
-            let mut writer = lock(&shared.writer);
-            let store = writer.as_mut().ok_or(Error::ReadOnly)?;
-            let step = store.compact_chunks(row)?;
-            shared.note_log(store);
-            drop(writer);
-            num_joined += step.num_fewer;
-            next_row = step.next_row;
-            self.drain_when_due();
+        if lock(&shared.writer).is_none() {
+            return Err(Error::ReadOnly);
         }
         let end = {
             let mut state = shared.state_mut();
             shared.freeze(&mut state)?
         };
         if end > 0 {
+            // It knows nothing of what is gone, so that the store may drop that.
             shared.build(0..end, threads, cancel)?;
         }
-        Ok(num_joined)
+        shared.sweep_all(cancel)
     }
 
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
@@ -244,12 +233,13 @@ impl Index {
             *shared.state_mut() = state;
             unlink_segments(&shared.segment_dir(), shared.files(), &bad)?;
         } else if let Some(store) = follower.as_mut() {
-            store.refresh()?;
-            let mut opened = open_segments(shared, store, &cancel)?;
-            opened
-                .segments
-                .retain(|segment| !bad.iter().any(|name| name == segment.name()));
-            let state = load_state(shared, store, opened.segments, &cancel)?;
+            let state = store.refresh_and_read(|store| {
+                let mut opened = open_segments(shared, store, &cancel)?;
+                opened
+                    .segments
+                    .retain(|segment| !bad.iter().any(|name| name == segment.name()));
+                load_state(shared, store, opened.segments, &cancel)
+            })?;
             *shared.state_mut() = state;
         }
         Ok(true)

@@ -13,7 +13,7 @@ pub fn export_chunk(
     out: &mut String,
 ) -> Result<(), Error> {
     let bytes = store.description().sketch_bytes as usize;
-    for (place, row) in chunk.rows().enumerate() {
+    for (place, &row) in chunk.rows().iter().enumerate() {
         if chunk.gone()[place] {
             continue;
         }

@@ -3,7 +3,8 @@
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
 use likewise_disk::segments::{
-    Expected, HammingPlan, Segment, delete_orphans, next_build, segment_bytes, unlink_segments,
+    Expected, HammingPlan, Piece, Segment, delete_orphans, next_build, next_worn, segment_bytes,
+    unlink_segments,
 };
 use likewise_disk::store::LiveSegment;
 
@@ -226,31 +227,99 @@ fn files_that_the_store_does_not_name_are_deleted_and_others_stay() {
 
 #[test]
 fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
-    let mut live: Vec<std::ops::Range<u32>> = Vec::new();
+    let piece = |rows: std::ops::Range<u32>, is_built| Piece {
+        num_held: rows.len() as u32,
+        num_live: rows.len() as u32,
+        rows,
+        is_built,
+    };
+    let mut live: Vec<Piece> = Vec::new();
     let (mut num_built, mut most) = (0, 0);
     let num = 300_000;
     for num_rows in (0..=num).step_by(50) {
-        while let Some(rows) = next_build(&live, num_rows, 100) {
+        let end = live.last().map_or(0, |piece| piece.rows.end);
+        live.push(piece(end..num_rows, false));
+        while let Some(rows) = next_build(&live, 100) {
             num_built += rows.len();
-            live.retain(|other| other.start < rows.start || other.end > rows.end);
-            live.push(rows);
-            live.sort_by_key(|rows| rows.start);
-            assert!(live.windows(2).all(|pair| pair[0].end == pair[1].start));
+            live.retain(|other| other.rows.start < rows.start || other.rows.end > rows.end);
+            live.push(piece(rows, true));
+            live.sort_by_key(|piece| piece.rows.start);
+            let pairs = live.windows(2);
+            assert!({ pairs }.all(|pair| pair[0].rows.end == pair[1].rows.start));
             most = most.max(live.len());
         }
-        assert!(num_rows - live.last().map_or(0, |rows| rows.end) < 100);
+        live.retain(|piece| piece.is_built);
+        assert!(num_rows - live.last().map_or(0, |piece| piece.rows.end) < 100);
     }
     // Tiers of 100, 400, 1,600, 6,400, 25,600 and 102,400 rows.
     assert!(most <= 3 * 6, "{most}");
     assert!(num_built <= 6 * num as usize, "{num_built}");
     // A lost segment is built again alone; rows at the end wait.
-    assert_eq!(next_build(&[0..800, 900..1000], 1050, 100), Some(800..900));
-    assert_eq!(next_build(&[0..800, 800..1000], 1050, 100), None);
-    assert_eq!(next_build(&[], 99, 100), None);
+    let (built, open) = (|rows| piece(rows, true), |rows| piece(rows, false));
+    let due = |pieces: &[Piece]| next_build(pieces, 100);
+    let lost = [
+        built(0..800),
+        open(800..900),
+        built(900..1000),
+        open(1000..1050),
+    ];
+    assert_eq!(due(&lost), Some(800..900));
     assert_eq!(
-        next_build(std::slice::from_ref(&(5..200)), 200, 100),
-        Some(0..5)
+        due(&[built(0..800), built(800..1000), open(1000..1050)]),
+        None
     );
+    assert_eq!(due(&[open(0..99)]), None);
+    assert_eq!(due(&[open(0..40), open(40..101)]), Some(0..101));
+    assert_eq!(due(&[open(0..5), built(5..200)]), Some(0..5));
+    // What is gone does not count: old segments of which little is left go with small ones.
+    let worn = |rows: std::ops::Range<u32>, num_live| Piece {
+        num_live,
+        ..built(rows)
+    };
+    let old = [
+        worn(0..9000, 90),
+        worn(9000..9900, 80),
+        worn(9900..9999, 99),
+    ];
+    let mut pieces = old.to_vec();
+    pieces.push(open(20_000..20_100));
+    assert_eq!(due(&pieces), Some(0..20_100));
+    assert_eq!(next_worn(&old), Some(0..9000));
+    assert_eq!(next_worn(&old[2..]), None);
+    assert_eq!(next_worn(&[worn(7..9, 1)]), Some(7..9));
+}
+
+#[test]
+fn rows_that_are_gone_or_were_dropped_are_not_held() {
+    for plan in [FINGERPRINTS, SIGNATURES] {
+        let mut model = Model::new(plan, 400);
+        for (row, document) in model.documents.iter_mut().enumerate() {
+            document.is_gone |= row < 30 || (100..350).contains(&row);
+        }
+        // In one pass and in as many as there are tables.
+        for memory_bytes in [1 << 30, 0] {
+            let folder = Folder::new();
+            let dir = folder.segments();
+            for rows in [0..400, 99..351, 360..380] {
+                let live = model
+                    .build(&dir, &PlainFiles, rows.clone(), memory_bytes)
+                    .unwrap();
+                let segment = open(&dir, &live, true).unwrap();
+                model.ask(&segment).unwrap();
+                let held = rows.clone().filter(|&row| segment.holds(row).unwrap());
+                for (place, row) in (0..).zip(held) {
+                    assert_eq!(segment.row_at(place).unwrap(), row);
+                    assert_eq!(segment.num_below(row).unwrap(), place);
+                }
+                assert!(!segment.holds(rows.end).unwrap());
+                assert_eq!(segment.num_below(u32::MAX).unwrap(), segment.num_rows());
+            }
+            let before = folder.names();
+            let none = model.build_any(&dir, &PlainFiles, 100..350, memory_bytes);
+            assert!(none.unwrap().is_none());
+            assert_eq!(folder.names(), before);
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Documents for the tests of the store, and a plain list that says what must be there.
 #![allow(dead_code, missing_docs)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -64,6 +65,8 @@ pub struct Model {
     pub contents: Vec<Content>,
     pub events: Vec<Event>,
     pub expired_below: u32,
+    /// Rows whose records were dropped.
+    pub dropped: BTreeSet<u32>,
     /// Whether texts and feature sets have digests; else the dice say it for each batch.
     pub digests: Option<(bool, bool)>,
 }
@@ -153,23 +156,24 @@ impl Model {
         range
     }
 
+    pub fn expire(&mut self, store: &mut Store, below: u32) {
+        store.expire(below).unwrap();
+        self.expired_below = self.expired_below.max(below);
+    }
+
     pub fn apply(&mut self, events: &[Event]) {
         for event in events {
-            match event {
-                Event::Expired { below } => self.expired_below = self.expired_below.max(*below),
-                Event::Removed {
-                    row,
-                    promoted,
-                    moved,
-                } => {
-                    self.rows[*row as usize].is_gone = true;
-                    for &row in promoted {
-                        self.rows[row as usize].verdict = None;
-                    }
-                    for &(row, evidence) in moved {
-                        self.rows[row as usize].verdict = Some(evidence);
-                    }
-                }
+            let Event::Removed {
+                row,
+                promoted,
+                moved,
+            } = event;
+            self.rows[*row as usize].is_gone = true;
+            for &row in promoted {
+                self.rows[row as usize].verdict = None;
+            }
+            for &(row, evidence) in moved {
+                self.rows[row as usize].verdict = Some(evidence);
             }
             self.events.push(event.clone());
         }
@@ -200,6 +204,10 @@ impl Model {
     }
 
     pub fn check_row(&self, store: &Store, row: u32) -> Result<(), Error> {
+        if self.dropped.contains(&row) {
+            assert!(matches!(store.row(row), Err(Error::Dropped { .. })));
+            return Ok(());
+        }
         assert_eq!(store.row(row)?, self.row(row));
         assert_eq!(store.id(row)?, self.rows[row as usize].id);
         assert_eq!(store.content(row)?, self.contents[row as usize]);
@@ -209,9 +217,11 @@ impl Model {
     pub fn check_range(&self, store: &Store, rows: Range<u32>) -> Result<(), Error> {
         let mut next = rows.start;
         store.scan(rows.clone(), |chunk| {
-            assert!(chunk.rows().contains(&next) && chunk.rows().start < rows.end);
+            assert!(chunk.span().contains(&next) && chunk.span().start < rows.end);
+            let left = chunk.span().filter(|row| !self.dropped.contains(row));
+            assert!(left.eq(chunk.rows().iter().copied()));
             let sketch_bytes = store.description().sketch_bytes as usize;
-            for (i, row) in chunk.rows().enumerate() {
+            for (i, &row) in chunk.rows().iter().enumerate() {
                 let expected = self.row(row);
                 let begin = i * sketch_bytes;
                 let levels = chunk
@@ -232,7 +242,7 @@ impl Model {
                 };
                 assert_eq!(found, expected);
             }
-            next = chunk.rows().end;
+            next = chunk.span().end;
             Ok(())
         })?;
         assert!(next >= rows.end);

@@ -1,0 +1,131 @@
+//! When and how is space given back that documents took which are gone?
+//!
+//! A sweep goes over all rows of the store in steps, each a transaction of some milliseconds. Before it, segments half of whose rows are gone are built
+//! again; what a segment still holds stays in the store, so that whoever opens the index knows that it is gone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_disk::priority::at_low_priority;
+use likewise_disk::store::{Dropping, Store, Swept};
+
+use crate::error::Error;
+use crate::shared::{Shared, lock};
+use crate::state::Layer;
+
+/// Free pages of 4 KiB that are given back in one transaction.
+const PAGES_A_STEP: u32 = 1024;
+/// One page in so many stays free for what is added next.
+const FREE_PART: u32 = 8;
+
+/// How far a sweep goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Some free pages, and the events of one sweep for readers to follow by, stay.
+    Usual,
+    /// Nothing stays that is not needed.
+    All,
+}
+
+impl Shared {
+    /// Whether so many documents are gone that it is time to sweep: as many as are in memory at most, and half as many as there are.
+    pub fn is_sweep_due(&self, flush_rows: u32) -> bool {
+        let state = self.state();
+        state.num_to_sweep() >= u64::from(flush_rows.max(state.num_held() / 2))
+    }
+
+    /// Gives back the space of documents that are gone, while others go first.
+    ///
+    /// # Errors
+    /// Those of the store and of the build.
+    pub fn sweep(&self) -> Result<(), Error> {
+        self.build_worn()?;
+        self.sweep_store(Extent::Usual, &self.stop).map(|_| ())
+    }
+
+    /// The same of all that is gone and that no segment holds; gives how many chunks and blocks there are less.
+    ///
+    /// # Errors
+    /// Those of the store; [`likewise_disk::Error::Cancelled`].
+    pub fn sweep_all(&self, cancel: &AtomicBool) -> Result<u64, Error> {
+        self.sweep_store(Extent::All, cancel)
+    }
+
+    /// Runs while nothing is built: a build counts on what is there.
+    fn sweep_store(&self, extent: Extent, cancel: &AtomicBool) -> Result<u64, Error> {
+        let (position, before) = {
+            let state = self.state();
+            (state.position(), state.swept)
+        };
+        let expired_below = position.expired_below;
+        // Those that expire from now on stay until the next sweep: this one does not know who names them.
+        let leaders = match expired_below {
+            0 => Default::default(),
+            _ => at_low_priority("likewise-sweep", || {
+                Store::open_reader_in(&self.environment, &self.dir)?
+                    .leaders_below(expired_below, cancel)
+            })?,
+        };
+        let mut num_fewer = 0;
+        let mut next_row = Some(0);
+        while let Some(row) = next_row {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+            }
+            // Others write between the steps.
+            let step = self.write_a_step(|store| {
+                let state = self.state();
+                let ends: Vec<u32> = state.layers.iter().map(|layer| layer.rows().end).collect();
+                let stays = |row: u32| match state.layer_of(row) {
+                    _ if row < expired_below => leaders.contains(&row),
+                    // Who opens the index would not know that it is gone.
+                    Some(Layer::Segment(segment)) => segment.holds(row).unwrap_or(true),
+                    _ => false,
+                };
+                let dropping = Dropping {
+                    expired_below,
+                    stays: &stays,
+                    ends: &ends,
+                };
+                Ok(store.compact_chunks(row, dropping)?)
+            })?;
+            num_fewer += step.num_fewer;
+            next_row = step.next_row;
+        }
+        let swept = Swept {
+            last_event: position.last_event,
+            expired_below,
+        };
+        let (drop_events, part) = match extent {
+            // Readers that are further behind begin anew.
+            Extent::Usual => (before.last_event, Some(FREE_PART)),
+            Extent::All => (position.last_event, None),
+        };
+        self.write_a_step(|store| {
+            store.note_swept(swept, drop_events)?;
+            self.state_mut().swept = swept;
+            Ok(())
+        })?;
+        while self.write_a_step(|store| Ok(store.give_back_pages(PAGES_A_STEP, part)?))? {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+            }
+        }
+        Ok(num_fewer)
+    }
+
+    /// Lets the writer do one step, and brings the log in where that made it long.
+    fn write_a_step<T>(
+        &self,
+        step: impl FnOnce(&mut Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let done = {
+            let mut writer = lock(&self.writer);
+            let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+            let done = step(store)?;
+            self.note_log(store);
+            done
+        };
+        self.drain_here_when_due()?;
+        Ok(done)
+    }
+}
