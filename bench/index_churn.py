@@ -1,4 +1,4 @@
-"""Additions and removals of an index that holds a fixed number of documents: disk, log, memory and opening time must stay flat.
+"""Additions and removals of an index that holds a fixed number of documents: its sizes must stay flat.
 
     index_churn.py [--pattern oldest random mixed ttl] [--operations 1e6] [--live 20000] [--samples 40] [--work FOLDER]
 
@@ -61,7 +61,7 @@ def open_ms(path: Path) -> float:
 
 
 def slope(samples: list[dict], name: str) -> dict:
-    """Least squares over the second half: the change in a million operations as a share of the mean, and its 95 % interval."""
+    """The change in a million operations as a share of the mean, by least squares over the second half."""
     part = samples[len(samples) // 2 :]
     x = np.array([sample["operations"] for sample in part]) / 1e6
     y = np.array([sample[name] for sample in part], float)
@@ -72,7 +72,12 @@ def slope(samples: list[dict], name: str) -> dict:
     # Of Student's distribution for 10 and more degrees of freedom.
     reach = 2.1 * error
     mean = max(y.mean(), 1e-9)
-    return {"mean": float(y.mean()), "slope": found / mean, "low": (found - reach) / mean, "high": (found + reach) / mean}
+    return {
+        "mean": float(y.mean()),
+        "slope": found / mean,
+        "low": (found - reach) / mean,
+        "high": (found + reach) / mean,
+    }
 
 
 class Churn:

@@ -55,9 +55,7 @@ def test_sizes_stay_under_fixed_bounds_in_thirty_cycles(tmp_path, pattern, store
     path, chance, live, clock, number = tmp_path / "index", random.Random(3), [], [1000], 0
     seen = []
     with mock.patch("likewise.index.online.time.time", side_effect=lambda: clock[0]):
-        index = opened(
-            path, durability="interval:1000s", store=store, ttl=NUM_LIVE if pattern == "ttl" else None
-        )
+        index = opened(path, durability="interval:1000s", store=store, ttl=NUM_LIVE if pattern == "ttl" else None)
         for cycle in range(NUM_CYCLES):
             for _ in range(NUM_ADDED // 10):
                 new = [f"document-{number + i}" for i in range(10)]
@@ -146,7 +144,9 @@ def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_live
     path, clock = tmp_path / "index", [1000]
     with mock.patch("likewise.index.online.time.time", side_effect=lambda: clock[0]):
         with opened(path, ttl=100) as index:
-            index.add_batch(["leader", *(f"a{i}" for i in range(300))], [text_of(0), *map(text_of, range(1, 301))])
+            index.add_batch(
+                ["the-original", *(f"a{i}" for i in range(300))], [text_of(0), *map(text_of, range(1, 301))]
+            )
             clock[0] += 90
             index.add_batch(["copy", *(f"b{i}" for i in range(300))], [text_of(0), *map(text_of, range(1001, 1301))])
             clock[0] += 50
@@ -154,14 +154,14 @@ def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_live
             rested(index)
             for _ in range(2):
                 assert len(index) == 302
-                assert (index.get("leader"), index.get("copy").kept_id) == (None, "leader")
-                assert index.group("copy").leader_id == "leader"
+                assert (index.get("the-original"), index.get("copy").kept_id) == (None, "the-original")
+                assert index.group("copy").leader_id == "the-original"
                 index.compact()
         with opened(path) as index:
-            assert index.get("copy").kept_id == "leader"
+            assert index.get("copy").kept_id == "the-original"
             clock[0] += 200
             index.add("d", text_of(6000))
             index.compact()
             assert len(index) == 1
             assert not index.verify(full=True)
-    assert b"leader" not in (path / "documents.sqlite").read_bytes()
+    assert b"the-original" not in (path / "documents.sqlite").read_bytes()

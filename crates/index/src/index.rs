@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use likewise_disk::environment::{Environment, Task};
-use likewise_disk::segments::delete_orphans;
+use likewise_disk::segments::{Segment, delete_orphans};
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
 use crate::documents::Sketching;
@@ -83,10 +83,7 @@ impl Index {
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let mut store = Store::open_reader_in(&opening.environment, dir)?;
         let shared = Shared::new(dir, opening)?;
-        let state = store.refresh_and_read(|store| {
-            let opened = open_segments(&shared, store, cancel)?;
-            load_state(&shared, store, opened.segments, cancel)
-        })?;
+        let state = store.refresh_and_read(|store| shared.load_well(store, cancel))?;
         *shared.state_mut() = state;
         *lock(&shared.follower) = Some(store);
         Ok(Index {
@@ -117,8 +114,21 @@ impl Index {
         if crate::shared::HAS_SEGMENTS {
             delete_orphans(&dir.join(SEGMENTS), shared.files(), &live)?;
         }
-        let segments = shared.mend(&mut store, opened.segments, cancel)?;
-        let state = load_state(&shared, &store, segments, cancel)?;
+        let mut segments = shared.mend(&mut store, opened.segments, cancel)?;
+        let state = loop {
+            let loaded = load_state(&shared, &store, segments.clone(), cancel);
+            let bad = match &loaded {
+                Err(error) if !error.is_cancelled() => {
+                    shared.take_damaged(&mut segments, cancel)?
+                }
+                _ => Vec::new(),
+            };
+            if bad.is_empty() {
+                break loaded?;
+            }
+            store.publish(&[], &bad)?;
+            segments = shared.mend(&mut store, segments, cancel)?;
+        };
         *shared.state_mut() = state;
         *lock(&shared.writer) = Some(store);
         let index = Index {
@@ -255,6 +265,44 @@ impl Shared {
         })
     }
 
+    /// Takes out segments that are damaged; gives their names.
+    fn take_damaged(
+        &self,
+        segments: &mut Vec<Arc<Segment>>,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<String>, Error> {
+        let mut bad = Vec::new();
+        for segment in std::mem::take(segments) {
+            match segment.verify(cancel) {
+                Ok(()) => segments.push(segment),
+                Err(likewise_disk::Error::Cancelled) => {
+                    return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                }
+                Err(_) => bad.push(segment.name().to_owned()),
+            }
+        }
+        self.num_rebuilt
+            .fetch_add(bad.len() as u64, Ordering::Relaxed);
+        Ok(bad)
+    }
+
+    /// What is known by the truth and the segments that are well, for those who only read.
+    fn load_well(&self, store: &Store, cancel: &AtomicBool) -> Result<State, Error> {
+        let mut segments = open_segments(self, store, cancel)?.segments;
+        loop {
+            let loaded = load_state(self, store, segments.clone(), cancel);
+            let is_well = match &loaded {
+                Err(error) if !error.is_cancelled() => {
+                    self.take_damaged(&mut segments, cancel)?.is_empty()
+                }
+                _ => true,
+            };
+            if is_well {
+                return loaded;
+            }
+        }
+    }
+
     /// Takes what the writer has committed since the last look.
     fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
         if !store.changed()? {
@@ -278,8 +326,7 @@ impl Shared {
             .collect();
         let has_all = state.last_event >= store.num_old_events()?;
         if !has_all || !live.iter().map(|live| live.name.as_str()).eq(mine) {
-            let opened = open_segments(self, store, cancel)?;
-            *state = load_state(self, store, opened.segments, cancel)?;
+            *state = self.load_well(store, cancel)?;
             return Ok(());
         }
         let rows = state.num_rows()..position.num_rows;
