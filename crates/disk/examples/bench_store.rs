@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use likewise_disk::Error;
-use likewise_disk::store::{Description, Durability, Evidence, Keeps, NewRows, Store};
+use likewise_disk::store::{Description, Dropping, Durability, Evidence, Keeps, NewRows, Store};
 
 const BATCH: usize = 1000;
 
@@ -163,7 +163,7 @@ fn main() -> Result<(), Error> {
         let begin = Instant::now();
         let mut from_row = Some(n - n % 1000);
         while let Some(row) = from_row {
-            from_row = store.compact_chunks(row)?.next_row;
+            from_row = store.compact_chunks(row, Dropping::NOTHING)?.next_row;
         }
         println!(
             "joined 20,000 single ones in {:?}; {:?}",

@@ -521,7 +521,7 @@ fn time_never_runs_back() {
             store = Store::open(&dir, Durability::Interval(Duration::from_millis(200))).unwrap();
         }
     }
-    store.compact_chunks(0).unwrap();
+    store.compact_chunks(0, Dropping::NOTHING).unwrap();
     let arrivals_s: Vec<u64> = (0..6)
         .map(|row| store.row(row).unwrap().arrival_s)
         .collect();

@@ -44,6 +44,15 @@ pub struct Dropping<'a> {
     pub ends: &'a [u32],
 }
 
+impl Dropping<'_> {
+    /// No record.
+    pub const NOTHING: Dropping<'static> = Dropping {
+        expired_below: 0,
+        stays: &|_| true,
+        ends: &[],
+    };
+}
+
 /// Records of neighbors that become one.
 #[derive(Default)]
 struct Neighbors {

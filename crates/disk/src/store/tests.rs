@@ -98,7 +98,7 @@ fn a_full_disk_poisons_and_loses_nothing_acknowledged() {
     for result in [
         append(&mut store, b"small"),
         store.publish(&[], &[]),
-        store.compact_chunks(0).map(|_| ()),
+        store.compact_chunks(0, Dropping::NOTHING).map(|_| ()),
         store.sync(),
     ] {
         assert!(matches!(result, Err(Error::Poisoned { .. })), "{result:?}");
