@@ -193,14 +193,14 @@ impl Build<'_> {
                 let bits = &gathered.bits;
                 written.num_rows = gathered.held.len();
                 written.num_found = bits.num_found();
-                if let Some(words) = gathered.held.words() {
-                    written.rows = Some(stream.words(&words)?);
-                }
                 written.bits = Some([
                     stream.words(&bits.kept[..num_words])?,
                     stream.words(&bits.found[..num_words])?,
                     stream.words(&bits.short[..num_words])?,
                 ]);
+                if let Some(words) = gathered.held.words() {
+                    written.rows = Some(stream.words(&words)?);
+                }
             }
             held = Some(std::mem::take(&mut gathered.held));
             self.append(pass, &mut gathered, live, left, &mut stream, &mut written)?;
