@@ -339,7 +339,11 @@ class Index:
         return self._native.verify(full)
 
     def compact(self) -> None:
-        """Make one segment of all documents and join small pieces of the database; others may go on meanwhile."""
+        """Make one segment of all documents and give back the space of those that are gone; others may go on meanwhile.
+
+        What the database held of removed and expired documents is overwritten, except for the ids and sketches of expired
+        ones that a duplicate still names as its kept document. The log may hold them until the index is closed.
+        """
         self._native.compact(threads=self._threads)
 
     def rebuild(self) -> None:
