@@ -341,8 +341,8 @@ class Index:
     def compact(self) -> None:
         """Make one segment of all documents and give back the space of those that are gone; others may go on meanwhile.
 
-        What the database held of removed and expired documents is overwritten, except for the ids and sketches of expired
-        ones that a duplicate still names as its kept document. The log may hold them until the index is closed.
+        What the database held of removed and expired documents is overwritten, except for the ids and sketches of
+        expired ones that a duplicate still names as its kept document. The log may hold them until the index is closed.
         """
         self._native.compact(threads=self._threads)
 

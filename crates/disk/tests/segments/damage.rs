@@ -103,7 +103,8 @@ fn damage_is_named_and_told_from_then_on() {
     let segment = open(&dir, &live, false).unwrap();
     assert!(segment.rows_of_id(5, &mut Vec::new()).is_ok());
     assert_eq!(segment.damage(), None);
-    let reason = match segment.is_kept(0) {
+    let row = segment.row_at(0).unwrap();
+    let reason = match segment.is_kept(row) {
         Err(Error::Damaged { reason }) => reason,
         other => panic!("{other:?}"),
     };
