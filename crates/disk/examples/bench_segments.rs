@@ -136,7 +136,7 @@ fn main() -> Result<(), Error> {
     );
     let start = Instant::now();
     let live = build_segment(&dir, &PlainFiles, &source, 0..num_rows, &plan, building)?;
-    let live = live.ok_or("no rows")?;
+    let live = live.ok_or_else(|| Error::invalid("rows", "there are none"))?;
     let build_s = start.elapsed().as_secs_f64();
     println!(
         "build: {build_s:.2} s, {:.0} rows/s",

@@ -129,7 +129,7 @@ impl Store {
         dropping: Dropping<'_>,
     ) -> Result<Compacted, Error> {
         let num_rows = self.position.num_rows;
-        self.transact(|store, writer| {
+        let compacted = self.transact(|store, writer| {
             let rows = store.step(from_row)?;
             let gone = store.gone_rows(&rows)?;
             let mut compacted = Compacted {
@@ -139,7 +139,12 @@ impl Store {
             store.join_chunks(writer, &rows, &gone, dropping, &mut compacted)?;
             compacted.num_fewer += store.join_contents(writer, &rows, &gone)?;
             Ok(compacted)
-        })
+        })?;
+        if compacted.num_dropped > 0 {
+            // They still have what was dropped.
+            self.chunks.take();
+        }
+        Ok(compacted)
     }
 
     /// Notes that upkeep has looked at all rows of a state, and drops events up to one.
