@@ -276,7 +276,11 @@ fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
         model.expire(&mut store, model.rows.len() as u32);
         compact(&mut store, &|_| false, &[]);
         let sizes = store.sizes().unwrap();
-        assert_eq!((sizes.num_chunks, sizes.num_content_blocks), (1, 0));
+        // A piece for each step at most.
+        assert!(
+            sizes.num_chunks <= 4 && sizes.num_content_blocks == 0,
+            "{sizes:?}"
+        );
         assert_eq!(store.num_rows() as usize, model.rows.len());
         while store.give_back_pages(100, None).unwrap() {}
         let sizes = store.sizes().unwrap();
