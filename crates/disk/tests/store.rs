@@ -282,6 +282,8 @@ fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
             "{sizes:?}"
         );
         assert_eq!(store.num_rows() as usize, model.rows.len());
+        let last_event = store.last_event();
+        store.note_swept(Swept::default(), last_event).unwrap();
         while store.give_back_pages(100, None).unwrap() {}
         let sizes = store.sizes().unwrap();
         assert_eq!(sizes.free_bytes, 0);
