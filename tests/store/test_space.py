@@ -122,6 +122,27 @@ def test_ids_and_texts_that_were_removed_are_in_no_file(tmp_path):
         assert index.add("document-150", texts["document-150"]).added
 
 
+def test_a_promoted_copy_that_was_removed_stays_gone_when_tables_are_built(tmp_path):
+    """It stood next to the tables until they were built; nothing may bring it back."""
+    with opened(tmp_path / "index") as index:
+        index.add_batch([f"document-{number}" for number in range(50)], [text_of(number) for number in range(50)])
+        index.add("one", text_of(900))
+        index.add("copy", text_of(900))
+        index.add("empty", "")
+        index.add("empty copy", "")
+        assert index.remove("one").promoted == ("copy",)
+        assert index.remove("empty").promoted == ("empty copy",)
+        index.remove("copy")
+        index.remove("empty copy")
+        for _ in range(2):
+            index.compact()
+            assert (index.get("copy"), index.get("empty copy")) == (None, None)
+            assert index.check(text_of(900)).is_new
+            assert index.check("").is_new
+        assert index.add("later", text_of(900)).is_new
+        assert index.add("later copy", text_of(900)).kept_id == "later"
+
+
 def test_a_reader_far_behind_follows_though_events_were_dropped(tmp_path):
     path = tmp_path / "index"
     with opened(path) as index:

@@ -346,7 +346,7 @@ fn note_events(state: &mut State, rows: &Range<u32>, events: &[(u64, Event)]) ->
         }
         for &(row, evidence) in moved.iter().filter(|(row, _)| rows.contains(row)) {
             if !state.is_gone(evidence.kept_row) {
-                state.note_moved(*number, row, evidence.kept_row);
+                state.note_moved(*number, row, evidence.kept_row)?;
             }
         }
     }

@@ -291,7 +291,7 @@ pub fn apply_events(
                     if let Some(tail) = state.tail_of_mut(row) {
                         tail.set_verdict(row, Some(evidence));
                     }
-                    state.note_moved(*number, row, evidence.kept_row);
+                    state.note_moved(*number, row, evidence.kept_row)?;
                 }
             }
         }
@@ -334,8 +334,13 @@ pub fn renew_late(shared: &Shared, store: &Store, state: &mut State) -> Result<(
         return Ok(());
     }
     let late = std::mem::take(&mut state.late);
-    let all = late.rows().iter().chain(late.blank()).copied();
-    let rows: Vec<u32> = all.filter(|&row| !state.is_gone(row)).collect();
+    let mut rows = Vec::new();
+    for &row in late.rows().iter().chain(late.blank()) {
+        // Of one that was gone before its segment was built nothing else is noted.
+        if !state.is_gone(row) && state.holds(row)? {
+            rows.push(row);
+        }
+    }
     add_late(shared, store, state, &rows)
 }
 

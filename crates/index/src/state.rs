@@ -138,14 +138,19 @@ impl State {
     }
 
     /// Notes that an event gave a row another leader, where the layer of the row does not know of it.
-    pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) {
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn note_moved(&mut self, event: u64, row: u32, leader: u32) -> Result<(), Error> {
         let is_known = match self.layer_of(row) {
             Some(Layer::Segment(segment)) => segment.last_event() >= event,
             _ => false,
         };
-        if !is_known {
+        // One that no layer holds was removed since.
+        if !is_known && self.holds(row)? {
             self.moved.entry(leader).or_default().push(row);
         }
+        Ok(())
     }
 
     /// Notes that an event removed a row: its duplicates came to others in the same event, so nobody asks for them any more.
