@@ -202,7 +202,6 @@ unsafe extern "C" fn x_open(
     let owner = scheduler.current();
     let process = disk.state().process;
     let creates = flags & ffi::SQLITE_OPEN_CREATE != 0;
-    let mut is_new = false;
     let opened = disk
         .begin(process, owner, Kind::Other, "open", [flags as usize, 0, 0])
         .and_then(|mut state| {
@@ -213,7 +212,6 @@ unsafe extern "C" fn x_open(
                 Err(error) if error.kind() == io::ErrorKind::NotFound && creates => {
                     let inode = state.make_node();
                     state.make_name(path, Named::File(inode))?;
-                    is_new = true;
                     Ok(inode)
                 }
                 found => found,
@@ -230,7 +228,7 @@ unsafe extern "C" fn x_open(
         owner,
         inode,
         deletes: flags & ffi::SQLITE_OPEN_DELETEONCLOSE != 0,
-        syncs_name: is_new && flags & journals != 0,
+        syncs_name: creates && flags & journals != 0,
         path,
         level: ffi::SQLITE_LOCK_NONE,
         memory: None,

@@ -141,7 +141,9 @@ impl Store {
         durability: Durability,
     ) -> Result<Self, Error> {
         let dir = present(environment, dir)?;
-        let lock = place::lock(environment.files.as_ref(), &dir)?;
+        let files = environment.files.as_ref();
+        let lock = place::lock(files, &dir)?;
+        place::harden_log(files, &dir, database::DATABASE_NAME)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
         Store::with(environment, dir, connection, Some((lock, durability)))
     }
