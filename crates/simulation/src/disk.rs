@@ -570,7 +570,12 @@ impl State {
         }
         let (path, inode) = self.random.pick(&meant).clone();
         let node = &mut self.nodes[inode];
-        let at = self.random.below(node.cached.len());
+        // Small tables stand at the front, and a random byte would hardly ever hit them.
+        let num = match self.random.percent(50) {
+            true => node.cached.len().min(1024),
+            false => node.cached.len(),
+        };
+        let at = self.random.below(num);
         let bit = 1 << self.random.below(8);
         node.cached[at] ^= bit;
         if let Some(byte) = node.platter.get_mut(at) {

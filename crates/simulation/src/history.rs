@@ -256,7 +256,9 @@ impl History {
         if is_told {
             disk.state().log = Some(String::new());
         }
-        let centers = (0..2 + random.below(10)).map(|_| random.next()).collect();
+        let centers = (0..2 + random.below(10))
+            .map(|_| random.next() >> (64 - BITS))
+            .collect();
         let registered = Registered::new(&disk);
         let model = Rc::new(Model::default());
         let mut history = History {
@@ -644,11 +646,11 @@ impl History {
 
     fn fingerprint(&mut self) -> u64 {
         if self.random.percent(10) {
-            return self.random.next();
+            return self.random.next() >> (64 - BITS);
         }
         let mut fingerprint = *self.random.pick(&self.centers);
         for _ in 0..self.random.below(5) {
-            fingerprint ^= 1 << self.random.below(64);
+            fingerprint ^= 1 << self.random.below(BITS as usize);
         }
         fingerprint
     }
@@ -982,7 +984,10 @@ impl History {
 }
 
 /// All documents of an index that are not gone.
-struct Found(Vec<(u32, String, u64, Option<Evidence>)>);
+struct Found {
+    num_rows: usize,
+    documents: Vec<(u32, String, u64, Option<Evidence>)>,
+}
 
 impl Found {
     fn of(index: &Index, keeps: Keeps) -> Result<Self, Error> {
@@ -1008,7 +1013,10 @@ impl Found {
             }
             Ok(())
         })?;
-        Ok(Found(found))
+        Ok(Found {
+            num_rows: index.position().num_rows as usize,
+            documents: found,
+        })
     }
 
     fn expected(model: &Model) -> Vec<(u32, String, u64, Option<Evidence>)> {
@@ -1026,16 +1034,18 @@ impl Found {
     }
 
     fn is(&self, model: &Model) -> bool {
-        self.0 == Found::expected(model)
+        self.num_rows == model.documents.len() && self.documents == Found::expected(model)
     }
 
     fn differs_from(&self, model: &Model) -> String {
         let expected = Found::expected(model);
-        let first = self.0.iter().zip(&expected).find(|(a, b)| a != b);
+        let first = self.documents.iter().zip(&expected).find(|(a, b)| a != b);
         format!(
-            "{} documents where {} are expected; first difference: {first:?}",
-            self.0.len(),
-            expected.len()
+            "{} documents in {} rows where {} in {} are expected; first difference: {first:?}",
+            self.documents.len(),
+            self.num_rows,
+            expected.len(),
+            model.documents.len()
         )
     }
 }

@@ -4,8 +4,8 @@ use likewise_disk::store::Evidence;
 
 /// Greatest distance of a match.
 pub const WITHIN: u32 = 3;
-/// Bits of a fingerprint.
-pub const BITS: u32 = 64;
+/// Bits of a fingerprint: few, since planning a search of them takes a good part of a history.
+pub const BITS: u32 = 32;
 
 /// A document.
 #[derive(Debug, Clone, PartialEq)]
