@@ -80,6 +80,7 @@ impl Index {
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let store = Store::open_reader(dir)?;
+        store.check_changes()?;
         let shared = Shared::new(dir, opening)?;
         let opened = open_segments(&shared, &store, cancel)?;
         let state = load_state(&shared, &store, opened.segments, cancel)?;
@@ -97,6 +98,7 @@ impl Index {
         opening: Opening,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
+        store.check_changes()?;
         let durability = opening.durability;
         let shared = Shared::new(dir, opening)?;
         let opened = open_segments(&shared, &store, cancel)?;
