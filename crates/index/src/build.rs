@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
-    Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
+    Building, MIN_ROWS, Segment, build_segment, next_build, unlink_segments,
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
@@ -72,7 +72,7 @@ impl Index {
             && !cancel.load(Ordering::Relaxed)
         {
             let nap = rest.min(MOST_NAP);
-            std::thread::sleep(nap);
+            shared.environment.background.pause(nap);
             rest -= nap;
         }
     }
@@ -133,7 +133,7 @@ impl Shared {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<LiveSegment, Error> {
-        let store = Store::open_reader(&self.dir)?;
+        let store = Store::open_reader_in(&self.environment, &self.dir)?;
         self.build_files(&store, rows, threads, cancel)
     }
 
@@ -150,7 +150,7 @@ impl Shared {
         drop(writer);
         // Giving back the memory of so many rows takes a while: nobody waits for it.
         drop(replaced);
-        unlink_segments(&self.segment_dir(), &PlainFiles, &dropped)?;
+        unlink_segments(&self.segment_dir(), self.files(), &dropped)?;
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl Shared {
         let dir = self.segment_dir();
         let build = |table_bytes| {
             let plan = segment_plan(self.rules(), table_bytes);
-            build_segment(&dir, &PlainFiles, &source, rows.clone(), &plan, building)
+            build_segment(&dir, self.files(), &source, rows.clone(), &plan, building)
         };
         match build(table_bytes(rows.len())) {
             // Wide radii take more.

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use likewise_disk::segments::{PlainFiles, delete_orphans};
+use likewise_disk::environment::{Environment, Task};
+use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
 use crate::documents::Sketching;
@@ -24,7 +24,7 @@ use crate::tail::Tail;
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
     /// What goes on in the background.
-    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
 /// A flag that is taken back when this is dropped, after a panic and without a thread too: whoever waits for it would wait for ever.
@@ -50,6 +50,10 @@ pub struct Opening {
     pub ttl_s: Option<u64>,
     /// Rows in memory at which a segment is built; a usual number where `None`.
     pub flush_rows: Option<u32>,
+    /// Whether to open an index to write from which acknowledged documents were lost.
+    pub accept_loss: bool,
+    /// Files, clock and background work; the system's outside tests.
+    pub environment: Environment,
 }
 
 impl Index {
@@ -58,7 +62,7 @@ impl Index {
     /// # Errors
     /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
-        let store = Store::create(dir, description, opening.durability)?;
+        let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
         Index::of_writer(dir, store, opening, &AtomicBool::new(false))
     }
 
@@ -70,8 +74,14 @@ impl Index {
     /// # Cost
     /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open(dir, opening.durability)?;
-        Index::of_writer(dir, store, opening, cancel)
+        let (environment, durability) = (opening.environment.clone(), opening.durability);
+        let (store, loss) = match opening.accept_loss {
+            true => Store::open_accepting_loss(&environment, dir, durability)?,
+            false => (Store::open_in(&environment, dir, durability)?, None),
+        };
+        let index = Index::of_writer(dir, store, opening, cancel)?;
+        *lock(&index.shared.loss) = loss;
+        Ok(index)
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
@@ -79,7 +89,8 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_reader(dir)?;
+        let store = Store::open_reader_in(&opening.environment, dir)?;
+        store.check_loss()?;
         store.check_changes()?;
         let shared = Shared::new(dir, opening)?;
         let opened = open_segments(&shared, &store, cancel)?;
@@ -88,7 +99,7 @@ impl Index {
         *lock(&shared.follower) = Some(store);
         Ok(Index {
             shared: Arc::new(shared),
-            threads: Mutex::default(),
+            tasks: Mutex::default(),
         })
     }
 
@@ -113,7 +124,7 @@ impl Index {
             .map(|live| live.name)
             .collect();
         if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
+            delete_orphans(&dir.join(SEGMENTS), shared.files(), &live)?;
         }
         let segments = shared.mend(&mut store, opened.segments, cancel)?;
         let state = load_state(&shared, &store, segments, cancel)?;
@@ -121,7 +132,7 @@ impl Index {
         *lock(&shared.writer) = Some(store);
         let index = Index {
             shared: Arc::new(shared),
-            threads: Mutex::default(),
+            tasks: Mutex::default(),
         };
         if let Durability::Interval(interval) = durability {
             index.sync_every(interval);
@@ -134,7 +145,7 @@ impl Index {
         let shared = self.shared.clone();
         let work = move || {
             while !shared.stop.load(Ordering::Relaxed) {
-                std::thread::park_timeout(interval);
+                shared.environment.background.pause(interval);
                 if let Some(store) = lock(&shared.writer).as_mut()
                     && let Err(error) = store.sync()
                 {
@@ -142,11 +153,7 @@ impl Index {
                 }
             }
         };
-        self.keep(
-            std::thread::Builder::new()
-                .name("likewise-sync".into())
-                .spawn(work),
-        );
+        self.start("likewise-sync", Box::new(work));
     }
 
     /// Does some work in the background, waited for when the index is closed. Whoever asks set `flag`; it is taken back at the end.
@@ -168,14 +175,14 @@ impl Index {
             }
             drop(taken);
         };
-        lock(&self.threads).retain(|thread| !thread.is_finished());
-        self.keep(std::thread::Builder::new().name(name.into()).spawn(work));
+        lock(&self.tasks).retain(|task| !task.is_finished());
+        self.start(name, Box::new(work));
     }
 
-    /// Remembers a thread, so that it is waited for when the index is closed.
-    fn keep(&self, thread: std::io::Result<JoinHandle<()>>) {
-        match thread {
-            Ok(handle) => lock(&self.threads).push(handle),
+    /// Starts a task and remembers it, so that it is waited for when the index is closed.
+    fn start(&self, name: &str, work: Box<dyn FnOnce() + Send>) {
+        match self.shared.environment.background.spawn(name, work) {
+            Ok(task) => lock(&self.tasks).push(task),
             Err(error) => *lock(&self.shared.build_error) = Some(error.to_string()),
         }
     }
@@ -251,7 +258,9 @@ impl Shared {
             num_rebuilt: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
+            loss: Mutex::default(),
             flush_rows: opening.flush_rows,
+            environment: opening.environment,
             sketchers: Mutex::default(),
         })
     }

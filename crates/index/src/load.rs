@@ -60,7 +60,6 @@ pub fn open_segment(
     live: &LiveSegment,
     cancel: &AtomicBool,
 ) -> Result<Option<Segment>, Error> {
-    let _ = shared;
     if live.rows.end > store.num_rows() {
         return Ok(None);
     }
@@ -72,7 +71,14 @@ pub fn open_segment(
         sketch_id: &store.description().sketch_id,
         batch,
     };
-    Ok(Some(Segment::open(dir, live, &expected, false, cancel)?))
+    Ok(Some(Segment::open(
+        dir,
+        shared.files(),
+        live,
+        &expected,
+        false,
+        cancel,
+    )?))
 }
 
 /// The rows of a range in memory.

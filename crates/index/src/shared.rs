@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::Store;
+use likewise_disk::store::{Loss, Store};
 
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
@@ -72,8 +73,12 @@ pub struct Shared {
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
     pub build_error: Mutex<Option<String>>,
+    /// What was lost, and accepted when the index was opened.
+    pub loss: Mutex<Option<Loss>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
+    /// Files, clock and background work.
+    pub environment: Environment,
     /// What made features of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
 }
@@ -93,6 +98,11 @@ impl Shared {
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.sketching.isa
+    }
+
+    /// The files.
+    pub fn files(&self) -> &dyn Files {
+        self.environment.files.as_ref()
     }
 
     /// The directory of segments.
@@ -115,7 +125,7 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
-            None => Store::open_reader(&self.dir)?,
+            None => Store::open_reader_in(&self.environment, &self.dir)?,
         };
         store.advance(state.position());
         Ok(Lease {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_disk::segments::{PlainFiles, unlink_segments};
+use likewise_disk::segments::unlink_segments;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::error::Error;
@@ -39,6 +39,8 @@ pub struct Facts {
     pub is_building: bool,
     /// Why the last one failed.
     pub build_error: Option<String>,
+    /// What was lost, in words, and accepted when the index was opened.
+    pub loss: Option<String>,
     /// What the database takes.
     pub sizes: Sizes,
 }
@@ -62,6 +64,7 @@ impl Index {
             num_rebuilt: shared.num_rebuilt.load(Ordering::Relaxed),
             is_building: shared.is_building.load(Ordering::Relaxed),
             build_error: lock(&shared.build_error).clone(),
+            loss: lock(&shared.loss).as_ref().map(ToString::to_string),
             sizes: shared.lease(&state)?.sizes()?,
             ..Facts::default()
         };
@@ -145,7 +148,10 @@ impl Index {
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
     fn quiesce(&self) {
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            self.shared
+                .environment
+                .background
+                .pause(std::time::Duration::from_millis(2));
         }
     }
 
@@ -239,7 +245,7 @@ impl Index {
             let segments = shared.mend(store, opened.segments, &cancel)?;
             let state = load_state(shared, store, segments, &cancel)?;
             *shared.state_mut() = state;
-            unlink_segments(&shared.segment_dir(), &PlainFiles, &bad)?;
+            unlink_segments(&shared.segment_dir(), shared.files(), &bad)?;
         } else if let Some(store) = follower.as_mut() {
             store.refresh()?;
             let mut opened = open_segments(shared, store, &cancel)?;
@@ -265,11 +271,11 @@ impl Index {
             return Ok(());
         }
         shared.stop.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *lock(&self.threads));
-        for thread in threads {
-            thread.thread().unpark();
+        let tasks = std::mem::take(&mut *lock(&self.tasks));
+        for task in tasks {
+            task.wake();
             // One that panicked left nothing that the next opening does not see through.
-            let _ = thread.join();
+            task.join();
         }
         let is_writer = lock(&shared.writer).is_some();
         let built = match is_writer {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
+use likewise_disk::environment::Environment;
 use likewise_disk::store::{Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
@@ -32,7 +33,7 @@ pub struct OnlineIndex {
 impl OnlineIndex {
     /// Opens the index of a directory; `mode` is create, write or read. `recipe` holds what decides a verdict.
     #[new]
-    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, isa=None))]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, accept_loss=false, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
@@ -43,6 +44,7 @@ impl OnlineIndex {
         sync_seconds: Option<f64>,
         ttl_seconds: Option<u64>,
         flush_rows: Option<u32>,
+        accept_loss: bool,
         isa: Option<&str>,
     ) -> Result<Self, Failure> {
         let isa = parse_isa(isa)?;
@@ -64,6 +66,8 @@ impl OnlineIndex {
             },
             ttl_s: ttl_seconds,
             flush_rows,
+            accept_loss,
+            environment: Environment::default(),
         };
         let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {

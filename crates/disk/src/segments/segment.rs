@@ -9,6 +9,7 @@ use likewise_core::hamming::index::{HammingSet, Words};
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Opened, open_files};
 use super::table::{BadBlock, Table, read, row_hash};
+use crate::environment::Files;
 use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 use crate::store::LiveSegment;
@@ -66,6 +67,7 @@ impl Segment {
     /// Microseconds, and a reading of an eighth of a byte for each row that has no fingerprint; with `verify` a reading of the files.
     pub fn open(
         dir: &Path,
+        files: &dyn Files,
         live: &LiveSegment,
         expected: &Expected<'_>,
         verify: bool,
@@ -76,7 +78,7 @@ impl Segment {
             description,
             hamming,
             num_bytes,
-        } = open_files(dir, live, expected, verify, cancel)?;
+        } = open_files(dir, files, live, expected, verify, cancel)?;
         let table = |name: &str, entry: &TableEntry| {
             let part =
                 |part: &str, section| sections.guarded(&format!("{part} of {name}"), section);

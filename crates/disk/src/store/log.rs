@@ -14,6 +14,7 @@ use rusqlite::hooks::Wal;
 
 use super::Store;
 use super::database::{self, Database, wrong};
+use crate::environment::Environment;
 use crate::error::Error;
 
 /// Pages of the log, of 4 KiB, at which a commit brings it into the database itself, where nobody else did: 64 MB.
@@ -144,8 +145,8 @@ impl LogDrain {
     ///
     /// # Errors
     /// Those of [`Store::open_reader`].
-    pub fn open(dir: &Path) -> Result<Self, Error> {
-        let connection = database::open_to_drain(dir)?;
+    pub fn open(environment: &Environment, dir: &Path) -> Result<Self, Error> {
+        let connection = database::open_to_drain(environment, dir)?;
         Ok(LogDrain { connection })
     }
 

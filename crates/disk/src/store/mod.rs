@@ -17,6 +17,8 @@ mod features;
 mod held;
 mod live;
 mod log;
+mod loss;
+mod mark;
 mod place;
 mod process;
 mod read;
@@ -30,9 +32,9 @@ mod write;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::environment::{Environment, FileLock};
 use crate::error::Error;
 use database::Database;
 use held::HeldChunks;
@@ -41,6 +43,7 @@ use transact::Writer;
 pub use chunk::Chunk;
 pub use compact::Compacted;
 pub use log::LogDrain;
+pub use mark::Loss;
 pub use types::{
     BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
     NewRows, Position, Row, Sizes,
@@ -51,6 +54,7 @@ pub use types::{
 /// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]). It must not be used in a child of the
 /// process that opened it.
 pub struct Store {
+    environment: Environment,
     connection: Database,
     /// Absolute, without links.
     dir: PathBuf,
@@ -85,10 +89,26 @@ impl Store {
         description: &Description,
         durability: Durability,
     ) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(|e| Error::io("make the directory", e))?;
-        let dir = place::settle(dir)?;
-        let lock = place::lock(&dir)?;
-        let connection = database::open_to_write(&dir, durability)?;
+        Store::create_in(&Environment::default(), dir, description, durability)
+    }
+
+    /// As [`Store::create`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::create`].
+    pub fn create_in(
+        environment: &Environment,
+        dir: &Path,
+        description: &Description,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let files = environment.files.as_ref();
+        files
+            .create_dir_all(dir)
+            .map_err(|e| Error::io("make the directory", e))?;
+        let dir = place::settle(files, dir)?;
+        let lock = place::lock(files, &dir)?;
+        let connection = database::open_to_write(environment, &dir, durability)?;
         match database::kind_of(&connection)? {
             database::Kind::Empty => database::make(&connection, description)?,
             database::Kind::Store => {
@@ -98,11 +118,11 @@ impl Store {
                 ));
             }
         }
-        place::sync_directory(&dir)?;
+        place::sync_directory(files, &dir)?;
         if let Some(parent) = dir.parent() {
-            place::sync_directory(parent)?;
+            place::sync_directory(files, parent)?;
         }
-        Store::with(dir, connection, Some((lock, durability)))
+        Store::with(environment, dir, connection, Some((lock, durability)))
     }
 
     /// Opens the store of a directory for writing: the one that may.
@@ -111,10 +131,46 @@ impl Store {
     /// [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] where there is none, [`Error::Unsupported`] for another
     /// database, another format or a network file system, [`Error::Damaged`], and [`Error::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
-        let dir = present(dir)?;
-        let lock = place::lock(&dir)?;
-        let connection = database::open_to_write(&dir, durability)?;
-        Store::with(dir, connection, Some((lock, durability)))
+        Store::open_in(&Environment::default(), dir, durability)
+    }
+
+    /// As [`Store::open`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_in(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let store = Store::open_unchecked(environment, dir, durability)?;
+        store.check_loss()?;
+        Ok(store)
+    }
+
+    /// As [`Store::open_in`]; opens a store from which acknowledged rows or events were lost too, and says which.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_accepting_loss(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<(Self, Option<Loss>), Error> {
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        let loss = store.accept_loss()?;
+        Ok((store, loss))
+    }
+
+    fn open_unchecked(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let dir = present(environment, dir)?;
+        let lock = place::lock(environment.files.as_ref(), &dir)?;
+        let connection = database::open_to_write(environment, &dir, durability)?;
+        Store::with(environment, dir, connection, Some((lock, durability)))
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.
@@ -122,9 +178,17 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open`] but [`Error::Locked`].
     pub fn open_reader(dir: &Path) -> Result<Self, Error> {
-        let dir = present(dir)?;
-        let connection = database::open_to_read(&dir)?;
-        Store::with(dir, connection, None)
+        Store::open_reader_in(&Environment::default(), dir)
+    }
+
+    /// As [`Store::open_reader`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`].
+    pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
+        let dir = present(environment, dir)?;
+        let connection = database::open_to_read(environment, &dir)?;
+        Store::with(environment, dir, connection, None)
     }
 
     /// Opens the same store once more for reading: for another thread.
@@ -132,13 +196,14 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open_reader`].
     pub fn reader(&self) -> Result<Self, Error> {
-        Store::open_reader(&self.dir)
+        Store::open_reader_in(&self.environment, &self.dir)
     }
 
     fn with(
+        environment: &Environment,
         dir: PathBuf,
         connection: Database,
-        lock: Option<(place::WriterLock, Durability)>,
+        lock: Option<(Box<dyn FileLock>, Durability)>,
     ) -> Result<Self, Error> {
         if database::kind_of(&connection)? == database::Kind::Empty {
             return Err(no_index(&dir));
@@ -149,6 +214,7 @@ impl Store {
             None => None,
         };
         let mut store = Store {
+            environment: environment.clone(),
             connection,
             dir,
             description,
@@ -168,6 +234,7 @@ impl Store {
             if let Some(writer) = &mut store.writer {
                 writer.last_arrival_s = last_s;
             }
+            store.begin_marking()?;
         }
         Ok(store)
     }
@@ -222,11 +289,12 @@ impl Store {
 }
 
 /// The directory of a store that is there.
-fn present(dir: &Path) -> Result<PathBuf, Error> {
-    if !dir.join(database::DATABASE_NAME).exists() {
+fn present(environment: &Environment, dir: &Path) -> Result<PathBuf, Error> {
+    let files = environment.files.as_ref();
+    if files.facts(&dir.join(database::DATABASE_NAME)).is_err() {
         return Err(no_index(dir));
     }
-    place::settle(dir)
+    place::settle(files, dir)
 }
 
 fn no_index(dir: &Path) -> Error {

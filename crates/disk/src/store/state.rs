@@ -1,7 +1,5 @@
 //! Up to where does the store reach, and is that still so?
 
-use std::fs;
-
 use rusqlite::OptionalExtension;
 
 use super::Store;
@@ -112,7 +110,11 @@ impl Store {
         Ok(Sizes {
             database_bytes: page_bytes * number("PRAGMA page_count")?,
             free_bytes: page_bytes * number("PRAGMA freelist_count")?,
-            log_bytes: fs::metadata(log).map_or(0, |found| found.len()),
+            log_bytes: self
+                .environment
+                .files
+                .facts(&log)
+                .map_or(0, |found| found.num_bytes),
             num_chunks: number("SELECT count(*) FROM chunks")?,
             num_content_blocks: number("SELECT count(*) FROM contents")?,
         })

@@ -1,5 +1,6 @@
 //! What only the inside shows: settings, a full disk.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,7 +154,7 @@ fn the_log_comes_into_the_database_beside_the_writer() {
         append(&mut store, &text).unwrap();
     }
     assert_eq!(num_bytes(), before);
-    let log = LogDrain::open(store.dir()).unwrap();
+    let log = LogDrain::open(&Environment::default(), store.dir()).unwrap();
     assert_eq!(log.drain().unwrap(), store.log_pages());
     assert!(num_bytes() > 8 << 20);
     append(&mut store, &text).unwrap();
@@ -187,7 +188,7 @@ fn what_is_brought_in_while_it_is_written_is_whole() {
     let is_done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let drains = scope.spawn(|| {
-            let log = LogDrain::open(&dir).unwrap();
+            let log = LogDrain::open(&Environment::default(), &dir).unwrap();
             let mut most = 0;
             while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
                 most = most.max(log.drain().unwrap());

@@ -10,8 +10,9 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
-use super::place::WriterLock;
+use super::loss::Marking;
 use super::types::Durability;
+use crate::environment::FileLock;
 use crate::error::Error;
 
 /// What a test does in place of a commit.
@@ -20,8 +21,10 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 /// What only the one that writes has.
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
-    _lock: WriterLock,
-    durability: Durability,
+    _lock: Box<dyn FileLock>,
+    pub(super) durability: Durability,
+    /// How far the store reaches, for a file outside the database; nothing where that cannot be written.
+    pub(super) marking: Option<Marking>,
     /// Why nothing is written any more.
     poison: Option<String>,
     fault: Option<Fault>,
@@ -42,7 +45,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         connection: &Connection,
-        lock: WriterLock,
+        lock: Box<dyn FileLock>,
         durability: Durability,
     ) -> Result<Self, Error> {
         let seed: [u8; 8] = connection
@@ -51,6 +54,7 @@ impl Writer {
         Ok(Writer {
             _lock: lock,
             durability,
+            marking: None,
             poison: None,
             fault: None,
             seed: u64::from_le_bytes(seed),
@@ -163,6 +167,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.has_unsynced = false;
         }
+        self.mark_synced();
         Ok(())
     }
 

@@ -30,8 +30,8 @@ impl Store {
         self.fits(rows)?;
         let position = self.position;
         let end = position.num_rows + rows.ids.len() as u32;
-        let after = self.transact(|store, writer| {
-            let mut after = store.write_rows(writer, rows)?;
+        let (after, batch) = self.transact(|store, writer| {
+            let (mut after, batch) = store.write_rows(writer, rows)?;
             for event in events {
                 after.last_event += 1;
                 store.write_event(writer, &mut after, event)?;
@@ -41,7 +41,7 @@ impl Store {
                 put_varint(&mut writer.record, u64::from(after.expired_below));
                 database::set_meta(&store.connection, "expired_below", &writer.record)?;
             }
-            Ok(after)
+            Ok((after, batch))
         })?;
         self.position = after;
         if let Some(writer) = &mut self.writer
@@ -49,6 +49,7 @@ impl Store {
         {
             writer.last_arrival_s = writer.last_arrival_s.max(rows.arrival_s);
         }
+        self.mark_committed(batch);
         Ok(position.num_rows..end)
     }
 
@@ -107,10 +108,15 @@ impl Store {
         Ok(())
     }
 
-    fn write_rows(&self, writer: &mut Writer, rows: &NewRows<'_>) -> Result<Position, Error> {
+    /// Writes rows; returns the state after them and the identity of their batch.
+    fn write_rows(
+        &self,
+        writer: &mut Writer,
+        rows: &NewRows<'_>,
+    ) -> Result<(Position, Option<u64>), Error> {
         let mut position = self.position;
         if rows.ids.is_empty() {
-            return Ok(position);
+            return Ok((position, None));
         }
         let first_row = position.num_rows;
         let batch = writer.new_batch();
@@ -144,7 +150,7 @@ impl Store {
             self.insert("contents", block.first_row(), block.num_rows(), record)
         })?;
         position.num_rows += rows.ids.len() as u32;
-        Ok(position)
+        Ok((position, Some(batch)))
     }
 
     /// Inserts a chunk or a block.
