@@ -9,6 +9,7 @@ use likewise_disk::environment::{Environment, Task};
 use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
+use crate::clock::{IndexClock, Known, Moment};
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -52,6 +53,8 @@ pub struct Opening {
     pub flush_rows: Option<u32>,
     /// Whether to open an index to write from which acknowledged documents were lost.
     pub accept_loss: bool,
+    /// Whether the machine's clock is right, however far it is from what was known before.
+    pub accept_clock: bool,
     /// Files, clock and background work; the system's outside tests.
     pub environment: Environment,
 }
@@ -93,6 +96,7 @@ impl Index {
         store.check_loss()?;
         store.check_changes()?;
         let shared = Shared::new(dir, opening)?;
+        *lock(&shared.arrival_shift) = store.arrival_shift();
         let opened = open_segments(&shared, &store, cancel)?;
         let state = load_state(&shared, &store, opened.segments, cancel)?;
         *shared.state_mut() = state;
@@ -110,8 +114,9 @@ impl Index {
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
         store.check_changes()?;
-        let durability = opening.durability;
+        let (durability, accept_clock) = (opening.durability, opening.accept_clock);
         let shared = Shared::new(dir, opening)?;
+        shared.open_clock(&mut store, accept_clock)?;
         let opened = open_segments(&shared, &store, cancel)?;
         if !opened.bad.is_empty() {
             store.publish(&[], &opened.bad)?;
@@ -259,6 +264,8 @@ impl Shared {
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
             loss: Mutex::default(),
+            clock: Mutex::default(),
+            arrival_shift: Mutex::default(),
             flush_rows: opening.flush_rows,
             environment: opening.environment,
             sketchers: Mutex::default(),
@@ -271,6 +278,7 @@ impl Shared {
             return Ok(());
         }
         let position = store.refresh()?;
+        *lock(&self.arrival_shift) = store.arrival_shift();
         let live = store.segments()?;
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
@@ -297,6 +305,51 @@ impl Shared {
             Ok(())
         })?;
         apply_events(self, store, &mut state, &events)
+    }
+
+    /// Looks at the clocks of the machine, where documents are forgotten by age.
+    fn open_clock(&self, store: &mut Store, accept: bool) -> Result<(), Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
+        let Some(ttl_s) = self.ttl_s else {
+            return Ok(());
+        };
+        let clock = self.environment.clock.as_ref();
+        let known = Known {
+            last_arrival_s: store.last_row_arrival()?,
+            marked: store.last_arrival(),
+            record: store.clock_record()?,
+            num_rows: store.num_rows(),
+        };
+        let now = Moment {
+            wall_s: clock.unix_s(),
+            uptime: clock.uptime(),
+        };
+        *lock(&self.clock) = Some(IndexClock::open(ttl_s, now, known, accept));
+        match accept {
+            true => self.keep_clock(store),
+            // An index that nobody adds to is left as it is.
+            false => Ok(()),
+        }
+    }
+
+    /// The time at which documents that come now arrive, where the clock of the machine says `wall_s`.
+    pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
+        let uptime = self.environment.clock.uptime();
+        let now_s = match lock(&self.clock).as_mut() {
+            Some(clock) => clock.now_s(Moment { wall_s, uptime }, store.num_rows()),
+            None => return Ok(wall_s),
+        };
+        self.keep_clock(store)?;
+        Ok(now_s)
+    }
+
+    fn keep_clock(&self, store: &mut Store) -> Result<(), Error> {
+        let record = lock(&self.clock).as_mut().and_then(IndexClock::take_record);
+        if let Some(record) = record {
+            store.set_clock_record(&record)?;
+            *lock(&self.arrival_shift) = record.shift;
+        }
+        Ok(())
     }
 
     /// Forgets what is too old at a time.

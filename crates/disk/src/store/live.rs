@@ -72,9 +72,7 @@ impl Store {
                 let end: Option<i64> = store
                     .connection
                     .prepare_cached(sql)
-                    .and_then(|mut statement| {
-                        statement.query_row([], |row| row.get(0)).optional()
-                    })
+                    .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
                     .map_err(wrong)?;
                 if let Some(end) = end.filter(|&end| end > i64::from(position.num_rows)) {
                     return Err(misplaced("row", end - 1));

@@ -187,8 +187,7 @@ impl Store {
             });
         }
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
-        let outcome =
-            bring_in(&self.connection, wait).inspect_err(|error| self.give_up(error))?;
+        let outcome = bring_in(&self.connection, wait).inspect_err(|error| self.give_up(error))?;
         if let Some(writer) = &mut self.writer {
             writer.log.tried(outcome, wait.is_some());
         }

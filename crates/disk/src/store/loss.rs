@@ -3,7 +3,7 @@
 use super::Store;
 use super::database::DATABASE_NAME;
 use super::mark::{self, Loss, Mark, MarkFile, Reached};
-use super::types::Durability;
+use super::types::{ClockTime, Durability};
 use crate::error::Error;
 
 impl Store {
@@ -49,7 +49,7 @@ impl Store {
         };
         let boot_id = self.environment.clock.uptime().boot_id;
         let position = self.read_position()?;
-        let reached = match mark.uptime.boot_id == boot_id {
+        let reached = match mark.boot_id == boot_id {
             // What was written survives everything but the end of the machine's run.
             true => mark.committed,
             false => mark.synced,
@@ -81,15 +81,15 @@ impl Store {
         let database = self.dir.join(DATABASE_NAME);
         let files = self.environment.files.as_ref();
         let file = MarkFile::open(files, &self.dir, &database, self.identity);
-        let uptime = self.environment.clock.uptime();
+        let boot_id = self.environment.clock.uptime().boot_id;
         if let Some(writer) = &mut self.writer {
             writer.marking = file.map(|file| Marking {
                 file,
                 mark: Mark {
                     synced: before.map_or(Reached::default(), |before| before.synced),
                     committed,
-                    uptime,
-                    arrival_s: before.map_or(0, |before| before.arrival_s),
+                    boot_id,
+                    arrived: before.map_or(ClockTime::default(), |before| before.arrived),
                 },
             });
         }
@@ -99,10 +99,14 @@ impl Store {
     /// Notes that what the store shows is committed, with the identity of the last batch where that is a new one.
     pub(super) fn mark_committed(&mut self, batch: Option<u64>) {
         let position = self.position;
-        self.mark(|mark, is_synced, arrival_s| {
+        let uptime = self.environment.clock.uptime();
+        self.mark(|mark, is_synced, unix_s| {
+            mark.boot_id = uptime.boot_id;
             mark.committed.position = position;
-            mark.committed.batch = batch.unwrap_or(mark.committed.batch);
-            mark.arrival_s = arrival_s;
+            if let Some(batch) = batch {
+                mark.committed.batch = batch;
+                mark.arrived = ClockTime { unix_s, uptime };
+            }
             if is_synced {
                 mark.synced = mark.committed;
             }
@@ -114,13 +118,18 @@ impl Store {
         self.mark(|mark, _, _| mark.synced = mark.committed);
     }
 
+    /// When the last batch arrived, where the mark knows it.
+    pub fn last_arrival(&self) -> Option<ClockTime> {
+        let marking = self.writer.as_ref()?.marking.as_ref()?;
+        let arrived = marking.mark.arrived;
+        (arrived != ClockTime::default()).then_some(arrived)
+    }
+
     fn mark(&mut self, set: impl FnOnce(&mut Mark, bool, u64)) {
-        let uptime = self.environment.clock.uptime();
         if let Some(writer) = &mut self.writer
             && let Some(marking) = &mut writer.marking
         {
             let syncs = writer.durability == Durability::Commit;
-            marking.mark.uptime = uptime;
             set(&mut marking.mark, syncs, writer.last_arrival_s);
             marking.file.write(&marking.mark);
         }

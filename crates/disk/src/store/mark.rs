@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::bytes::{Cursor, Malformed, begin, open, seal};
-use super::types::Position;
-use crate::environment::{Facts, Files, OpenFile, Uptime};
+use super::clock::{put_time, take_time};
+use super::types::{ClockTime, Position};
+use crate::environment::{Facts, Files, OpenFile};
 use crate::error::Error;
 
 /// Name of the file next to the database.
@@ -18,7 +19,7 @@ const MARK_NAME: &str = "documents.mark";
 /// Distance of the two slots, which are written in turn: a torn write harms one.
 const SLOT_BYTES: u64 = 4096;
 /// Bytes of the record in a slot.
-const RECORD_BYTES: usize = 136;
+const RECORD_BYTES: usize = 152;
 
 /// How far the store reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,10 +36,10 @@ pub(super) struct Mark {
     pub(super) synced: Reached,
     /// What was committed: it holds as long as the machine runs, whatever becomes of the process.
     pub(super) committed: Reached,
-    /// When that was, by the clock of the machine's start.
-    pub(super) uptime: Uptime,
-    /// The time of arrival of the last batch, in seconds since 1970; 0 where none is known.
-    pub(super) arrival_s: u64,
+    /// The start of the machine in which that was.
+    pub(super) boot_id: u128,
+    /// The time of arrival of the last batch, and the machine's uptime then; 0 of start 0 where none is known.
+    pub(super) arrived: ClockTime,
 }
 
 /// What was acknowledged and is not in the database.
@@ -204,9 +205,8 @@ fn encode(out: &mut Vec<u8>, number: u64, bound: &Bound, mark: &Mark) {
         out.extend_from_slice(&last_event.to_le_bytes());
         out.extend_from_slice(&reached.batch.to_le_bytes());
     }
-    out.extend_from_slice(&mark.uptime.boot_id.to_le_bytes());
-    out.extend_from_slice(&(mark.uptime.elapsed.as_nanos() as u64).to_le_bytes());
-    out.extend_from_slice(&mark.arrival_s.to_le_bytes());
+    out.extend_from_slice(&mark.boot_id.to_le_bytes());
+    put_time(out, &mark.arrived);
     seal(out, 0);
 }
 
@@ -232,16 +232,11 @@ fn decode(record: &[u8]) -> Result<(u64, Bound, Mark), Malformed> {
         })
     };
     let (synced, committed) = (reached()?, reached()?);
-    let uptime = Uptime {
-        boot_id: cursor.u128()?,
-        elapsed: std::time::Duration::from_nanos(cursor.u64()?),
-    };
-    let arrival_s = cursor.u64()?;
     let mark = Mark {
         synced,
         committed,
-        uptime,
-        arrival_s,
+        boot_id: cursor.u128()?,
+        arrived: take_time(&mut cursor)?,
     };
     Ok((number, bound, mark))
 }

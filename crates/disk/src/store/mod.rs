@@ -6,6 +6,7 @@
 
 mod bytes;
 mod chunk;
+mod clock;
 mod compact;
 mod contents;
 mod copy;
@@ -45,8 +46,8 @@ pub use compact::Compacted;
 pub use log::LogDrain;
 pub use mark::Loss;
 pub use types::{
-    BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
-    NewRows, Position, Row, Sizes,
+    ArrivalShift, BandLevel, ClockDoubt, ClockRecord, ClockTime, Content, Description, Durability,
+    Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position, Row, Sizes,
 };
 
 /// An open store: the one that writes, or one of many that read.
@@ -66,6 +67,8 @@ pub struct Store {
     chunks: RefCell<HeldChunks>,
     /// What the library said of other connections' commits at the last look.
     data_version: Cell<i64>,
+    /// How arrivals are corrected.
+    shift: Option<ArrivalShift>,
 }
 
 impl fmt::Debug for Store {
@@ -223,14 +226,12 @@ impl Store {
             writer,
             chunks: RefCell::default(),
             data_version: Cell::new(0),
+            shift: None,
         };
         store.refresh()?;
         store.check_ends()?;
         if store.writer.is_some() {
-            let last_s = match store.position.num_rows {
-                0 => 0,
-                num_rows => store.arrival_s(num_rows - 1)?,
-            };
+            let last_s = store.last_row_arrival()?.unwrap_or(0);
             if let Some(writer) = &mut store.writer {
                 writer.last_arrival_s = last_s;
             }

@@ -122,6 +122,11 @@ impl Store {
                 }
                 next_change = self::next_change(&mut changes)?;
             }
+            if self.shift.is_some() {
+                for (row, arrival_s) in (first_row..).zip(&mut chunk.arrivals_s) {
+                    *arrival_s = self.corrected(row, *arrival_s);
+                }
+            }
             each(&chunk)?;
         }
         match next_row >= rows.end {
