@@ -881,6 +881,21 @@ class HammingTables:
         """
 
 @final
+class ManualClock:
+    """The clocks of a machine that stand still until they are moved."""
+
+    def __init__(self, unix_s: int) -> None: ...
+    @property
+    def unix_s(self) -> int: ...
+    def pass_time(self, seconds: int) -> None:
+        """Let time pass."""
+
+    def set(self, unix_s: int) -> None:
+        """Set the clock that can be set."""
+
+    def restart(self, seconds: int) -> None:
+        """Start the machine again after some seconds without power."""
+
 class OnlineIndex:
     """The index in a directory. Verdicts are dicts of columns: is_new, kept_ids, similarity, distance, seq, added."""
 
@@ -894,6 +909,9 @@ class OnlineIndex:
         sync_seconds: float | None = None,
         ttl_seconds: int | None = None,
         flush_rows: int | None = None,
+        accept_loss: bool = False,
+        accept_clock: bool = False,
+        clock: ManualClock | None = None,
         isa: str | None = None,
     ) -> None:
         """Open it; `mode` is create, write or read."""
@@ -906,19 +924,18 @@ class OnlineIndex:
     def check(self, texts: Texts, *, threads: int = 1) -> dict[str, Any]: ...
     def check_text(self, text: str) -> tuple[str | None, float, int | None]: ...
     def add_text(
-        self, doc_id: str, text: str, now_seconds: int
+        self, doc_id: str, text: str
     ) -> tuple[tuple[str | None, float, int | None], int, bool]: ...
     def check_sketches(
         self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, *, threads: int = 1
     ) -> dict[str, Any]: ...
-    def add(self, ids: Texts, texts: Texts, now_seconds: int, *, threads: int = 1) -> dict[str, Any]: ...
+    def add(self, ids: Texts, texts: Texts, *, threads: int = 1) -> dict[str, Any]: ...
     def add_sketches(
         self,
         ids: Texts,
         sketches: Buffer,
         is_empty: Buffer,
         num_features: Buffer,
-        now_seconds: int,
         *,
         threads: int = 1,
     ) -> dict[str, Any]: ...

@@ -20,7 +20,7 @@ impl Index {
     /// Decides documents in their order and adds them, all in one transaction; one whose id is there already with the same text changes nothing
     /// and gets the verdict that it has.
     ///
-    /// `text_of` gives the bytes to keep where texts are kept. `now_s` are seconds since 1970.
+    /// `text_of` gives the bytes to keep where texts are kept. `now_s` are seconds since 1970, by the clock of the machine.
     ///
     /// # Errors
     /// [`Error::Input`] where an id stands for another text: nothing is added then; [`Error::ReadOnly`]; those of the store. What was acknowledged
@@ -56,6 +56,7 @@ impl Index {
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+        let now_s = shared.arrival_time(store, now_s)?;
         if let Some(event) = shared.expired(store, now_s)? {
             shared.commit_events(store, &[event])?;
         }

@@ -9,6 +9,7 @@ use likewise_disk::environment::{Environment, Task};
 use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
+use crate::clock::{IndexClock, Known, Moment};
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
@@ -50,6 +51,10 @@ pub struct Opening {
     pub ttl_s: Option<u64>,
     /// Rows in memory at which a segment is built; a usual number where `None`.
     pub flush_rows: Option<u32>,
+    /// Whether to open an index to write from which acknowledged documents were lost.
+    pub accept_loss: bool,
+    /// Whether the machine's clock is right, however far it is from what was known before.
+    pub accept_clock: bool,
     /// Files, clock and background work; the system's outside tests.
     pub environment: Environment,
 }
@@ -72,8 +77,14 @@ impl Index {
     /// # Cost
     /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_in(&opening.environment, dir, opening.durability)?;
-        Index::of_writer(dir, store, opening, cancel)
+        let (environment, durability) = (opening.environment.clone(), opening.durability);
+        let (store, loss) = match opening.accept_loss {
+            true => Store::open_accepting_loss(&environment, dir, durability)?,
+            false => (Store::open_in(&environment, dir, durability)?, None),
+        };
+        let index = Index::of_writer(dir, store, opening, cancel)?;
+        *lock(&index.shared.loss) = loss;
+        Ok(index)
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
@@ -82,7 +93,10 @@ impl Index {
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let store = Store::open_reader_in(&opening.environment, dir)?;
+        store.check_loss()?;
+        store.check_changes()?;
         let shared = Shared::new(dir, opening)?;
+        *lock(&shared.arrival_shift) = store.arrival_shift();
         let opened = open_segments(&shared, &store, cancel)?;
         let state = load_state(&shared, &store, opened.segments, cancel)?;
         *shared.state_mut() = state;
@@ -99,8 +113,10 @@ impl Index {
         opening: Opening,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
-        let durability = opening.durability;
+        store.check_changes()?;
+        let (durability, accept_clock) = (opening.durability, opening.accept_clock);
         let shared = Shared::new(dir, opening)?;
+        shared.open_clock(&mut store, accept_clock)?;
         let opened = open_segments(&shared, &store, cancel)?;
         if !opened.bad.is_empty() {
             store.publish(&[], &opened.bad)?;
@@ -247,6 +263,9 @@ impl Shared {
             num_rebuilt: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
+            loss: Mutex::default(),
+            clock: Mutex::default(),
+            arrival_shift: Mutex::default(),
             flush_rows: opening.flush_rows,
             environment: opening.environment,
             sketchers: Mutex::default(),
@@ -259,6 +278,7 @@ impl Shared {
             return Ok(());
         }
         let position = store.refresh()?;
+        *lock(&self.arrival_shift) = store.arrival_shift();
         let live = store.segments()?;
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
@@ -285,6 +305,51 @@ impl Shared {
             Ok(())
         })?;
         apply_events(self, store, &mut state, &events)
+    }
+
+    /// Looks at the clocks of the machine, where documents are forgotten by age.
+    fn open_clock(&self, store: &mut Store, accept: bool) -> Result<(), Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
+        let Some(ttl_s) = self.ttl_s else {
+            return Ok(());
+        };
+        let clock = self.environment.clock.as_ref();
+        let known = Known {
+            last_arrival_s: store.last_row_arrival()?,
+            marked: store.last_arrival(),
+            record: store.clock_record()?,
+            num_rows: store.num_rows(),
+        };
+        let now = Moment {
+            wall_s: clock.unix_s(),
+            uptime: clock.uptime(),
+        };
+        *lock(&self.clock) = Some(IndexClock::open(ttl_s, now, known, accept));
+        match accept {
+            true => self.keep_clock(store),
+            // An index that nobody adds to is left as it is.
+            false => Ok(()),
+        }
+    }
+
+    /// The time at which documents that come now arrive, where the clock of the machine says `wall_s`.
+    pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
+        let uptime = self.environment.clock.uptime();
+        let now_s = match lock(&self.clock).as_mut() {
+            Some(clock) => clock.now_s(Moment { wall_s, uptime }, store.num_rows()),
+            None => return Ok(wall_s),
+        };
+        self.keep_clock(store)?;
+        Ok(now_s)
+    }
+
+    fn keep_clock(&self, store: &mut Store) -> Result<(), Error> {
+        let record = lock(&self.clock).as_mut().and_then(IndexClock::take_record);
+        if let Some(record) = record {
+            store.set_clock_record(&record)?;
+            *lock(&self.arrival_shift) = record.shift;
+        }
+        Ok(())
     }
 
     /// Forgets what is too old at a time.

@@ -9,6 +9,7 @@ mod asks;
 mod bits;
 mod buckets;
 mod build;
+mod clock;
 mod decide;
 mod documents;
 mod drain;

@@ -208,11 +208,27 @@ pub fn load_state(
     state.expired_below = store.position().expired_below;
     let mut events = Vec::new();
     store.events(0, |number, event| {
+        check_event(store, number, event)?;
         events.push((number, event.clone()));
         Ok(())
     })?;
     apply_events(shared, store, &mut state, &events)?;
     Ok(state)
+}
+
+/// That the store knows of the rows of an event, and of the expiry: of what came before the state that it shows.
+fn check_event(store: &Store, number: u64, event: &Event) -> Result<(), likewise_disk::Error> {
+    let position = store.position();
+    let is_known = match event {
+        Event::Removed { row, .. } => *row < position.num_rows,
+        Event::Expired { below } => *below <= position.expired_below,
+    };
+    match is_known || number > position.last_event {
+        true => Ok(()),
+        false => Err(likewise_disk::Error::Damaged {
+            reason: format!("the database is damaged: what event {number} is of is missing"),
+        }),
+    }
 }
 
 /// Lets a state know of events, which follow those it knows.

@@ -9,8 +9,9 @@ use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::Store;
+use likewise_disk::store::{ArrivalShift, Loss, Store};
 
+use crate::clock::IndexClock;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
@@ -73,6 +74,12 @@ pub struct Shared {
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
     pub build_error: Mutex<Option<String>>,
+    /// The time for documents that are forgotten by age; none where none are, and in a reader.
+    pub clock: Mutex<Option<IndexClock>>,
+    /// How arrivals are corrected.
+    pub arrival_shift: Mutex<Option<ArrivalShift>>,
+    /// What was lost, and accepted when the index was opened.
+    pub loss: Mutex<Option<Loss>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
     /// Files, clock and background work.
@@ -126,6 +133,7 @@ impl Shared {
             None => Store::open_reader_in(&self.environment, &self.dir)?,
         };
         store.advance(state.position());
+        store.correct_arrivals(*lock(&self.arrival_shift));
         Ok(Lease {
             readers: &self.readers,
             store: Some(store),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_disk::segments::unlink_segments;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
+use crate::clock::IndexClock;
 use crate::error::Error;
 use crate::index::Index;
 use crate::load::{load_state, open_segments};
@@ -39,6 +40,10 @@ pub struct Facts {
     pub is_building: bool,
     /// Why the last one failed.
     pub build_error: Option<String>,
+    /// What is to be known of the clock, in words, where documents are forgotten by age and it cannot be believed.
+    pub clock_warning: Option<String>,
+    /// What was lost, in words, and accepted when the index was opened.
+    pub loss: Option<String>,
     /// What the database takes.
     pub sizes: Sizes,
 }
@@ -62,6 +67,8 @@ impl Index {
             num_rebuilt: shared.num_rebuilt.load(Ordering::Relaxed),
             is_building: shared.is_building.load(Ordering::Relaxed),
             build_error: lock(&shared.build_error).clone(),
+            clock_warning: lock(&shared.clock).as_ref().and_then(IndexClock::warning),
+            loss: lock(&shared.loss).as_ref().map(ToString::to_string),
             sizes: shared.lease(&state)?.sizes()?,
             ..Facts::default()
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
-use likewise_disk::environment::Environment;
+use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::index_given::{check_num_ids, list_of, long_if};
 use crate::index_recipe::{RecipeParts, name_of, sketched_documents};
 use crate::index_shown::{ShownVerdict, listed, shown_facts, shown_verdict, shown_verdicts};
+use crate::manual_clock::ManualClock;
 use crate::texts::{Texts, text_of};
 
 /// A directory of documents that knows which are duplicates of which.
@@ -27,13 +28,14 @@ pub struct OnlineIndex {
     dir: PathBuf,
     measure: &'static str,
     has_distance: bool,
+    clock: Arc<dyn Clock>,
 }
 
 #[pymethods]
 impl OnlineIndex {
     /// Opens the index of a directory; `mode` is create, write or read. `recipe` holds what decides a verdict.
     #[new]
-    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, isa=None))]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
@@ -44,6 +46,9 @@ impl OnlineIndex {
         sync_seconds: Option<f64>,
         ttl_seconds: Option<u64>,
         flush_rows: Option<u32>,
+        accept_loss: bool,
+        accept_clock: bool,
+        clock: Option<&ManualClock>,
         isa: Option<&str>,
     ) -> Result<Self, Failure> {
         let isa = parse_isa(isa)?;
@@ -57,6 +62,11 @@ impl OnlineIndex {
             },
             isa,
         };
+        let mut environment = Environment::default();
+        if let Some(clock) = clock {
+            environment.clock = clock.shared();
+        }
+        let clock = environment.clock.clone();
         let opening = Opening {
             sketching,
             durability: match sync_seconds {
@@ -65,7 +75,9 @@ impl OnlineIndex {
             },
             ttl_s: ttl_seconds,
             flush_rows,
-            environment: Environment::default(),
+            accept_loss,
+            accept_clock,
+            environment,
         };
         let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {
@@ -84,6 +96,7 @@ impl OnlineIndex {
                 Matching::Distance { .. } => "hamming",
             },
             has_distance: rules_of_recipe.zero_distance().is_some(),
+            clock,
         })
     }
 
@@ -141,14 +154,20 @@ impl OnlineIndex {
         py: Python<'_>,
         doc_id: &Bound<'_, PyString>,
         text: &Bound<'_, PyString>,
-        now_seconds: u64,
     ) -> Result<(ShownVerdict, u32, bool), Failure> {
         let (doc_id, text) = (text_of(doc_id)?, text_of(text)?);
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
             let text_of = |_: usize| text.as_bytes();
             let (ids, index) = ([doc_id.as_ref()], &self.index);
-            let added = index.add(&ids, &documents, Some(&text_of), now_seconds, 1, cancel);
+            let added = index.add(
+                &ids,
+                &documents,
+                Some(&text_of),
+                self.clock.unix_s(),
+                1,
+                cancel,
+            );
             let verdicts = self.asked(added)?;
             let (row, is_added) = (verdicts.rows[0], verdicts.added[0]);
             Ok((shown_verdict(verdicts), row, is_added))
@@ -173,13 +192,12 @@ impl OnlineIndex {
     }
 
     /// Adds texts in one transaction; gives their verdicts.
-    #[pyo3(signature = (ids, texts, now_seconds, *, threads=1))]
+    #[pyo3(signature = (ids, texts, *, threads=1))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         ids: &Texts,
         texts: &Texts,
-        now_seconds: u64,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         check_num_ids(ids, texts.column.len())?;
@@ -191,7 +209,7 @@ impl OnlineIndex {
                 &ids,
                 &documents,
                 Some(&text_of),
-                now_seconds,
+                self.clock.unix_s(),
                 threads,
                 cancel,
             ))
@@ -200,8 +218,7 @@ impl OnlineIndex {
     }
 
     /// Adds sketches in one transaction; gives their verdicts.
-    #[pyo3(signature = (ids, sketches, is_empty, num_features, now_seconds, *, threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    #[pyo3(signature = (ids, sketches, is_empty, num_features, *, threads=1))]
     fn add_sketches<'py>(
         &self,
         py: Python<'py>,
@@ -209,7 +226,6 @@ impl OnlineIndex {
         sketches: &Bound<'py, PyAny>,
         is_empty: &Bound<'py, PyAny>,
         num_features: &Bound<'py, PyAny>,
-        now_seconds: u64,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
@@ -217,7 +233,7 @@ impl OnlineIndex {
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             let ids = list_of(ids);
             let index = &self.index;
-            self.asked(index.add(&ids, &documents, None, now_seconds, threads, cancel))
+            self.asked(index.add(&ids, &documents, None, self.clock.unix_s(), threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }

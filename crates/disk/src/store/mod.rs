@@ -6,6 +6,7 @@
 
 mod bytes;
 mod chunk;
+mod clock;
 mod compact;
 mod contents;
 mod copy;
@@ -17,6 +18,8 @@ mod features;
 mod held;
 mod live;
 mod log;
+mod loss;
+mod mark;
 mod place;
 mod process;
 mod read;
@@ -41,9 +44,10 @@ use transact::Writer;
 pub use chunk::Chunk;
 pub use compact::Compacted;
 pub use log::LogDrain;
+pub use mark::Loss;
 pub use types::{
-    BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
-    NewRows, Position, Row, Sizes,
+    ArrivalShift, BandLevel, ClockDoubt, ClockRecord, ClockTime, Content, Description, Durability,
+    Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position, Row, Sizes,
 };
 
 /// An open store: the one that writes, or one of many that read.
@@ -63,6 +67,8 @@ pub struct Store {
     chunks: RefCell<HeldChunks>,
     /// What the library said of other connections' commits at the last look.
     data_version: Cell<i64>,
+    /// How arrivals are corrected.
+    shift: Option<ArrivalShift>,
 }
 
 impl fmt::Debug for Store {
@@ -140,6 +146,30 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
+        let store = Store::open_unchecked(environment, dir, durability)?;
+        store.check_loss()?;
+        Ok(store)
+    }
+
+    /// As [`Store::open_in`]; opens a store from which acknowledged rows or events were lost too, and says which.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_accepting_loss(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<(Self, Option<Loss>), Error> {
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        let loss = store.accept_loss()?;
+        Ok((store, loss))
+    }
+
+    fn open_unchecked(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
         let dir = present(environment, dir)?;
         let files = environment.files.as_ref();
         let lock = place::lock(files, &dir)?;
@@ -198,17 +228,16 @@ impl Store {
             writer,
             chunks: RefCell::default(),
             data_version: Cell::new(0),
+            shift: None,
         };
         store.refresh()?;
         store.check_ends()?;
         if store.writer.is_some() {
-            let last_s = match store.position.num_rows {
-                0 => 0,
-                num_rows => store.arrival_s(num_rows - 1)?,
-            };
+            let last_s = store.last_row_arrival()?.unwrap_or(0);
             if let Some(writer) = &mut store.writer {
                 writer.last_arrival_s = last_s;
             }
+            store.begin_marking()?;
         }
         Ok(store)
     }

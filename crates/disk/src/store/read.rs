@@ -34,7 +34,7 @@ impl Store {
                 },
                 is_gone: is_expired || change.is_gone,
                 levels: view.levels_of(i),
-                arrival_s: view.arrival_s(i)?,
+                arrival_s: self.corrected(row, view.arrival_s(i)?),
             })
         })
     }
@@ -67,7 +67,16 @@ impl Store {
     }
 
     pub(super) fn arrival_s(&self, row: u32) -> Result<u64, Error> {
-        self.with_chunk(row, |view, i| Ok(view.arrival_s(i)?))
+        self.with_chunk(row, |view, i| Ok(self.corrected(row, view.arrival_s(i)?)))
+    }
+
+    /// When the last row came; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn last_row_arrival(&self) -> Result<Option<u64>, Error> {
+        let last = self.position.num_rows.checked_sub(1);
+        last.map(|row| self.arrival_s(row)).transpose()
     }
 
     /// The first row that came at or after a time; the number of rows where none did.

@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Store;
-use super::bytes::Cursor;
 use super::chunk::Chunk;
 use super::contents::Contents;
-use super::database::wrong;
+use super::database::{CHANGES_TALLY, wrong};
 use super::decode::View;
-use super::events::{Change, decode_change};
+use super::events::{Change, ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::types::{Content, Position};
 use crate::error::Error;
@@ -42,15 +41,26 @@ impl Store {
         })
     }
 
-    /// That as many changes are there as were written: a lost one would be a removal, or a document that came to another, undone in silence.
-    /// Cost: a look at the pages of the changes, some 5 ns for each.
-    fn check_changes(&self) -> Result<(), Error> {
-        let found: i64 = self
+    /// That the changes are those that were written: with a lost or an older one a removal, or a document that came to another, would be undone
+    /// in silence. Cost: some 0.1 us for each.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn check_changes(&self) -> Result<(), Error> {
+        self.read_together(Store::check_changes_of_a_state)
+    }
+
+    fn check_changes_of_a_state(&self) -> Result<(), Error> {
+        let mut found = ChangesTally::default();
+        let mut statement = self
             .connection
-            .prepare_cached("SELECT count(*) FROM changes")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .prepare_cached("SELECT data FROM changes")
             .map_err(wrong)?;
-        match u64::try_from(found) == Ok(self.num_changes()?) {
+        let mut rows = statement.query([]).map_err(wrong)?;
+        while let Some(row) = rows.next().map_err(wrong)? {
+            found.add(blob(row, 0)?);
+        }
+        match found == self.changes_tally()? {
             true => Ok(()),
             false => Err(misplaced("one of the changes", "")),
         }
@@ -111,6 +121,11 @@ impl Store {
                     chunk.verdicts[place] = verdict;
                 }
                 next_change = self::next_change(&mut changes)?;
+            }
+            if self.shift.is_some() {
+                for (row, arrival_s) in (first_row..).zip(&mut chunk.arrivals_s) {
+                    *arrival_s = self.corrected(row, *arrival_s);
+                }
             }
             each(&chunk)?;
         }
@@ -188,9 +203,9 @@ impl Store {
         Ok(())
     }
 
-    /// How many rows have changed since they were committed.
-    pub(super) fn num_changes(&self) -> Result<u64, Error> {
-        Ok(Cursor(&self.needed("num_changes")?).varint()?)
+    /// What all records of changes come to.
+    pub(super) fn changes_tally(&self) -> Result<ChangesTally, Error> {
+        Ok(ChangesTally::decode(&self.needed(CHANGES_TALLY)?)?)
     }
 
     /// Findings about the database, in words; none where all is well.

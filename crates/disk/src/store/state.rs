@@ -48,7 +48,9 @@ impl Store {
     pub fn refresh(&mut self) -> Result<Position, Error> {
         // Looked at first: what is committed in between is looked at again.
         self.data_version.set(self.read_data_version()?);
-        self.position = self.read_together(Store::read_position)?;
+        (self.position, self.shift) = self.read_together(|store| {
+            Ok::<_, Error>((store.read_position()?, store.clock_record()?.shift))
+        })?;
         Ok(self.position)
     }
 

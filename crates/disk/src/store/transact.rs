@@ -10,6 +10,7 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
+use super::loss::Marking;
 use super::types::Durability;
 use crate::environment::FileLock;
 use crate::error::Error;
@@ -21,7 +22,9 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
     _lock: Box<dyn FileLock>,
-    durability: Durability,
+    pub(super) durability: Durability,
+    /// How far the store reaches, for a file outside the database; nothing where that cannot be written.
+    pub(super) marking: Option<Marking>,
     /// Why nothing is written any more.
     poison: Option<String>,
     fault: Option<Fault>,
@@ -51,6 +54,7 @@ impl Writer {
         Ok(Writer {
             _lock: lock,
             durability,
+            marking: None,
             poison: None,
             fault: None,
             seed: u64::from_le_bytes(seed),
@@ -163,6 +167,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.has_unsynced = false;
         }
+        self.mark_synced();
         Ok(())
     }
 
