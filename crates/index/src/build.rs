@@ -133,7 +133,7 @@ impl Shared {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<LiveSegment, Error> {
-        let store = Store::open_reader_in(&self.environment, &self.dir)?;
+        let store = self.source.reader()?;
         self.build_files(&store, rows, threads, cancel)
     }
 
@@ -212,16 +212,20 @@ impl Shared {
         store.publish(&[live], &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
-        let first = state.layers.iter().position(|layer| inside(&layer.rows()));
-        let Some(first) = first else {
-            // The layers are yet to be made of what the store names.
-            return Ok((dropped, Vec::new()));
-        };
+        let layers = &state.layers;
+        let first = layers.partition_point(|layer| layer.rows().end <= rows.start);
         let last = first
-            + state.layers[first..]
+            + layers[first..]
                 .iter()
                 .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
                 .count();
+        let is_covered = first < last
+            && layers[first].rows().start == rows.start
+            && layers[last - 1].rows().end == rows.end;
+        if !is_covered {
+            // The layers are yet to be made of what the store names, or were loaded again meanwhile and lie otherwise.
+            return Ok((dropped, Vec::new()));
+        }
         let new = Layer::Segment(Arc::new(segment));
         let replaced = state.layers.splice(first..last, [new]).collect();
         state.forget_moved(rows);
@@ -230,7 +234,9 @@ impl Shared {
                 state.note_moved(event, row, leader);
             }
         }
-        renew_late(self, store, &mut state)?;
+        let renewed = renew_late(self, store, &mut state);
+        drop(state);
+        self.changed(store, renewed, cancel)?;
         Ok((dropped, replaced))
     }
 

@@ -13,11 +13,11 @@ use crate::clock::{IndexClock, Known, Moment};
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::load::{apply_events, extend_tail, load_state, open_segments};
+use crate::load::{apply_events, extend_tail};
 use crate::plan::plan_of_coins;
 use crate::rules::Method;
 use crate::sets::RecentSets;
-use crate::shared::{SEGMENTS, Shared, lock};
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::Tail;
 
@@ -66,7 +66,7 @@ impl Index {
     /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
         let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
-        Index::of_writer(dir, store, opening, &AtomicBool::new(false))
+        Index::of_writer(store, opening, &AtomicBool::new(false))
     }
 
     /// Opens the index of a directory to write and read.
@@ -82,7 +82,7 @@ impl Index {
             true => Store::open_accepting_loss(&environment, dir, durability)?,
             false => (Store::open_in(&environment, dir, durability)?, None),
         };
-        let index = Index::of_writer(dir, store, opening, cancel)?;
+        let index = Index::of_writer(store, opening, cancel)?;
         *lock(&index.shared.loss) = loss;
         Ok(index)
     }
@@ -92,14 +92,12 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_reader_in(&opening.environment, dir)?;
+        let mut store = Store::open_reader_in(&opening.environment, dir)?;
         store.check_loss()?;
         store.check_changes()?;
-        let shared = Shared::new(dir, opening)?;
+        let shared = Shared::new(&store, opening)?;
         *lock(&shared.arrival_shift) = store.arrival_shift();
-        let opened = open_segments(&shared, &store, cancel)?;
-        let state = load_state(&shared, &store, opened.segments, cancel)?;
-        *shared.state_mut() = state;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.follower) = Some(store);
         Ok(Index {
             shared: Arc::new(shared),
@@ -107,33 +105,20 @@ impl Index {
         })
     }
 
-    fn of_writer(
-        dir: &Path,
-        mut store: Store,
-        opening: Opening,
-        cancel: &AtomicBool,
-    ) -> Result<Self, Error> {
+    fn of_writer(mut store: Store, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         store.check_changes()?;
         let (durability, accept_clock) = (opening.durability, opening.accept_clock);
-        let shared = Shared::new(dir, opening)?;
+        let shared = Shared::new(&store, opening)?;
         shared.open_clock(&mut store, accept_clock)?;
-        let opened = open_segments(&shared, &store, cancel)?;
-        if !opened.bad.is_empty() {
-            store.publish(&[], &opened.bad)?;
-            let num = opened.bad.len() as u64;
-            shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
-        }
         let live: Vec<String> = store
             .segments()?
             .into_iter()
             .map(|live| live.name)
             .collect();
         if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&dir.join(SEGMENTS), shared.files(), &live)?;
+            delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         }
-        let segments = shared.mend(&mut store, opened.segments, cancel)?;
-        let state = load_state(&shared, &store, segments, cancel)?;
-        *shared.state_mut() = state;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.writer) = Some(store);
         let index = Index {
             shared: Arc::new(shared),
@@ -209,6 +194,7 @@ impl Index {
     /// As [`guard`](Self::guard); a reader takes what its writer has committed since.
     pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
         self.guard()?;
+        self.reload_if_stale(cancel)?;
         let mut follower = lock(&self.shared.follower);
         match follower.as_mut() {
             Some(store) => self.shared.follow(store, cancel),
@@ -237,14 +223,15 @@ impl Index {
 }
 
 impl Shared {
-    fn new(dir: &Path, opening: Opening) -> Result<Self, Error> {
+    fn new(store: &Store, opening: Opening) -> Result<Self, Error> {
         let rules = opening.sketching.rules;
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
             Method::Minhash { .. } => None,
         };
         Ok(Shared {
-            dir: dir.to_owned(),
+            dir: store.dir().to_owned(),
+            source: store.source(),
             keys: Keys::new(&rules),
             sketching: opening.sketching,
             plan: RwLock::new(plan),
@@ -261,6 +248,9 @@ impl Shared {
             new_log_pages: AtomicU32::new(0),
             is_draining: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
+            avoided: Mutex::default(),
+            num_loads: AtomicU64::new(0),
+            is_stale: AtomicBool::new(false),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
             loss: Mutex::default(),
@@ -274,12 +264,26 @@ impl Shared {
 
     /// Takes what the writer has committed since the last look.
     fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        store.check_files()?;
+        if self.is_stale.load(Ordering::Acquire) {
+            return self.load(store, cancel);
+        }
         if !store.changed()? {
             return Ok(());
         }
-        let position = store.refresh()?;
+        store.refresh()?;
         *lock(&self.arrival_shift) = store.arrival_shift();
-        let live = store.segments()?;
+        let followed = self.take_changes(store, cancel);
+        self.changed(store, followed, cancel)
+    }
+
+    fn take_changes(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        let position = store.position();
+        let mut live = store.segments()?;
+        {
+            let avoided = lock(&self.avoided);
+            live.retain(|live| !avoided.contains(&live.name));
+        }
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
             .layers
@@ -290,9 +294,8 @@ impl Shared {
             })
             .collect();
         if !live.iter().map(|live| live.name.as_str()).eq(mine) {
-            let opened = open_segments(self, store, cancel)?;
-            *state = load_state(self, store, opened.segments, cancel)?;
-            return Ok(());
+            drop(state);
+            return self.load(store, cancel);
         }
         let rows = state.num_rows()..position.num_rows;
         if let Some(tail) = state.newest() {
@@ -367,8 +370,8 @@ impl Shared {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;
         let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
-        let mut state = self.state_mut();
-        apply_events(self, store, &mut state, &numbered)
+        let applied = apply_events(self, store, &mut self.state_mut(), &numbered);
+        self.changed(store, applied, &AtomicBool::new(false))
     }
 
     /// Begins a new tail behind the newest rows, so that those before it stay as they are; gives the end of them.

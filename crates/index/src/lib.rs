@@ -14,6 +14,7 @@ mod decide;
 mod documents;
 mod drain;
 mod error;
+mod heal;
 mod index;
 mod keys;
 mod known;

@@ -10,7 +10,7 @@ use likewise_disk::store::{Event, LiveSegment, Store};
 use crate::error::Error;
 use crate::late::{Late, building};
 use crate::look::Looker;
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
 
@@ -36,6 +36,10 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
     };
     let dir = shared.segment_dir();
     for live in store.segments()? {
+        if lock(&shared.avoided).contains(&live.name) {
+            opened.bad.push(live.name);
+            continue;
+        }
         let segment = open_segment(shared, store, &dir, &live, cancel);
         let end = opened
             .segments

@@ -1,5 +1,6 @@
 //! What do all threads of an open index share?
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -9,7 +10,7 @@ use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::{ArrivalShift, Loss, Store};
+use likewise_disk::store::{ArrivalShift, Loss, Store, StoreSource};
 
 use crate::clock::IndexClock;
 use crate::documents::{Sketcher, Sketching};
@@ -38,6 +39,8 @@ pub const SEGMENTS: &str = "segments";
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
+    /// Opens its database once more.
+    pub source: StoreSource,
     /// Rules and features.
     pub sketching: Sketching,
     /// How fingerprints in memory are searched; chosen again by those that came last.
@@ -70,6 +73,12 @@ pub struct Shared {
     pub is_draining: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
+    /// Names of those, which are not opened again. A name is never given twice.
+    pub avoided: Mutex<HashSet<String>>,
+    /// How often the state was loaded as a whole.
+    pub num_loads: AtomicU64,
+    /// Whether an error left the state half changed: it is loaded again before it is used.
+    pub is_stale: AtomicBool,
     /// Segments built.
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
@@ -130,7 +139,7 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
-            None => Store::open_reader_in(&self.environment, &self.dir)?,
+            None => self.source.reader()?,
         };
         store.advance(state.position());
         store.correct_arrivals(*lock(&self.arrival_shift));

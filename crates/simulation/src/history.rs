@@ -191,6 +191,8 @@ fn prepared(keeps: Keeps) -> &'static Image {
             background: Arc::new(Stepped(scheduler)),
         };
         let opening = Opening {
+            accept_loss: false,
+            accept_clock: false,
             sketching: sketching(keeps),
             durability: Durability::Commit,
             ttl_s: None,
@@ -341,7 +343,11 @@ impl History {
     }
 
     fn opening(&self) -> Opening {
+            accept_loss: false,
+            accept_clock: false,
         Opening {
+            accept_loss: false,
+            accept_clock: false,
             sketching: sketching(self.settings.keeps),
             durability: self.settings.durability,
             ttl_s: self.settings.ttl_s,

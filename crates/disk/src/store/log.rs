@@ -7,13 +7,16 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use super::Store;
 use super::database::{self, Database, wrong};
+use super::watch::{Replacement, Watch};
 use crate::environment::Environment;
 use crate::error::Error;
 
@@ -148,6 +151,7 @@ pub(super) fn empty(connection: &Connection) -> Result<(), Error> {
 /// Brings the log into the database while others write it.
 pub struct LogDrain {
     connection: Database,
+    watch: Arc<Watch>,
 }
 
 impl LogDrain {
@@ -155,9 +159,18 @@ impl LogDrain {
     ///
     /// # Errors
     /// Those of [`Store::open_reader`].
-    pub fn open(environment: &Environment, dir: &Path) -> Result<Self, Error> {
+    pub(super) fn open(
+        environment: &Environment,
+        dir: &Path,
+        watch: &Arc<Watch>,
+    ) -> Result<Self, Error> {
+        watch.check()?;
         let connection = database::open_to_drain(environment, dir)?;
-        Ok(LogDrain { connection })
+        watch.check()?;
+        Ok(LogDrain {
+            connection,
+            watch: Arc::clone(watch),
+        })
     }
 
     /// Brings in what is committed by now; gives how many pages of the log are in the database then.
@@ -165,7 +178,8 @@ impl LogDrain {
     /// # Errors
     /// [`Error::Io`]: then the store is to be [given up](Store::give_up).
     pub fn drain(&self) -> Result<u32, Error> {
-        Ok(match bring_in(&self.connection, None)? {
+        let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
+        Ok(match outcome {
             Outcome::UpTo(pages) => pages,
             Outcome::Restarted | Outcome::Elsewhere => 0,
         })
@@ -197,11 +211,33 @@ impl Store {
             });
         }
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
-        let outcome = bring_in(&self.connection, wait).inspect_err(|error| self.give_up(error))?;
+        let outcome = self
+            .watch
+            .checkpoint(|| bring_in(&self.connection, wait))
+            .inspect_err(|error| self.give_up(error))?;
         if let Some(writer) = &mut self.writer {
             writer.log.tried(outcome, wait.is_some());
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// After the files at the path turned out to be others: saves what the log holds, where the database is still there, or keeps the log from a
+    /// database to which it does not belong.
+    pub(super) fn leave_files(&self) {
+        match self.watch.loss() {
+            // The log may have lost its name; the connection has it open all the same.
+            Some(Replacement::Beside) => drop(bring_in(&self.connection, None)),
+            Some(Replacement::Moved | Replacement::Overwritten) => {
+                // Closing would bring it into whatever the database is now.
+                let _ = self
+                    .connection
+                    .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                self.watch.set_log_aside();
+            }
+            Some(Replacement::Rewritten) | None => {}
+        }
     }
 }
 

@@ -29,17 +29,20 @@ mod state;
 mod tests;
 mod transact;
 mod types;
+mod watch;
 mod write;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::environment::{Environment, FileLock};
+use crate::environment::{Environment, Facts, FileLock};
 use crate::error::Error;
 use database::Database;
 use held::HeldChunks;
 use transact::Writer;
+use watch::Watch;
 
 pub use chunk::Chunk;
 pub use compact::Compacted;
@@ -59,6 +62,8 @@ pub struct Store {
     connection: Database,
     /// Absolute, without links.
     dir: PathBuf,
+    /// The files that are open, for all connections of the store.
+    watch: Arc<Watch>,
     description: Description,
     identity: [u8; 16],
     position: Position,
@@ -69,6 +74,39 @@ pub struct Store {
     data_version: Cell<i64>,
     /// How arrivals are corrected.
     shift: Option<ArrivalShift>,
+    /// Identity of the last batch at that look.
+    last_batch: Cell<Option<u64>>,
+}
+
+/// Opens connections to an open store, as long as its files are those at its path.
+#[derive(Debug, Clone)]
+pub struct StoreSource {
+    environment: Environment,
+    dir: PathBuf,
+    watch: Arc<Watch>,
+}
+
+impl StoreSource {
+    /// Opens the store once more for reading.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    pub fn reader(&self) -> Result<Store, Error> {
+        self.watch.check()?;
+        let connection = database::open_to_read(&self.environment, &self.dir)?;
+        // What was opened is what was looked at before and after.
+        self.watch.check()?;
+        let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
+        Store::with(&self.environment, dir, connection, watch, None)
+    }
+
+    /// Opens the log of the store, which this process has open to write.
+    ///
+    /// # Errors
+    /// Those of [`StoreSource::reader`].
+    pub fn log(&self) -> Result<LogDrain, Error> {
+        LogDrain::open(&self.environment, &self.dir, &self.watch)
+    }
 }
 
 impl fmt::Debug for Store {
@@ -105,6 +143,7 @@ impl Store {
         description: &Description,
         durability: Durability,
     ) -> Result<Self, Error> {
+        let given = dir;
         let files = environment.files.as_ref();
         files
             .create_dir_all(dir)
@@ -129,7 +168,14 @@ impl Store {
         if let Some(parent) = dir.parent() {
             place::sync_directory(files, parent)?;
         }
-        Store::with(environment, dir, connection, Some((lock, durability)))
+        let watch = Watch::new(&environment.files, given, &dir, None, true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for writing: the one that may.
@@ -174,12 +220,20 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
-        let dir = present(environment, dir)?;
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
         let files = environment.files.as_ref();
         let lock = place::lock(files, &dir)?;
         place::harden_log(files, &dir, database::DATABASE_NAME)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
-        Store::with(environment, dir, connection, Some((lock, durability)))
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.
@@ -195,23 +249,35 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open_reader`].
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
-        let dir = present(environment, dir)?;
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
         let connection = database::open_to_read(environment, &dir)?;
-        Store::with(environment, dir, connection, None)
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), false)?;
+        Store::with(environment, dir, connection, watch, None)
     }
 
     /// Opens the same store once more for reading: for another thread.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
-        Store::open_reader_in(&self.environment, &self.dir)
+        self.source().reader()
+    }
+
+    /// What opens the same store once more, also while this one is in use.
+    pub fn source(&self) -> StoreSource {
+        StoreSource {
+            environment: self.environment.clone(),
+            dir: self.dir.clone(),
+            watch: Arc::clone(&self.watch),
+        }
     }
 
     fn with(
         environment: &Environment,
         dir: PathBuf,
         connection: Database,
+        watch: impl Into<Arc<Watch>>,
         lock: Option<(Box<dyn FileLock>, Durability)>,
     ) -> Result<Self, Error> {
         if database::kind_of(&connection)? == database::Kind::Empty {
@@ -226,6 +292,7 @@ impl Store {
             environment: environment.clone(),
             connection,
             dir,
+            watch: watch.into(),
             description,
             identity,
             position: Position::default(),
@@ -233,6 +300,7 @@ impl Store {
             chunks: RefCell::default(),
             data_version: Cell::new(0),
             shift: None,
+            last_batch: Cell::new(None),
         };
         store.refresh()?;
         store.check_ends()?;
@@ -274,6 +342,11 @@ impl Store {
         self.position
     }
 
+    /// Whether it was opened for reading.
+    pub fn is_reader(&self) -> bool {
+        self.writer.is_none()
+    }
+
     /// Rows appended.
     pub fn num_rows(&self) -> u32 {
         self.position.num_rows
@@ -295,13 +368,13 @@ impl Store {
     }
 }
 
-/// The directory of a store that is there.
-fn present(environment: &Environment, dir: &Path) -> Result<PathBuf, Error> {
+/// The directory of a store that is there, and its database.
+fn present(environment: &Environment, dir: &Path) -> Result<(PathBuf, Facts), Error> {
     let files = environment.files.as_ref();
-    if files.facts(&dir.join(database::DATABASE_NAME)).is_err() {
-        return Err(no_index(dir));
+    match files.facts(&dir.join(database::DATABASE_NAME)) {
+        Ok(facts) => Ok((place::settle(files, dir)?, facts)),
+        Err(_) => Err(no_index(dir)),
     }
-    place::settle(files, dir)
 }
 
 fn no_index(dir: &Path) -> Error {

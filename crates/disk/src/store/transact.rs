@@ -27,6 +27,8 @@ pub(super) struct Writer {
     pub(super) marking: Option<Marking>,
     /// Why nothing is written any more.
     poison: Option<String>,
+    /// Whether the files at the path are known to be others.
+    has_left: bool,
     fault: Option<Fault>,
     /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
     seed: u64,
@@ -56,6 +58,7 @@ impl Writer {
             durability,
             marking: None,
             poison: None,
+            has_left: false,
             fault: None,
             seed: u64::from_le_bytes(seed),
             num_batches: 0,
@@ -72,6 +75,11 @@ impl Writer {
     /// Identity of the next batch.
     pub(super) fn new_batch(&mut self) -> u64 {
         self.num_batches += 1;
+        self.batch()
+    }
+
+    /// Identity of the last batch.
+    pub(super) fn batch(&self) -> u64 {
         xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
     }
 }
@@ -101,6 +109,9 @@ impl Store {
         writer: &mut Writer,
         write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if self.watch.loss().is_some() {
+            self.check_written(writer)?;
+        }
         if let Some(reason) = &writer.poison {
             return Err(Error::Poisoned {
                 reason: reason.clone(),
@@ -121,7 +132,8 @@ impl Store {
             }
             return Err(error);
         }
-        let result = write(self, writer).and_then(|result| {
+        let result = self.check_alone().and_then(|()| write(self, writer));
+        let result = result.and_then(|result| {
             if let Some(fault) = &mut writer.fault {
                 fault().map_err(|e| Error::io("use the database", e))?;
             }
@@ -138,7 +150,22 @@ impl Store {
                 writer.poison = Some(error.to_string());
             }
         }
+        // Only what is committed to the files at the path is acknowledged.
+        self.check_written(writer)?;
         result
+    }
+
+    /// That the files at the path are those that are open.
+    fn check_written(&self, writer: &mut Writer) -> Result<(), Error> {
+        let checked = self.watch.check();
+        if let Err(error) = &checked
+            && !writer.has_left
+        {
+            writer.has_left = true;
+            writer.poison = Some(error.to_string());
+            self.leave_files();
+        }
+        checked
     }
 
     /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
@@ -146,6 +173,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
+        if let Some(mut writer) = self.writer.take() {
+            let checked = self.check_written(&mut writer);
+            self.writer = Some(writer);
+            checked?;
+        }
         let is_needed = self.writer.as_ref().is_none_or(|writer| {
             writer.poison.is_some()
                 || (writer.has_unsynced && writer.durability != Durability::Commit)
