@@ -195,6 +195,8 @@ fn prepared(keeps: Keeps) -> &'static Image {
             durability: Durability::Commit,
             ttl_s: None,
             flush_rows: Some(64),
+            accept_loss: false,
+            accept_clock: false,
             environment,
         };
         let made = Index::create(Path::new(DIR), &description(keeps), opening);
@@ -346,6 +348,8 @@ impl History {
             durability: self.settings.durability,
             ttl_s: self.settings.ttl_s,
             flush_rows: Some(self.settings.flush_rows),
+            accept_loss: false,
+            accept_clock: false,
             environment: self.environment(self.disk.state().process),
         }
     }
