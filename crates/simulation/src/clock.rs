@@ -14,12 +14,14 @@ pub struct SimulatedClock {
     unix_s: AtomicU64,
     uptime_s: AtomicU64,
     boots: AtomicU64,
+    true_s: AtomicU64,
 }
 
 impl Default for SimulatedClock {
     fn default() -> Self {
         SimulatedClock {
             unix_s: AtomicU64::new(START_S),
+            true_s: AtomicU64::new(START_S),
             uptime_s: AtomicU64::new(1000),
             boots: AtomicU64::new(1),
         }
@@ -29,6 +31,7 @@ impl Default for SimulatedClock {
 impl SimulatedClock {
     /// Lets time pass on every clock.
     pub fn pass(&self, seconds: u64) {
+        self.true_s.fetch_add(seconds, Ordering::Relaxed);
         self.unix_s.fetch_add(seconds, Ordering::Relaxed);
         self.uptime_s.fetch_add(seconds, Ordering::Relaxed);
     }
@@ -38,6 +41,16 @@ impl SimulatedClock {
         let now = self.unix_s.load(Ordering::Relaxed);
         self.unix_s
             .store(now.saturating_add_signed(seconds), Ordering::Relaxed);
+    }
+
+    /// What a clock that is never set says.
+    pub fn true_s(&self) -> u64 {
+        self.true_s.load(Ordering::Relaxed)
+    }
+
+    /// Sets the wall clock to what it should be.
+    pub fn set_right(&self) {
+        self.unix_s.store(self.true_s(), Ordering::Relaxed);
     }
 
     /// The machine starts again.

@@ -91,6 +91,8 @@ struct History {
     model: Possible,
     /// States since the last one that is known to be safe from power loss, the present one included.
     unsynced: Vec<Possible>,
+    /// All states that there ever were.
+    earlier: Vec<Possible>,
     /// States that a write which failed may have left.
     possible: Vec<Possible>,
     /// Whether it was not seen yet which of them is there.
@@ -273,6 +275,7 @@ impl History {
             index: None,
             reader: None,
             unsynced: vec![model.clone()],
+            earlier: vec![model.clone()],
             possible: Vec::new(),
             is_opening: false,
             model,
@@ -349,7 +352,8 @@ impl History {
             ttl_s: self.settings.ttl_s,
             flush_rows: Some(self.settings.flush_rows),
             accept_loss: false,
-            accept_clock: false,
+            // While a process runs the clock jumps; where one starts it is right again.
+            accept_clock: true,
             environment: self.environment(self.disk.state().process),
         }
     }
@@ -405,6 +409,7 @@ impl History {
             Durability::Interval(_) => {}
         }
         self.unsynced.push(self.model.clone());
+        self.earlier.push(self.model.clone());
     }
 
     /// A step.
@@ -434,6 +439,11 @@ impl History {
                 let seconds = self.random.next() % 40;
                 self.tell(|| format!("    {seconds} s pass"));
                 self.clock.pass(seconds);
+                if self.random.percent(25) {
+                    let seconds = *self.random.pick(&[-40_000, -300, 300, 5_000, 300_000_000]);
+                    self.tell(|| format!("    the clock jumps by {seconds} s"));
+                    self.clock.jump(seconds);
+                }
             }
             84..88 => self.close_and_open()?,
             88..92 => self.prepare_death(),
@@ -510,16 +520,22 @@ impl History {
             found.push(self.model.clone());
         }
         self.unsynced.extend(found.iter().cloned());
+        self.earlier.extend(found.iter().cloned());
         if death == Some(Death::Power) {
             found = self.unsynced.clone();
             self.disk.state().cut_power();
             self.clock.reboot();
         }
+        let is_power = death == Some(Death::Power);
         if self.honesty == Honesty::DamagesTruth && self.random.percent(20) {
             let target = *self
                 .random
                 .pick(&[Target::Database, Target::Log, Target::Log]);
             self.flip(target);
+        }
+        if is_power && self.is_damaged {
+            // Nothing that a power cut leaves proves that the log is not the whole of it: what is found is some earlier state.
+            found = self.earlier.clone();
         }
         self.disk.state().faults.failure = None;
         self.start_process();
@@ -553,6 +569,7 @@ impl History {
             self.possible = vec![self.model.clone()];
         }
         self.is_opening = true;
+        self.clock.set_right();
         let opened = Index::open(Path::new(DIR), self.opening(), &GO_ON);
         let index = match opened {
             Ok(index) => index,
@@ -690,7 +707,8 @@ impl History {
 
     fn add(&mut self) -> Result<(), String> {
         let batch = self.batch();
-        let now_s = self.clock.unix_s();
+        // Ages follow the true time, whatever the clock says.
+        let (clock_s, now_s) = (self.clock.unix_s(), self.clock.true_s());
         let mut expired = Model::clone(&self.model);
         let is_news = match self.settings.ttl_s {
             Some(ttl_s) => expired.expire(now_s.saturating_sub(ttl_s)),
@@ -718,7 +736,7 @@ impl History {
             Keeps::Text => Some(&text_of),
             _ => None,
         };
-        let added = index.add(&ids, &documents, text_of, now_s, 1, &GO_ON);
+        let added = index.add(&ids, &documents, text_of, clock_s, 1, &GO_ON);
         self.tell(|| format!("    add {batch:?}"));
         match added {
             Ok(verdicts) => {
