@@ -19,9 +19,9 @@ use crate::vfs::{Registered, seed_sqlite};
 
 const KEEPS: Keeps = Keeps::Sketch;
 /// Operations of the history.
-const NUM_OPERATIONS: usize = 26;
-/// Points at which the power goes after a first power cut was recovered from; the others are passed over.
-const EACH_SECOND: usize = 40;
+const NUM_OPERATIONS: usize = 15;
+/// Of so many states one is opened with the power going again at each moment of that.
+const EACH_SECOND: usize = 400;
 
 /// What was looked at.
 #[derive(Debug, Clone, Copy, Default)]
@@ -98,7 +98,7 @@ pub fn run() -> Result<Counted, String> {
                 continue;
             }
             counted.num_states += 1;
-            let recovers = number % EACH_SECOND == 0 && state % 5 == 0;
+            let recovers = counted.num_states % EACH_SECOND == 0;
             look(image, acknowledged, &machine.clock, recovers)
                 .map_err(|reason| format!("point {number}, state {state}: {reason}"))?;
         }

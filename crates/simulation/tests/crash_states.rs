@@ -9,6 +9,7 @@ use likewise_simulation::enumeration;
 #[test]
 fn no_state_after_a_power_cut_loses_what_was_acknowledged() {
     let counted = enumeration::run().unwrap_or_else(|reason| panic!("{reason}"));
+    println!("{counted:?}");
     assert!(counted.num_points > 100, "{counted:?}");
     assert!(counted.num_states > 1000, "{counted:?}");
 }
