@@ -180,6 +180,10 @@ pub struct State {
     pub num_operations: u64,
     /// A hash of all operations so far.
     pub trace: u64,
+    /// Where the power may go, if that is recorded.
+    pub points: Option<Vec<PowerPoint>>,
+    /// A number of the caller's, put into those.
+    pub note: usize,
     /// All operations as text, where wanted.
     pub log: Option<String>,
     pub(crate) shared_memory: BTreeMap<Inode, Arc<crate::vfs::SharedMemory>>,
@@ -197,6 +201,142 @@ pub struct Disk {
 pub struct Image {
     nodes: Vec<Node>,
     names: BTreeMap<PathBuf, Named>,
+}
+
+/// What the platter has at one moment, and what the disk was told and has not made durable.
+#[derive(Debug, Clone)]
+pub struct PowerPoint {
+    /// The caller's number at that moment.
+    pub note: usize,
+    platters: Vec<Vec<u8>>,
+    changes: Vec<Vec<Change>>,
+    names: BTreeMap<PathBuf, Named>,
+    name_changes: Vec<NameChange>,
+}
+
+/// Which of some changes the disk made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// So many from the front.
+    First(usize),
+    /// So many from the front, and the first or the last half of the sectors of the next.
+    Torn(usize, bool),
+    /// All but this one.
+    AllBut(usize),
+}
+
+impl Made {
+    fn all(num: usize, may_tear: bool) -> Vec<Made> {
+        let mut all: Vec<Made> = (0..=num).map(Made::First).collect();
+        if may_tear {
+            let torn = |at| [Made::Torn(at, false), Made::Torn(at, true)];
+            all.extend((0..num).flat_map(torn));
+        }
+        // Without the last it is a beginning.
+        all.extend((0..num.saturating_sub(1)).map(Made::AllBut));
+        all
+    }
+
+    fn has(self, at: usize) -> bool {
+        match self {
+            Made::First(num) | Made::Torn(num, _) => at < num,
+            Made::AllBut(but) => at != but,
+        }
+    }
+}
+
+impl PowerPoint {
+    /// The disks that a machine may find after the power went here.
+    ///
+    /// One file, or the names, is in each state of the bound, while the others have none or all of their changes.
+    pub fn images(&self) -> Vec<Image> {
+        let unsynced: Vec<Inode> = (0..self.changes.len())
+            .filter(|&inode| !self.changes[inode].is_empty())
+            .collect();
+        let mut images = Vec::new();
+        for others in [false, true] {
+            let names = self.names_with(match others {
+                true => Made::First(self.name_changes.len()),
+                false => Made::First(0),
+            });
+            let base: Vec<Vec<u8>> = (0..self.platters.len())
+                .map(|inode| match others {
+                    true => self.bytes_with(inode, Made::First(self.changes[inode].len())),
+                    false => self.platters[inode].clone(),
+                })
+                .collect();
+            for &inode in &unsynced {
+                for made in Made::all(self.changes[inode].len(), true) {
+                    let mut bytes = base.clone();
+                    bytes[inode] = self.bytes_with(inode, made);
+                    images.push(Image::of(bytes, names.clone()));
+                }
+            }
+            for made in Made::all(self.name_changes.len(), false) {
+                images.push(Image::of(base.clone(), self.names_with(made)));
+            }
+        }
+        images
+    }
+
+    fn bytes_with(&self, inode: Inode, made: Made) -> Vec<u8> {
+        let mut bytes = self.platters[inode].clone();
+        for (at, change) in self.changes[inode].iter().enumerate() {
+            if made.has(at) {
+                change.apply(&mut bytes);
+            }
+            if let (Made::Torn(torn, is_last), Change::Write(offset, new)) = (made, change)
+                && torn == at
+            {
+                let middle = (new.len() / 2).next_multiple_of(SECTOR).min(new.len());
+                match is_last {
+                    true => put(&mut bytes, offset + middle, &new[middle..]),
+                    false => put(&mut bytes, *offset, &new[..middle]),
+                }
+            }
+        }
+        bytes
+    }
+
+    fn names_with(&self, made: Made) -> BTreeMap<PathBuf, Named> {
+        let mut names = self.names.clone();
+        for (at, change) in self.name_changes.iter().enumerate() {
+            if made.has(at) {
+                change.apply(&mut names);
+            }
+        }
+        let all = names.clone();
+        names.retain(|path, _| path.ancestors().all(|path| all.contains_key(path)));
+        names
+    }
+}
+
+impl Image {
+    fn of(bytes: Vec<Vec<u8>>, names: BTreeMap<PathBuf, Named>) -> Self {
+        let node = |bytes: Vec<u8>| Node {
+            platter: bytes.clone(),
+            cached: bytes,
+            ..Node::default()
+        };
+        Image {
+            nodes: bytes.into_iter().map(node).collect(),
+            names,
+        }
+    }
+
+    /// A hash of all names and what they name.
+    pub fn hash(&self) -> u64 {
+        let mut hash = 0_u64;
+        for (path, named) in &self.names {
+            let of_path = xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes());
+            let of_bytes = match named {
+                Named::Directory => 1,
+                Named::File(inode) => xxhash_rust::xxh3::xxh3_64(&self.nodes[*inode].cached),
+            };
+            hash = hash.rotate_left(7) ^ of_path ^ of_bytes.wrapping_mul(3);
+        }
+        hash
+    }
 }
 
 fn gone() -> io::Error {
@@ -236,6 +376,8 @@ impl Disk {
                 num_lies: 0,
                 num_operations: 0,
                 trace: 0,
+                points: None,
+                note: 0,
                 log: None,
                 shared_memory: BTreeMap::new(),
             }),
@@ -315,6 +457,9 @@ impl State {
             return Err(gone());
         }
         self.num_operations += 1;
+        if kind != Kind::Read && self.points.is_some() {
+            self.record();
+        }
         for part in [xxhash_rust::xxh3::xxh3_64(what.as_bytes()) as usize]
             .iter()
             .chain(&detail)
@@ -349,6 +494,20 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Remembers that the power may go here, unless nothing changed since the last time.
+    fn record(&mut self) {
+        let point = PowerPoint {
+            note: self.note,
+            platters: self.nodes.iter().map(|node| node.platter.clone()).collect(),
+            changes: self.nodes.iter().map(|node| node.changes.clone()).collect(),
+            names: self.platter_names.clone(),
+            name_changes: self.name_changes.clone(),
+        };
+        if let Some(points) = &mut self.points {
+            points.push(point);
+        }
     }
 
     /// What a name names.

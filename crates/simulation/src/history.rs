@@ -32,7 +32,7 @@ pub const NUM_STEPS: usize = 200;
 pub const DIR: &str = "/index";
 /// Features of each document: so many that they are never looked at.
 const NUM_FEATURES: u32 = 100;
-static GO_ON: AtomicBool = AtomicBool::new(false);
+pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
 
 /// What the disk of a history may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +125,7 @@ fn rules(keeps: Keeps) -> Rules {
     }
 }
 
-fn sketching(keeps: Keeps) -> Sketching {
+pub(crate) fn sketching(keeps: Keeps) -> Sketching {
     let features = FeatureRules {
         tokens: Tokens::Word,
         shingle: 3,
@@ -158,7 +158,7 @@ fn text_of(id: u32, fingerprint: u64) -> String {
 }
 
 /// Documents of a batch.
-fn documents(keeps: Keeps, batch: &[(u32, u64)]) -> Documents {
+pub(crate) fn documents(keeps: Keeps, batch: &[(u32, u64)]) -> Documents {
     let sketches = batch.iter().flat_map(|(_, print)| print.to_le_bytes());
     let num = batch.len();
     let mut documents =
@@ -170,12 +170,12 @@ fn documents(keeps: Keeps, batch: &[(u32, u64)]) -> Documents {
     documents
 }
 
-fn name_of(id: u32) -> String {
+pub(crate) fn name_of(id: u32) -> String {
     format!("d{id}")
 }
 
 /// A disk with an empty index, made once.
-fn prepared(keeps: Keeps) -> &'static Image {
+pub(crate) fn prepared(keeps: Keeps) -> &'static Image {
     static PREPARED: [OnceLock<Image>; 2] = [const { OnceLock::new() }; 2];
     PREPARED[usize::from(keeps == Keeps::Text)].get_or_init(|| {
         seed_sqlite(1);
@@ -1006,13 +1006,13 @@ impl History {
 }
 
 /// All documents of an index that are not gone.
-struct Found {
+pub(crate) struct Found {
     num_rows: usize,
     documents: Vec<(u32, String, u64, Option<Evidence>)>,
 }
 
 impl Found {
-    fn of(index: &Index, keeps: Keeps) -> Result<Self, Error> {
+    pub(crate) fn of(index: &Index, keeps: Keeps) -> Result<Self, Error> {
         let mut found = Vec::new();
         index.scan(|chunk, store| {
             for (place, row) in chunk.rows().enumerate() {
@@ -1055,11 +1055,11 @@ impl Found {
             .collect()
     }
 
-    fn is(&self, model: &Model) -> bool {
+    pub(crate) fn is(&self, model: &Model) -> bool {
         self.num_rows == model.documents.len() && self.documents == Found::expected(model)
     }
 
-    fn differs_from(&self, model: &Model) -> String {
+    pub(crate) fn differs_from(&self, model: &Model) -> String {
         let expected = Found::expected(model);
         let first = self.documents.iter().zip(&expected).find(|(a, b)| a != b);
         format!(

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod enumeration;
 pub mod files;
 pub mod history;
 pub mod model;

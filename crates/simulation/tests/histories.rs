@@ -5,7 +5,7 @@
 use likewise_simulation::history::run;
 
 /// Some 15 seconds on one core. `make soak SEED=n` replays a seed and prints what it did.
-const NUM_SEEDS: u64 = 300;
+const NUM_SEEDS: u64 = 200;
 
 #[test]
 fn no_history_loses_a_document_or_answers_wrong() {

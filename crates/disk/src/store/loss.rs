@@ -30,6 +30,7 @@ impl Store {
             mark::forget(self.environment.files.as_ref(), &self.dir)?;
             self.begin_marking()?;
         }
+        self.mark_synced();
         Ok(loss)
     }
 

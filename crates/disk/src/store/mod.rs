@@ -196,8 +196,10 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
-        let store = Store::open_unchecked(environment, dir, durability)?;
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
         store.check_loss()?;
+        // What was found was made durable before it was opened.
+        store.mark_synced();
         Ok(store)
     }
 
