@@ -72,7 +72,11 @@ def test_a_clock_far_ahead_after_a_start_must_hold(tmp_path):
             clock.pass_time(1500)
         with likewise.Index(path) as index:
             index.add("held", "the clock has held")
-            assert sorted(name for name in ("9", "new-0", "new-2", "held") if index.get(name)) == ["held", "new-0", "new-2"]
+            assert sorted(name for name in ("9", "new-0", "new-2", "held") if index.get(name)) == [
+                "held",
+                "new-0",
+                "new-2",
+            ]
             assert len(index) == 4
             assert index.stats["clock_warning"] is None
             assert index.get("new-0").arrival_s == T + YEARS

@@ -193,5 +193,3 @@ def test_an_older_page_of_the_database_gives_no_other_answer(tmp_path, name):
             except StoreError:
                 num_found += 1
     assert num_found > 10
-
-

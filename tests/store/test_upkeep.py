@@ -58,7 +58,7 @@ def test_the_log_comes_into_the_database_while_documents_come(tmp_path):
 
         index.check_and_add("first", "the first one")
         begun, before = num_beginnings(log), database.stat().st_size
-        # How many documents come until a thread has brought the log in is up to the machine; that it begins again meanwhile is not.
+        # How many come until a thread has brought the log in is up to the machine; that it begins again is not.
         assert reached(goes_on)
         num = next(texts) + 1
         assert len(index) == num

@@ -172,33 +172,28 @@ fn the_log_begins_again_once_its_readers_have_ended() {
     let reader = store.reader().unwrap();
     let (is_open, opened) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
-    let hold = std::thread::spawn(move || {
-        reader
-            .read_together(|reader| {
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let held = reader.read_together(|reader| {
                 reader.read_position()?;
                 is_open.send(()).unwrap();
                 let _ = ended.recv();
                 Ok::<_, Error>(())
-            })
-            .unwrap();
+            });
+            held.unwrap();
+        });
+        opened.recv().unwrap();
+        append(&mut store, b"second").unwrap();
+        let without_wait = log::bring_in(&store.connection, None).unwrap();
+        assert!(matches!(without_wait, log::Outcome::UpTo(_)));
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            drop(end);
+        });
+        let wait = Some(Duration::from_secs(1000));
+        let waited = log::bring_in(&store.connection, wait).unwrap();
+        assert_eq!(waited, log::Outcome::Restarted);
     });
-    opened.recv().unwrap();
-    append(&mut store, b"second").unwrap();
-    assert!(matches!(
-        log::bring_in(&store.connection, None).unwrap(),
-        log::Outcome::UpTo(_)
-    ));
-    let let_go = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(20));
-        drop(end);
-    });
-    let wait = Some(Duration::from_secs(1000));
-    assert_eq!(
-        log::bring_in(&store.connection, wait).unwrap(),
-        log::Outcome::Restarted
-    );
-    let_go.join().unwrap();
-    hold.join().unwrap();
     append(&mut store, b"third").unwrap();
     assert!(store.log_pages() < 10, "it did not begin again");
     delete(store);
