@@ -53,6 +53,10 @@ def feed(path, recipe_name, texts, **options):
         assert num_promoted >= 5
 
 
+def size(file):
+    return file.stat().st_size
+
+
 def answers(index, texts):
     verdicts = [(v.is_new, v.kept_id, v.similarity, v.distance) for v in index.check_batch(texts)]
     return len(index), verdicts, [index.get(f"d{row}") for row in range(NUM)]
@@ -92,51 +96,53 @@ def places(file, chance):
     return chosen
 
 
-@pytest.mark.parametrize(
-    ("recipe_name", "options"), [("simhash-wide", {"ttl": 10**6}), ("minhash", {}), ("simhash", {"ttl": 10**6})]
-)
-def test_a_flipped_bit_in_any_section_changes_no_answer(tmp_path, recipe_name, options):
+@pytest.mark.parametrize("num_places", [12, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("recipe_name", "options"), [("simhash-wide", {"ttl": 10**6}), ("minhash", {})])
+def test_a_flipped_bit_in_any_section_changes_no_answer(tmp_path, recipe_name, options, num_places):
     texts = make_texts()
     whole = tmp_path / "whole"
     feed(whole, recipe_name, texts, **options)
     with open_small(whole, recipe_name) as index:
         expected = answers(index, texts)
     chance = random.Random(5)
-    files = sorted((whole / "segments").iterdir(), key=lambda file: file.stat().st_size)
-    assert files
-    num_rebuilt = num_tried = 0
     # The largest segment has most rows.
-    for file in files[-2:]:
-        for at in places(file, chance):
-            path = tmp_path / "broken"
-            shutil.copytree(whole, path)
-            damaged = path / "segments" / file.name
-            content = bytearray(damaged.read_bytes())
-            content[at] ^= 1 << chance.randrange(8)
-            damaged.chmod(0o644)
-            damaged.write_bytes(content)
-            with open_small(path, recipe_name, read_only=True) as reader:
-                assert answers(reader, texts) == expected, (file.name, at)
-                with open_small(path, recipe_name) as index:
-                    assert answers(index, texts) == expected, (file.name, at)
-                    index.add("one-more", "a text that nobody has added before this one came")
-                    num_rebuilt += index.stats["num_rebuilt"]
-                    assert len(reader) == expected[0] + 1
+    of_kind = [sorted((whole / "segments").glob(f"*.{ending}"), key=size) for ending in ("lws", "hamming")]
+    files = [named[-1] for named in of_kind if named]
+    tables = files[0]
+    tried = [(file.name, at) for file in files for at in places(file, chance)]
+    # Of any sample the first one is what opening reads to find promoted documents.
+    tried = [tried[0], *chance.sample(tried[1:], min(num_places, len(tried)) - 1)]
+    found = next(offset for name, offset, _ in sections(tables.read_bytes()) if name == "found")
+    tried[0] = (tables.name, found)
+    num_rebuilt = 0
+    for name, at in tried:
+        path = tmp_path / "broken"
+        shutil.copytree(whole, path)
+        damaged = path / "segments" / name
+        content = bytearray(damaged.read_bytes())
+        content[at] ^= 1 << chance.randrange(8)
+        damaged.chmod(0o644)
+        damaged.write_bytes(content)
+        with open_small(path, recipe_name, read_only=True) as reader:
+            assert answers(reader, texts) == expected, (name, at)
             with open_small(path, recipe_name) as index:
-                assert answers(index, texts)[1:] == expected[1:]
-                assert index.verify(full=True) == [] or index.stats["num_rebuilt"] == 0
-            num_tried += 1
-            shutil.rmtree(path)
+                assert answers(index, texts) == expected, (name, at)
+                index.add("one-more", "a text that nobody has added before this one came")
+                num_rebuilt += index.stats["num_rebuilt"]
+                assert len(reader) == expected[0] + 1
+        shutil.rmtree(path)
     # Bytes that no question needs, such as those between sections, are not looked at.
-    assert num_rebuilt > num_tried // 3
+    assert num_rebuilt > len(tried) // 3
 
 
 def test_a_removal_whose_tables_turn_out_to_be_damaged_is_told_as_done(tmp_path):
-    """The promoted document is looked up after the commit: an error there would call a removal failed that is durable."""
+    """The promoted document is looked up after the commit: an error there would deny a removal that is durable."""
     path, pair = tmp_path / "i", make_texts()[0]
     with open_small(path, "minhash") as index:
         index.add("first", pair)
-        index.add_batch([f"d{i}" for i in range(FLUSH_ROWS)], [f"{i} other words {i * i} for {i}" for i in range(FLUSH_ROWS)])
+        index.add_batch(
+            [f"d{i}" for i in range(FLUSH_ROWS)], [f"{i} other words {i * i} for {i}" for i in range(FLUSH_ROWS)]
+        )
         index.add("second", pair)
         index.compact()
     (file,) = (path / "segments").glob("*.lws")
@@ -154,7 +160,7 @@ def test_a_removal_whose_tables_turn_out_to_be_damaged_is_told_as_done(tmp_path)
 
 
 TRUNCATE = """
-import os, sys
+import os, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[4])
 import likewise
@@ -167,6 +173,8 @@ with open_small(path, "RECIPE", read_only=mode == "read") as index:
     expected = answers(index, texts)
     for file in (path / "segments").iterdir():
         os.truncate(file, int(file.stat().st_size * share))
+    # Where no page is missing as a whole the change of a file is noticed a little later.
+    time.sleep(0.05)
     assert answers(index, texts) == expected
     assert index.stats["num_rebuilt"] > 0
     if mode == "write":
@@ -178,7 +186,7 @@ print("survived")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows truncates no mapped file")
-@pytest.mark.parametrize("share", [0.0, 0.5])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
 @pytest.mark.parametrize("mode", ["read", "write"])
 @pytest.mark.parametrize("recipe_name", ["simhash-wide", "minhash"])
 def test_a_segment_truncated_while_it_is_open_ends_no_process(tmp_path, recipe_name, mode, share):
@@ -217,7 +225,7 @@ def test_the_mappings_of_others_fail_as_ever(tmp_path, order):
     command = [sys.executable, "-c", FOREIGN, str(tmp_path / "i"), order]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -7 or done.returncode == -10
-    assert done.stderr.count("Fatal Python error: Bus error") == (order != "never")
+    assert ("Fatal Python error: Bus error" in done.stderr) == (order != "never")
 
 
 HAMMING = """
@@ -227,11 +235,11 @@ import likewise
 codes = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
 sets = [likewise.HammingIndex.open(sys.argv[1]) for _ in range(2)]
 for opened in sets:
-    assert len(opened.search(codes, within=3)) > 0
+    assert len(opened.query_batch(codes, within=3)) > 0
 os.truncate(sys.argv[1], int(sys.argv[2]))
 for opened in sets:
     try:
-        opened.search(codes, within=3)
+        opened.query_batch(codes, within=3)
     except likewise.InvalidInput as error:
         print(error)
 """
@@ -248,4 +256,4 @@ def test_a_hamming_file_truncated_while_it_is_open_is_an_error(tmp_path, num_byt
     command = [sys.executable, "-c", HAMMING, str(path), str(num_bytes)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("truncated while it was in use") == 2
+    assert done.stdout.count("changed while it was in use") == 2

@@ -4,6 +4,7 @@
 //! index is opened, while it follows its writer, after a commit, in a query. Only damage of the database is an error.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use likewise_disk::segments::unlink_segments;
 use likewise_disk::store::Store;
@@ -13,6 +14,9 @@ use crate::index::Index;
 use crate::load::{load_state, open_segments};
 use crate::shared::{Shared, lock};
 use crate::state::Layer;
+
+/// How often the files of segments are looked at: rarely enough to cost nothing.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 impl Index {
     /// Does some work, and again after each damaged segment that it met and that was dropped.
@@ -59,6 +63,20 @@ impl Index {
 }
 
 impl Shared {
+    /// Looks whether files of segments were changed, at most once in a while.
+    pub fn look_at_segments(&self) {
+        let elapsed = self.environment.clock.uptime().elapsed;
+        let turn = (elapsed.as_nanos() / LOOK_EVERY.as_nanos()) as u64;
+        if self.last_look.swap(turn, Ordering::Relaxed) == turn {
+            return;
+        }
+        for layer in &self.state().layers {
+            if let Layer::Segment(segment) = layer {
+                segment.look();
+            }
+        }
+    }
+
     /// Loads the state from the database and the segments that are well, and drops those that are not.
     ///
     /// # Errors

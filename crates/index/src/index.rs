@@ -195,6 +195,7 @@ impl Index {
     pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
         self.guard()?;
         self.reload_if_stale(cancel)?;
+        self.shared.look_at_segments();
         let mut follower = lock(&self.shared.follower);
         match follower.as_mut() {
             Some(store) => self.shared.follow(store, cancel),
@@ -251,6 +252,7 @@ impl Shared {
             avoided: Mutex::default(),
             num_loads: AtomicU64::new(0),
             is_stale: AtomicBool::new(false),
+            last_look: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
             loss: Mutex::default(),

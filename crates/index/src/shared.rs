@@ -79,6 +79,8 @@ pub struct Shared {
     pub num_loads: AtomicU64,
     /// Whether an error left the state half changed: it is loaded again before it is used.
     pub is_stale: AtomicBool,
+    /// In which stretch of time the files of segments were looked at last.
+    pub last_look: AtomicU64,
     /// Segments built.
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.

@@ -32,11 +32,13 @@ pub struct HammingSet {
 impl HammingSet {
     /// What the set said, unless the file it was opened from could not be read meanwhile.
     fn checked<T>(&self, said: Result<T, Error>) -> Result<T, Failure> {
-        let damage = self.opened.as_ref().map(|(_, damage)| damage);
-        match damage.is_some_and(Damage::is_unreadable) {
-            true => Err(self.failure(Error::Damaged)),
-            false => said.map_err(|error| self.failure(error)),
+        if let Some((_, damage)) = &self.opened {
+            damage.look();
+            if damage.is_unreadable() {
+                return Err(self.failure(Error::Damaged));
+            }
         }
+        said.map_err(|error| self.failure(error))
     }
 
     /// An error of the set; one about its tables names the file and the place.

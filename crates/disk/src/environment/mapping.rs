@@ -3,37 +3,74 @@
 //! The system raises SIGBUS when a mapped file was truncated or its disk fails, and by default that signal ends the process. A handler for the whole
 //! process replaces such a mapping with zeros and sets its flag instead. A search over it then ends with a useless result; the flag is looked at
 //! before the result is used. Windows does not truncate a mapped file.
+//!
+//! Of the page where a truncated file now ends the rest becomes zeros without a signal, and bytes that are overwritten change without one. For these
+//! the size and time of the file are compared, now and then.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence};
+use std::time::SystemTime;
 
 use memmap2::Mmap;
 
-/// Whether pages of a mapping could not be read.
+/// Whether a mapped file is no longer what was mapped.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fault(Option<Arc<AtomicBool>>);
+pub(crate) struct Fault(Option<Arc<Watched>>);
+
+/// A mapped file, for as long as it is mapped.
+#[derive(Debug)]
+struct Watched {
+    is_set: AtomicBool,
+    file: File,
+    /// Its bytes and the time of its last change when it was mapped.
+    was: (u64, Option<SystemTime>),
+}
+
+impl Watched {
+    fn new(file: File) -> io::Result<Self> {
+        Ok(Watched {
+            is_set: AtomicBool::new(false),
+            was: size_and_time(&file)?,
+            file,
+        })
+    }
+}
+
+fn size_and_time(file: &File) -> io::Result<(u64, Option<SystemTime>)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.len(), metadata.modified().ok()))
+}
 
 impl Fault {
     /// The fault of the mapped file with these bytes; of other memory one that is never set.
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        Fault(handler::flag_of(bytes))
+        Fault(handler::watched(bytes))
     }
 
     /// Whether a read before this call found zeros in place of the file.
     pub(crate) fn is_set(&self) -> bool {
         // The reads happen before the flag is looked at.
         compiler_fence(Ordering::SeqCst);
-        let flag = self.0.as_ref();
-        flag.is_some_and(|flag| flag.load(Ordering::Acquire))
+        let watched = self.0.as_ref();
+        watched.is_some_and(|watched| watched.is_set.load(Ordering::Acquire))
+    }
+
+    /// Compares size and time of the file with those when it was mapped. Cost: about half a microsecond.
+    pub(crate) fn look(&self) {
+        if let Some(watched) = &self.0
+            && size_and_time(&watched.file).is_ok_and(|now| now != watched.was)
+        {
+            watched.is_set.store(true, Ordering::Release);
+        }
     }
 }
 
 /// A mapped file whose unreadable pages do not end the process.
 pub(super) struct MappedFile {
     map: Mmap,
-    _flag: Arc<AtomicBool>,
+    _watched: Arc<Watched>,
 }
 
 impl MappedFile {
@@ -42,9 +79,12 @@ impl MappedFile {
         // SAFETY: the mapping is read only. A writer makes each file under a name of its own and only ever deletes it; if somebody else
         // truncates it, the flag tells.
         let map = unsafe { Mmap::map(file) }?;
-        let flag = Arc::new(AtomicBool::new(false));
-        handler::watch(&map, &flag)?;
-        Ok(MappedFile { map, _flag: flag })
+        let watched = Arc::new(Watched::new(file.try_clone()?)?);
+        handler::watch(&map, &watched)?;
+        Ok(MappedFile {
+            map,
+            _watched: watched,
+        })
     }
 }
 
@@ -70,6 +110,8 @@ mod handler {
 
     use libc::{c_int, c_void, siginfo_t};
 
+    use super::Watched;
+
     /// Mappings of a block of the list.
     const BLOCK_SLOTS: usize = 64;
 
@@ -77,14 +119,14 @@ mod handler {
     struct Slot {
         start: AtomicUsize,
         end: AtomicUsize,
-        flag: AtomicPtr<AtomicBool>,
+        watched: AtomicPtr<Watched>,
     }
 
     impl Slot {
         const FREE: Slot = Slot {
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
-            flag: AtomicPtr::new(ptr::null_mut()),
+            watched: AtomicPtr::new(ptr::null_mut()),
         };
 
         /// First byte and the one behind the last, if this address is among them.
@@ -134,21 +176,21 @@ mod handler {
         blocks.flat_map(|block| &block.slots)
     }
 
-    /// The flag of a watched mapping.
-    pub(super) fn flag_of(bytes: &[u8]) -> Option<Arc<AtomicBool>> {
+    /// The file of these mapped bytes.
+    pub(super) fn watched(bytes: &[u8]) -> Option<Arc<Watched>> {
         let _changes = changes();
         let address = bytes.as_ptr() as usize;
         let slot = slots().find(|slot| slot.range_with(address).is_some())?;
-        let flag = slot.flag.load(Ordering::Acquire).cast_const();
+        let watched = slot.watched.load(Ordering::Acquire).cast_const();
         // SAFETY: it came from an `Arc` that the mapping holds, and a mapping is forgotten under the same lock before that is dropped.
         unsafe {
-            Arc::increment_strong_count(flag);
-            Some(Arc::from_raw(flag))
+            Arc::increment_strong_count(watched);
+            Some(Arc::from_raw(watched))
         }
     }
 
     /// Sets the flag if pages of these bytes cannot be read, from now on.
-    pub(super) fn watch(bytes: &[u8], flag: &Arc<AtomicBool>) -> io::Result<()> {
+    pub(super) fn watch(bytes: &[u8], watched: &Arc<Watched>) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -159,8 +201,8 @@ mod handler {
             None => &add_block().slots[0],
         };
         let start = bytes.as_ptr() as usize;
-        slot.flag
-            .store(Arc::as_ptr(flag).cast_mut(), Ordering::Release);
+        slot.watched
+            .store(Arc::as_ptr(watched).cast_mut(), Ordering::Release);
         slot.start.store(start, Ordering::Release);
         slot.end.store(start + bytes.len(), Ordering::Release);
         Ok(())
@@ -265,8 +307,8 @@ mod handler {
                 continue;
             };
             // SAFETY: the mapping is in use by this thread, so it is not forgotten now, and it holds its flag.
-            if let Some(flag) = unsafe { slot.flag.load(Ordering::Acquire).as_ref() } {
-                flag.store(true, Ordering::Release);
+            if let Some(watched) = unsafe { slot.watched.load(Ordering::Acquire).as_ref() } {
+                watched.is_set.store(true, Ordering::Release);
             }
             // All of it at once: page by page there could be too many mappings.
             // SAFETY: the range is a mapping of ours, read only as before, and is unmapped as a whole later. What was read of it is not used,
@@ -291,13 +333,14 @@ mod handler {
 mod handler {
     use std::io;
     use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
 
-    pub(super) fn flag_of(_: &[u8]) -> Option<Arc<AtomicBool>> {
+    use super::Watched;
+
+    pub(super) fn watched(_: &[u8]) -> Option<Arc<Watched>> {
         None
     }
 
-    pub(super) fn watch(_: &[u8], _: &Arc<AtomicBool>) -> io::Result<()> {
+    pub(super) fn watch(_: &[u8], _: &Arc<Watched>) -> io::Result<()> {
         Ok(())
     }
 
@@ -337,9 +380,12 @@ mod tests {
                 });
             }
         });
-        // Its first page is still there, and nobody read another.
+        // Its first pages are still there, and nobody read another; the last of them has lost its end.
         assert_eq!(first.as_ref()[0], 7);
+        assert_eq!(first.as_ref()[6000], 0);
         assert!(!other.is_set());
+        other.look();
+        assert!(other.is_set());
         drop((cut, others));
         assert!(!Fault::of(&[1, 2, 3]).is_set());
         fs::remove_file(&path).unwrap();

@@ -26,7 +26,12 @@ impl Damage {
         }
     }
 
-    /// Whether pages of the file could not be read: then nothing that was read of it since can be used.
+    /// Looks whether the file was changed. Cost: about half a microsecond.
+    pub fn look(&self) {
+        self.fault.look();
+    }
+
+    /// Whether the file was changed or could not be read: then nothing that was read of it since can be used.
     pub fn is_unreadable(&self) -> bool {
         self.fault.is_set()
     }
@@ -35,7 +40,7 @@ impl Damage {
     pub fn reason(&self) -> Option<&str> {
         if self.is_unreadable() {
             self.note(|| {
-                "it was truncated while it was in use, or its disk could not be read".to_owned()
+                "it was changed while it was in use, or its disk could not be read".to_owned()
             });
         }
         self.reason.get().map(String::as_str)

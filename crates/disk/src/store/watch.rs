@@ -5,6 +5,7 @@
 //! compared with the files that were opened, at each commit, at each opening of a connection and whenever a reader follows.
 //! Nothing inside a file could tell: a snapshot copies it.
 
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -57,6 +58,14 @@ pub(super) enum Replacement {
 /// Device and inode, where the system has them.
 fn id(facts: &Facts) -> (u64, u64) {
     (facts.device, facts.inode)
+}
+
+/// Whether an error says that a name leads to nothing.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 impl Watch {
@@ -118,15 +127,15 @@ impl Watch {
             self.check_database(&self.path)?;
         }
         for (path, facts) in &self.beside {
-            match self.files.facts(path) {
-                Ok(now) if id(&now) == id(facts) => {}
-                found => {
-                    let what = if found.is_ok() { "replaced" } else { "deleted" };
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    let what = format!("{name} was {what} while the index was open");
-                    return Err(self.lose(Replacement::Beside, &what));
-                }
-            }
+            let what = match self.files.facts(path) {
+                Ok(now) if id(&now) == id(facts) => continue,
+                Ok(_) => "replaced",
+                Err(error) if is_absent(&error) => "deleted",
+                Err(error) => return Err(Error::io("look at the database", error)),
+            };
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let what = format!("{name} was {what} while the index was open");
+            return Err(self.lose(Replacement::Beside, &what));
         }
         Ok(())
     }
@@ -139,11 +148,15 @@ impl Watch {
     fn check_database(&self, path: &Path) -> Result<(), Error> {
         // Held while the file is looked at: a checkpoint does not change it in between.
         let content = self.content();
-        let Ok(stamp) = self.files.stamp(path) else {
-            return Err(self.lose(
-                Replacement::Moved,
-                "the database was deleted or moved while the index was open",
-            ));
+        let stamp = match self.files.stamp(path) {
+            Ok(stamp) => stamp,
+            Err(error) if is_absent(&error) => {
+                return Err(self.lose(
+                    Replacement::Moved,
+                    "the database was deleted or moved while the index was open",
+                ));
+            }
+            Err(error) => return Err(Error::io("look at the database", error)),
         };
         if id(&stamp.facts) != id(&self.database) {
             return Err(self.lose(
