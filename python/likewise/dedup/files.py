@@ -238,8 +238,9 @@ def dedup_files(
                 (work / SUMMARY).write_text(
                     json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
                 )
+                beside.add_kept(documents, decision)
                 directory.finish()
-                beside.finish(documents, decision)
+                beside.finish()
     return summary
 
 
@@ -309,7 +310,8 @@ def stream_dedup(
                         assert isinstance(file, LineFile)
                         stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
-            beside.finish(documents, decision)
+            beside.add_kept(documents, decision)
+            beside.finish()
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
             summary |= about_references(against, documents, decision)
             return summary | about_inputs(found, documents, decision, run, "kept")

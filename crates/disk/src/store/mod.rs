@@ -20,6 +20,7 @@ mod log;
 mod place;
 mod process;
 mod read;
+mod runs;
 mod scan;
 mod state;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use transact::Writer;
 pub use chunk::Chunk;
 pub use compact::Compacted;
 pub use log::LogDrain;
+pub use runs::AddingRun;
 pub use types::{
     BandLevel, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
     NewRows, Position, Row, Sizes,

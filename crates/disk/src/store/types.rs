@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use super::runs::AddingRun;
+
 /// What a store is of; written when it is made and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -105,6 +107,8 @@ pub struct NewRows<'a> {
     pub contents: NewContents<'a>,
     /// Seconds since 1970; never less than in the batch before.
     pub arrival_s: u64,
+    /// The batch run that adds them, if one does.
+    pub run: Option<AddingRun>,
 }
 
 /// One document.
