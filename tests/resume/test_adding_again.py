@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, IndexUse, indexed
+from likewise.dedup import FileRun, IndexUse
 from likewise.dedup.files import stream_dedup
 from likewise.errors import InvalidInput
 from tests.command import jsonl
@@ -99,7 +99,9 @@ def test_a_run_killed_while_it_adds_is_continued(moment, calls, tmp_path, texts,
         assert half < ids_in(index) < ids_in(plain)
     # Documents of somebody else, some of them like those that the run keeps.
     with likewise.Index(index) as opened:
-        opened.add_batch([f"other-{number}" for number in range(half)], [text + " more" for text in texts[half:]][:half])
+        opened.add_batch(
+            [f"other-{number}" for number in range(half)], [text + " more" for text in texts[half:]][:half]
+        )
     if moment == "decided":
         # The run added nothing before it was killed: it has seen these documents before its own.
         assert forker.run(out, inputs, **job) == 0
