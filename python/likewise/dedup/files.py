@@ -167,8 +167,16 @@ def dedup_files(
             **({"keep_sketches": True} if keep_sketches else {}),
             **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
-        with told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
-            work = directory.work
+        unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
+        work = unfinished.work
+        # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
+        if engine is not None:
+            engine.check(recipe)
+        else:
+            bounded = bounded_run(
+                reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
+            )
+        with told_if_left(unfinished, report) as directory:
             kept_ids: Sequence[str] = ()
             stored: dict[str, object] = {}
             about_run: dict[str, object] = {}
@@ -179,9 +187,6 @@ def dedup_files(
                         engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
                     )
                 else:
-                    bounded = bounded_run(
-                        reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
-                    )
                     rules = replace(rules, threads=bounded.threads(rules.threads))
                     counting_bytes = bounded.room.weighing_bytes
                     recipe = weighed_files(

@@ -264,7 +264,7 @@ class BoundedRun:
     threads : int
         Threads asked for.
     work : Path
-        The directory that takes columns and whatever else does not stay in memory.
+        The directory that takes columns and whatever else does not stay in memory; it need not exist yet.
     writes_copies : bool
         Whether kept documents are copied into it.
 
@@ -341,7 +341,11 @@ class BoundedRun:
         return {} if self.plan is None else {"memory": self.plan.to_dict()}
 
     def _check_disk(self, plan: MemoryPlan) -> None:
-        free = shutil.disk_usage(self._work).free
+        # The run makes its directory after this check.
+        existing = next(path for path in (self._work, *self._work.absolute().parents) if path.exists())
+        # What an unfinished run left is continued or deleted.
+        found = sum(path.stat().st_size for path in self._work.rglob("*") if path.is_file())
+        free = shutil.disk_usage(existing).free + found
         if plan.disk_bytes > free:
             raise InvalidParameter(
                 "memory",
