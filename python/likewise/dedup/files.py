@@ -18,7 +18,13 @@ from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
 from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.opening import bounded_run, found_inputs
-from likewise.dedup.references import about_references, check_alone, check_references, find_references
+from likewise.dedup.references import (
+    about_references,
+    check_alone,
+    check_references,
+    find_references,
+    tell_direction,
+)
 from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence_tables, open_documents
@@ -149,6 +155,8 @@ def dedup_files(
     is_against = bool(against) or (index is not None and index.against is not None)
     check_floor(store_pairs, recipe, is_against=is_against)
     with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target, report) as found:
+        if is_against:
+            tell_direction(recipe, report)
         references = find_references(against, recipe, run, target, report)
         reading = replace(found, files=(*references.files, *found.files))
         read = stamps(found)
@@ -288,6 +296,8 @@ def stream_dedup(
         scratch_directory() as work,
     ):
         check_stream(found.files)
+        if against or (index is not None and index.against is not None):
+            tell_direction(recipe, report)
         references = find_references(against, recipe, run, None, report)
         reading = replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)

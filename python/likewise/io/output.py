@@ -174,8 +174,8 @@ class OutputDirectory:
             return False
         if not isinstance(found, dict):
             raise InvalidInput(
-                f"{self.path} holds an unfinished run whose {IDENTITY} is missing or damaged; start over with --fresh, or choose "
-                "another directory"
+                f"{self.path} holds an unfinished run whose {IDENTITY} is missing or damaged; start over with "
+                "--fresh, or choose another directory"
             )
         names = sorted(set(found) | set(ours))
         differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
