@@ -61,9 +61,10 @@ def test_parts_of_a_killed_run_stay(why, killed, monkeypatch, tmp_path, forker):
     for fresh in (False, True):
         if fresh and why == "recipe":
             continue
-        with monkeypatch.context() as during, pytest.raises(error):
+        with monkeypatch.context() as during:
             change(during)
-            likewise.dedup_files(inputs, out, recipe, fresh=fresh, **options)
+            with pytest.raises(error):
+                likewise.dedup_files(inputs, out, recipe, fresh=fresh, **options)
         assert bytes_below(out) == before
     assert forker.run(out, inputs) == 0
     assert continued(out) > 3
@@ -78,9 +79,10 @@ def test_parts_stay_where_memory_does_not_hold_the_documents_that_were_read(kill
     def refused(*_):
         raise InvalidParameter("memory", "there are more documents than memory holds")
 
-    with monkeypatch.context() as during, pytest.raises(InvalidParameter):
+    with monkeypatch.context() as during:
         during.setattr(plan_memory.BoundedRun, "settle", refused)
-        likewise.dedup_files(inputs, out, RECIPES["minhash"], run=FileRun(memory_bytes="256MB"))
+        with pytest.raises(InvalidParameter):
+            likewise.dedup_files(inputs, out, RECIPES["minhash"], run=FileRun(memory_bytes="256MB"))
     assert bytes_below(out / UNFINISHED / PARTS).items() >= parts.items()
     likewise.dedup_files(inputs, out, RECIPES["minhash"])
     assert continued(out) > 3
@@ -135,7 +137,8 @@ def test_a_finished_run_stays_where_its_replacement_is_refused(tmp_path, monkeyp
     for change, options, error in REFUSED.values():
         if "recipe" in options:
             continue
-        with monkeypatch.context() as during, pytest.raises(error):
+        with monkeypatch.context() as during:
             change(during)
-            likewise.dedup_files(inputs, out, RECIPES["minhash"], overwrite=True, fresh=True, **options)
+            with pytest.raises(error):
+                likewise.dedup_files(inputs, out, RECIPES["minhash"], overwrite=True, fresh=True, **options)
         assert bytes_below(out) == before
