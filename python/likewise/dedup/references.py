@@ -69,8 +69,8 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
         progress(
             Warned(
                 "containment is the share of a new document's features that a document of --against has; a new one "
-                "that contains a document of --against, such as a quoted text or a test question, stays. To remove those "
-                "too, use --method shingles --measure overlap against a run or files"
+                "that contains a document of --against, such as a quoted text or a test question, stays. To remove "
+                "those too, use --method shingles --measure overlap against a run or files"
             )
         )
 
