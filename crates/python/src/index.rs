@@ -7,12 +7,12 @@ use std::time::Duration;
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
-use likewise_disk::store::{Durability, Store};
+use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::door::{LONG_BYTES, parse_isa, run};
+use crate::door::{self, LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::index_given::{check_num_ids, list_of, long_if};
@@ -119,17 +119,18 @@ impl OnlineIndex {
         run(py, 0, |_| self.asked(self.index.num_documents()))
     }
 
-    /// Verdicts on texts, each by itself.
-    #[pyo3(signature = (texts, *, threads=1))]
+    /// Verdicts on texts, each by itself; with `end` as if the rows from that one on were not there.
+    #[pyo3(signature = (texts, *, end=None, threads=1))]
     fn check<'py>(
         &self,
         py: Python<'py>,
         texts: &Texts,
+        end: Option<u32>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let verdicts = run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, threads, cancel)?;
-            self.asked(self.index.check(&documents, threads, cancel))
+            self.asked(self.index.check(&documents, end, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
@@ -143,7 +144,7 @@ impl OnlineIndex {
         let text = text_of(text)?;
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
-            let verdicts = self.asked(self.index.check(&documents, 1, cancel))?;
+            let verdicts = self.asked(self.index.check(&documents, None, 1, cancel))?;
             Ok(shown_verdict(verdicts))
         })
     }
@@ -164,6 +165,7 @@ impl OnlineIndex {
                 &ids,
                 &documents,
                 Some(&text_of),
+                None,
                 self.clock.unix_s(),
                 1,
                 cancel,
@@ -186,22 +188,27 @@ impl OnlineIndex {
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let verdicts = run(py, long_if(documents.len()), |cancel| {
-            self.asked(self.index.check(&documents, threads, cancel))
+            self.asked(self.index.check(&documents, None, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
 
-    /// Adds texts in one transaction; gives their verdicts.
-    #[pyo3(signature = (ids, texts, *, threads=1))]
+    /// Adds texts in one transaction; gives their verdicts. `run` is the identity and the first row of the batch run that adds them.
+    #[pyo3(signature = (ids, texts, *, run=None, threads=1))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         ids: &Texts,
         texts: &Texts,
+        run: Option<([u8; 16], u32)>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         check_num_ids(ids, texts.column.len())?;
-        let verdicts = run(py, texts.column.num_bytes, |cancel| {
+        let adding = run.map(|(identity, first_row)| AddingRun {
+            identity,
+            first_row,
+        });
+        let verdicts = door::run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, threads, cancel)?;
             let text_of = |i: usize| texts.column.bytes(i);
             let ids = list_of(ids);
@@ -209,6 +216,7 @@ impl OnlineIndex {
                 &ids,
                 &documents,
                 Some(&text_of),
+                adding,
                 self.clock.unix_s(),
                 threads,
                 cancel,
@@ -233,9 +241,40 @@ impl OnlineIndex {
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             let ids = list_of(ids);
             let index = &self.index;
-            self.asked(index.add(&ids, &documents, None, self.clock.unix_s(), threads, cancel))
+            self.asked(index.add(&ids, &documents, None, None, self.clock.unix_s(), threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// Whether there is a document of each id.
+    fn are_known(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<bool>, Failure> {
+        run(py, long_if(ids.column.len()), |cancel| {
+            self.asked(self.index.are_known(&list_of(ids), cancel))
+        })
+    }
+
+    /// Place of the first text whose id is there with another text, or None.
+    #[pyo3(signature = (ids, texts, *, threads=1))]
+    fn first_of_other_text(
+        &self,
+        py: Python<'_>,
+        ids: &Texts,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<Option<usize>, Failure> {
+        check_num_ids(ids, texts.column.len())?;
+        run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            let found = self
+                .index
+                .first_of_other_text(&list_of(ids), &documents, cancel);
+            self.asked(found)
+        })
+    }
+
+    /// Number of rows when a batch run first compared its documents with the index.
+    fn first_row_of_run(&self, py: Python<'_>, identity: [u8; 16]) -> Result<u32, Failure> {
+        run(py, 0, |_| self.asked(self.index.first_row_of_run(identity)))
     }
 
     /// The document of an id as (row, kept id, similarity, distance, arrival in seconds), or None.

@@ -63,6 +63,18 @@ def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sket
         )
 
 
+def tell_direction(recipe: Recipe, progress: Progress) -> None:
+    """Say which way containment is measured, where the other way may be meant."""
+    if recipe.measure == "containment":
+        progress(
+            Warned(
+                "containment is the share of a new document's features that a document of --against has; a new one "
+                "that contains a document of --against, such as a quoted text or a test question, stays. To remove "
+                "those too, use --method shingles --measure overlap against a run or files"
+            )
+        )
+
+
 def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
     """Raise InvalidParameter if an index is asked or made beside reference documents."""
     if against and index is not None and (index.against is not None or index.create is not None):

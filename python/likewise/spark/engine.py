@@ -62,6 +62,10 @@ class SparkEngine:
         self._checkpoint_dir = checkpoint_dir
         self._memory_bytes = parse_size("driver_memory", driver_memory)
 
+    def check(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if Spark cannot do a recipe."""
+        check_recipe(recipe)
+
     @contextmanager
     def decided(
         self,
@@ -80,11 +84,10 @@ class SparkEngine:
         InvalidInput
             As a local run does.
         InvalidParameter
-            If Spark cannot do the recipe, or is not there.
+            If Spark is not there.
         EngineFailed
             If Spark gave up, with its reason.
         """
-        check_recipe(recipe)
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
         progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))

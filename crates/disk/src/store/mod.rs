@@ -23,6 +23,7 @@ mod mark;
 mod place;
 mod process;
 mod read;
+mod runs;
 mod scan;
 mod state;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use chunk::Chunk;
 pub use compact::Compacted;
 pub use log::LogDrain;
 pub use mark::Loss;
+pub use runs::AddingRun;
 pub use types::{
     ArrivalShift, BandLevel, ClockDoubt, ClockRecord, ClockTime, Content, Description, Durability,
     Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position, Row, Sizes,

@@ -306,3 +306,70 @@ fn a_lost_change_is_found_by_whoever_begins_at_the_first_row() {
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
     delete(store);
 }
+
+/// Appends one row of a run.
+fn append_of(store: &mut Store, number: u64) {
+    let mut identity = [0; 16];
+    identity[..8].copy_from_slice(&number.to_le_bytes());
+    let rows = NewRows {
+        ids: &["id"],
+        sketches: &[1; 8],
+        shapes: &[0],
+        num_features: &[1],
+        verdicts: &[None],
+        contents: NewContents::Texts(&[b"text"]),
+        run: Some(AddingRun {
+            identity,
+            first_row: store.num_rows(),
+        }),
+        ..NewRows::default()
+    };
+    store.append(&rows, &[]).unwrap();
+}
+
+#[test]
+fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
+    let mut store = create("runs", Durability::Interval(Duration::ZERO));
+    let first_row = |store: &Store, number: u64| {
+        let mut identity = [0; 16];
+        identity[..8].copy_from_slice(&number.to_le_bytes());
+        store.first_row_of_run(identity).unwrap()
+    };
+    append(&mut store, b"of nobody").unwrap();
+    assert_eq!(first_row(&store, 7), None);
+    append_of(&mut store, 7);
+    append_of(&mut store, 8);
+    // More rows of a run do not move what it was compared with.
+    append_of(&mut store, 7);
+    assert_eq!(
+        (first_row(&store, 7), first_row(&store, 8)),
+        (Some(1), Some(2))
+    );
+    let reader = store.reader().unwrap();
+    assert_eq!(first_row(&reader, 7), Some(1));
+    // An empty batch is of no run, and a batch that was not committed is none.
+    store
+        .append(&NewRows::default(), &[Event::Expired { below: 3 }])
+        .unwrap();
+    assert_eq!(
+        (first_row(&store, 7), first_row(&store, 8)),
+        (Some(1), None)
+    );
+    let dir = store.dir().to_owned();
+    drop((store, reader));
+    let mut store = Store::open(&dir, Durability::Interval(Duration::ZERO)).unwrap();
+    assert_eq!(
+        (first_row(&store, 7), first_row(&store, 8)),
+        (Some(1), None)
+    );
+    // The newest thousand.
+    for number in 100..1100 {
+        append_of(&mut store, number);
+    }
+    assert_eq!(first_row(&store, 7), None);
+    assert_eq!(
+        (first_row(&store, 100), first_row(&store, 1099)),
+        (Some(4), Some(1003))
+    );
+    delete(store);
+}

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::environment::Uptime;
+use super::runs::AddingRun;
 
 /// What a store is of; written when it is made and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +108,8 @@ pub struct NewRows<'a> {
     pub contents: NewContents<'a>,
     /// Seconds since 1970; never less than in the batch before.
     pub arrival_s: u64,
+    /// The batch run that adds them, if one does.
+    pub run: Option<AddingRun>,
 }
 
 /// One document.

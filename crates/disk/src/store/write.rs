@@ -151,6 +151,9 @@ impl Store {
             self.insert("contents", block.first_row(), block.num_rows(), record)
         })?;
         position.num_rows += rows.ids.len() as u32;
+        if let Some(run) = rows.run {
+            self.remember_run(run, position.num_rows)?;
+        }
         Ok((position, Some(batch)))
     }
 

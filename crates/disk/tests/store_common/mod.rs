@@ -144,6 +144,7 @@ impl Model {
                         _ => NewContents::Features(&sets),
                     },
                     arrival_s,
+                    run: None,
                 },
                 events,
             )
