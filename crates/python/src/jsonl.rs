@@ -55,7 +55,7 @@ pub struct JsonlPiece {
     num_lines: u64,
     num_blank: u64,
     fields: Vec<Py<Texts>>,
-    errors: Vec<(u32, u64, u64, String)>,
+    errors: Vec<(u32, u64, u64, String, u64)>,
 }
 
 pub fn open(path: &Path) -> Result<File, Failure> {
@@ -111,7 +111,15 @@ pub fn to_python(py: Python<'_>, piece: disk::Piece) -> Result<JsonlPiece, Failu
         errors: piece
             .bad
             .into_iter()
-            .map(|bad| (bad.line_number, bad.offset, bad.length, bad.reason))
+            .map(|bad| {
+                (
+                    bad.line_number,
+                    bad.offset,
+                    bad.length,
+                    bad.reason,
+                    bad.num_lines,
+                )
+            })
             .collect(),
     })
 }

@@ -25,7 +25,7 @@ from likewise.errors import LikewiseError
 from likewise.io.lines import LineFile
 from likewise.io.source import Job, Piece, Source
 from likewise.io.spool import Spool
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe import Recipe
 from likewise.sketch import sketch_texts
 
@@ -166,7 +166,7 @@ def ingest(
     Raises
     ------
     InvalidInput
-        At the first bad row, if `on_error` is ``fail``.
+        At the first bad row, if `on_error` is ``fail``; if more rows are bad than the rules allow.
     """
     began = time.perf_counter()
     stage = "sketching"
@@ -228,6 +228,8 @@ def ingest(
             if not first and failure is None:
                 break
         gather(0)
+        for told in columns.check_bad_rows():
+            progress(Warned(told))
         documents = columns.documents()
     except BaseException:
         pool.shutdown(cancel_futures=True)

@@ -254,7 +254,7 @@ def _file(
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
-        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
         return WarcFile(path, name, num_bytes, rules, found.codec, readers)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]

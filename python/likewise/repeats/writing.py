@@ -156,7 +156,7 @@ def _write(collection: Collection, rewriter: Rewriter, number: int, out: BinaryI
     low, high = collection.starts[number : number + 2].tolist()
     offsets, lengths = (column[low:high].astype(np.int64) for column in (collection.offsets, collection.lengths))
     rows = np.arange(low, high)
-    if keeps_bad and (bad := collection.bad_rows[number]):
+    if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
         offsets = np.concatenate([offsets, [row.offset for row in bad]])
         lengths = np.concatenate([lengths, [row.length for row in bad]])
         order = np.argsort(offsets, kind="stable")
