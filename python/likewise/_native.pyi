@@ -1679,14 +1679,12 @@ class CsvReader:
 class CsvSplitter:
     """Cuts a CSV file into pieces of whole records, from byte `start`, where a record begins.
 
-    The file may still be written to while it is cut. A quoted field that holds a line end must be closed by a quote before
-    a delimiter, a line end or the end of the file; if it is not, the first line of its record is a stray line, and the next
-    record begins behind it.
+    The file may still be written to while it is cut. A quoted field that holds a line end must be closed by a quote
+    before a delimiter, a line end or the end of the file; if it is not, the first line of its record is a stray line,
+    and the next record begins behind it.
     """
 
-    def __new__(
-        cls, path: str | PathLike[str], *, delimiter: int, has_quotes: bool, start: int
-    ) -> CsvSplitter: ...
+    def __new__(cls, path: str | PathLike[str], *, delimiter: int, has_quotes: bool, start: int) -> CsvSplitter: ...
     def next_piece(self, limit: int, piece_bytes: int, is_end: bool) -> tuple[int, int, list[int]] | None:
         """Return (offset, length, where stray lines begin) of the next piece; None if none ends before byte `limit`.
 

@@ -190,8 +190,8 @@ _OPTIONS = {
     "quote": click.option(
         "--quote",
         type=click.Choice(["none", "double"]),
-        help="Whether a quote at the beginning of a CSV field opens a quoted one.  [default: double; of TSV none, unless "
-        "the file has doubled quotes or a quoted header]",
+        help="double: a quote at the beginning of a CSV field opens a quoted field; none: it is plain text.  [default: "
+        "double; of TSV none, unless the file has doubled quotes or a quoted header]",
     ),
     "max_bad_rows": click.option(
         "--max-bad-rows",

@@ -47,11 +47,12 @@ class FileRun:
     delimiter : str, optional
         What stands between the fields of CSV.
     quote : {"none", "double"}, optional
-        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None: yes in CSV; in TSV only if all
-        names of its header are quoted, or its first megabyte has fields with doubled quotes, all closed as they must be.
+        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None: yes in CSV; in TSV only if
+        all names of its header are quoted, or its first megabyte has fields with doubled quotes and no quote that
+        opens a field is left open.
     max_bad_rows : int, float or str
-        With `on_error` ``skip`` or ``keep`` the most bad rows of a run: a count (an integer, ``"100"``) or a share of all
-        rows (a float from 0 to 1, ``"1%"``). More are an error.
+        With `on_error` ``skip`` or ``keep`` the most bad rows of a run: a count (an integer, ``"100"``) or a share of
+        all rows (a float from 0 to 1, ``"1%"``). More are an error.
     max_unpacked_bytes, max_unpack_ratio : int
         A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
     memory_bytes : float or str, optional

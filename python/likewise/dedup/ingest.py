@@ -15,6 +15,7 @@ import numpy as np
 from likewise._native import Rarity, Texts
 from likewise.dedup.columns import Columns, IngestRules
 from likewise.dedup.documents import Documents
+from likewise.dedup.fields import check_documents
 from likewise.dedup.kept_sketches import KeptSketches
 from likewise.dedup.reference_files import References
 from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
@@ -166,7 +167,7 @@ def ingest(
     Raises
     ------
     InvalidInput
-        At the first bad row, if `on_error` is ``fail``; if more rows are bad than the rules allow.
+        At the first bad row, if `on_error` is ``fail``; if no row is a document, or more are bad than the rules allow.
     """
     began = time.perf_counter()
     stage = "sketching"
@@ -228,9 +229,10 @@ def ingest(
             if not first and failure is None:
                 break
         gather(0)
+        documents = columns.documents()
+        check_documents(documents)
         for told in columns.check_bad_rows():
             progress(Warned(told))
-        documents = columns.documents()
     except BaseException:
         pool.shutdown(cancel_futures=True)
         if parts is not None:

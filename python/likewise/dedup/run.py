@@ -13,7 +13,7 @@ from likewise.dedup.collapse import Collapsed, collapse
 from likewise.dedup.columns import IngestRules
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.fields import check_documents, num_without_field
+from likewise.dedup.fields import num_without_field
 from likewise.dedup.ingest import ON_ERROR, ingest
 from likewise.dedup.plan_memory import BoundedRun
 from likewise.dedup.priority import keep_needs, with_references_first
@@ -122,7 +122,6 @@ def open_documents(
     try:
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
-        check_documents(documents)
         ranked_by = () if references is None else references.ranked_by
         documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
         if rules.duplicate_ids == "fail":

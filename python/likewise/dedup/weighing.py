@@ -168,7 +168,9 @@ def _read_into(
             for source in sources:
                 inner_threads = threads if _is_one_job(source) else 1
                 for job in source.jobs(_PIECE_BYTES, unpacked):
-                    waiting.append((job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error, tally)))
+                    waiting.append(
+                        (job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error, tally))
+                    )
                     gather(_JOBS_A_THREAD * threads)
                 gather(0)
     except BaseException:

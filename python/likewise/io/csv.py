@@ -218,8 +218,8 @@ def shows_quotes(start: bytes, delimiter: str) -> bool:
     Returns
     -------
     bool
-        If all names of the header are quoted; or if each field that begins with a quote is closed by one before a delimiter
-        or a line end, and in one of them quotes are doubled. Nothing but a writer of quoted fields leaves these.
+        If all names of the header are quoted; or if each field that begins with a quote is closed by one before a
+        delimiter or a line end, and in one of them quotes are doubled. Only a writer of quoted fields leaves these.
     """
     start = start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     between = delimiter.encode()
@@ -247,7 +247,7 @@ def shows_quotes(start: bytes, delimiter: str) -> bool:
 def _whole_records(splitter: _native.CsvSplitter, end: int) -> tuple[int, int, list[int]] | None:
     """Return the piece of the records that end before byte `end`, where a file is cut; None if there is none."""
     start, behind, stray_lines = None, 0, []
-    while (piece := splitter.next_piece(end, 1, False)) is not None:
+    while (piece := splitter.next_piece(end, 1, is_end=False)) is not None:
         start = piece[0] if start is None else start
         behind = piece[0] + piece[1]
         stray_lines += piece[2]

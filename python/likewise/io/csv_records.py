@@ -7,7 +7,7 @@ from likewise import _native
 
 
 def csv_records(path: Path, delimiter: str, *, has_quotes: bool, limit: int | None = None) -> Iterator[bytes]:
-    """Yield records without their line ends, by the rule of the reader of documents; blank lines before the first are none.
+    """Yield records without their line ends, as documents are read; blank lines before the first are none.
 
     Parameters
     ----------

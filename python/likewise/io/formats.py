@@ -146,7 +146,7 @@ def _check_lines(start: bytes, name: str) -> None:
     """Raise InvalidInput if a file that begins so holds no lines of text, by its first bytes."""
     for magic, what, remedy in _NO_LINES:
         if start.startswith(magic):
-            raise InvalidInput(f"the file holds {what}, whatever its name says; {remedy}", name)
+            raise InvalidInput(f"the file holds {what}, whatever its name says; {remedy}", name, 1)
 
 
 def codec_by_bytes(start: bytes) -> str | None:

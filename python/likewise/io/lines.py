@@ -126,7 +126,7 @@ class LineFile:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
 
     def damage_jobs(self, position: int) -> Iterator[Job]:
-        """Yield what gives the damage of the file as a bad row, if there is one: behind byte `position` nothing was read."""
+        """Yield what gives the damage of the file, if any, as a bad row: behind byte `position` nothing was read."""
         damage = self._damage
         if damage is None:
             return

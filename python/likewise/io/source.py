@@ -37,10 +37,11 @@ class ReadRules:
     threads : int
         Threads that unpack a file whose parts can be unpacked at once.
     quote : {"none", "double"}, optional
-        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None, CSV has such fields, and TSV if
-        it looks so.
+        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None, CSV has such fields, and TSV
+        if it looks so.
     passes_damage : bool
-        Whether what was unpacked of a damaged gzip or zstd file is read and the damage is a bad row; else it is an error.
+        Whether what was unpacked of a damaged gzip or zstd file is read and the damage is a bad row; else it is an
+        error.
     """
 
     text_fields: tuple[str, ...] = ("text",)

@@ -152,8 +152,8 @@ class TableRows:
         if pa.types.is_floating(column.type):
             return _ids_of_numbers(column, required=self.rules.requires_id)
         raise InvalidInput(
-            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or none to "
-            "read no ids",
+            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or read "
+            "no ids with --id-field none",
             self.name,
         )
 
@@ -166,7 +166,7 @@ def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]
     is_null = np.isnan(values)
     is_whole = ~is_null & (np.trunc(values) == values) & (np.abs(values) <= _MOST_WHOLE)
     why_not = {
-        row: f"{values[row]!s}, not a whole number up to 2^53; ids are text or whole numbers, and --id-field none reads none"
+        row: f"{values[row]!s}, not a whole number up to 2^53; read no ids with --id-field none"
         for row in np.flatnonzero(~is_whole & ~is_null).tolist()
     }
     if required:
