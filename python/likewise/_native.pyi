@@ -1490,6 +1490,7 @@ def rewrite_jsonl_rows(
     starts: Buffer,
     ends: Buffer,
     *,
+    keeps_words_apart: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, int]:
     """Write rows anew without stretches of their texts; all else stays byte for byte.
@@ -1505,6 +1506,8 @@ def rewrite_jsonl_rows(
         Stretches of each row.
     starts, ends : uint32
         Of the stretches of all rows one after another, by where they begin: bytes of the UTF-8 of the text.
+    keeps_words_apart : bool
+        Whether a space is written where two words would become one.
 
     Returns
     -------

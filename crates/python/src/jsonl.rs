@@ -156,7 +156,7 @@ pub fn read_jsonl_texts(
 /// Writes rows anew without stretches of their texts: the lines one after another, where each ends, and the bytes of text
 /// that went. A row of whose text nothing is left has no line.
 #[pyfunction]
-#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, threads=1))]
+#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python")]
 pub fn rewrite_jsonl_rows(
     py: Python<'_>,
@@ -167,6 +167,7 @@ pub fn rewrite_jsonl_rows(
     counts: &Bound<'_, PyAny>,
     starts: &Bound<'_, PyAny>,
     ends: &Bound<'_, PyAny>,
+    keeps_words_apart: bool,
     threads: usize,
 ) -> Result<(Array, Array, u64), Failure> {
     let offsets = Input::<u64>::take("offsets", offsets)?;
@@ -178,6 +179,7 @@ pub fn rewrite_jsonl_rows(
         counts: counts.values(),
         starts: starts.values(),
         ends: ends.values(),
+        keeps_words_apart,
     };
     let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
     let made = run(py, num_bytes, |cancel| {

@@ -210,5 +210,5 @@ def _count(
             bad = piece.bad_rows[0]
             raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", source.name)
         if tally is not None:
-            tally.add(None, 0, piece)
+            tally.add(source.name, None, piece)
         counter.add(piece.texts, threads=threads)

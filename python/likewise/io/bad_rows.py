@@ -81,9 +81,11 @@ class BadRowTally:
         self._num_rows = self._num_bad = 0
         self._first: tuple[str | None, BadRow] | None = None
 
-    def add(self, name: str | None, first_line: int, piece: Piece) -> None:
-        """Count a piece of an input whose first line has this number; safe from several threads."""
-        first = replace(piece.bad_rows[0], line=piece.bad_rows[0].line + first_line) if piece.bad_rows else None
+    def add(self, name: str | None, first_line: int | None, piece: Piece) -> None:
+        """Count a piece of an input whose first line has this number, if that is known; safe from several threads."""
+        first = piece.bad_rows[0] if piece.bad_rows else None
+        if first is not None:
+            first = replace(first, line=-1 if first_line is None else first.line + first_line)
         self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
 
     def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
@@ -119,11 +121,13 @@ class BadRowTally:
     def _told(self) -> str:
         assert self._first is not None
         name, first = self._first
-        where = "" if name is None else f" at {name}:{first.line + 1}"
+        which = "the first"
+        if name is not None:
+            which = f"one of {name}" if first.line < 0 else f"the first at {name}:{first.line + 1}"
         share = f"{100 * self._num_bad / self._num_rows:.3g}%"
         return (
             f"{self._num_bad:,} of {counted(self._num_rows, 'row')} ({share}) "
-            f"{'is' if self._num_bad == 1 else 'are'} bad; the first{where}: {first.reason}"
+            f"{'is' if self._num_bad == 1 else 'are'} bad; {which}: {first.reason}"
         )
 
     def _error(self) -> InvalidInput:

@@ -248,7 +248,8 @@ def _file(
         raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
     if not path.is_file():
         raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
-    found = known or format_of(path, name, forced)
+    # How lines are packed is seen from their bytes.
+    found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)

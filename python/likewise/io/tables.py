@@ -152,8 +152,8 @@ class TableRows:
         if pa.types.is_floating(column.type):
             return _ids_of_numbers(column, required=self.rules.requires_id)
         raise InvalidInput(
-            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or read "
-            "no ids with --id-field none",
+            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or "
+            "read no ids with --id-field none",
             self.name,
         )
 

@@ -49,6 +49,8 @@ pub struct Unpacker {
     is_done: bool,
     /// Why the file cannot be unpacked to its end.
     damage: Option<String>,
+    /// Whether all packed data stand before the damage, so that the last line is whole without a newline too.
+    is_behind_all: bool,
 }
 
 /// What bytes are taken from.
@@ -124,6 +126,7 @@ impl Unpacker {
             piece_bytes: 1,
             is_done: damage.is_some(),
             damage,
+            is_behind_all: false,
         })
     }
 
@@ -145,8 +148,8 @@ impl Unpacker {
         }
         let end = match (self.cuts.pop_front(), &self.damage) {
             (Some(end), _) => end,
-            (None, None) => self.num_unpacked,
-            (None, Some(_)) => self.last_line_end()?,
+            (None, Some(_)) if !self.is_behind_all => self.last_line_end()?,
+            (None, _) => self.num_unpacked,
         };
         if end == self.piece_start {
             return Ok(None);
@@ -249,6 +252,7 @@ impl Unpacker {
         self.block = block;
         taken?;
         if let Some(error) = failure {
+            self.is_behind_all = error.kind() == io::ErrorKind::InvalidInput;
             self.damage = Some(self.reason(error)?);
             self.is_done = true;
         }
