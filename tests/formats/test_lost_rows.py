@@ -298,7 +298,7 @@ LINES = [
 @pytest.mark.parametrize("quote", ["none", "double"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_line_is_in_one_place(tmp_path, monkeypatch, on_error, quote, seed):
-    """Lines of hostile CSV are those of documents, of bad rows, or blank; nothing comes twice and nothing is missing."""
+    """Each line of hostile CSV is one of a document or of a bad row, or blank; for any threads and packing."""
     monkeypatch.setattr(ingest, "PIECE_BYTES", 64)
     rng = random.Random(seed)
     lines = [b"%d,%s" % (i, rng.choice(LINES)) if rng.random() < 0.9 else b"" for i in range(400)]
@@ -357,7 +357,8 @@ def test_ids_of_pandas_are_whole_numbers(tmp_path):
     frame = pd.DataFrame({"id": [1.0, 2.0, None, float(2**53)], "text": list("abcd")})
     frame.to_parquet(tmp_path / "in.parquet")
     (tmp_path / "in.jsonl").write_bytes(
-        b'{"id": 1.0, "text": "a"}\n{"id": 2.00, "text": "b"}\n{"id": NaN, "text": "c"}\n{"id": 9007199254740992.0, "text": "d"}\n'
+        b'{"id": 1.0, "text": "a"}\n{"id": 2.00, "text": "b"}\n{"id": NaN, "text": "c"}\n'
+        b'{"id": 9007199254740992.0, "text": "d"}\n'
     )
     for name in ("in.parquet", "in.jsonl"):
         ids = [pair["doc_id_a"] for pair in pairs_with_all(tmp_path, name)]
@@ -370,7 +371,7 @@ def test_ids_of_pandas_are_whole_numbers(tmp_path):
         dedup_files(tmp_path / "in.parquet", tmp_path / "x")
     frame["id"] = [[1], [2], [3], [4]]
     frame.to_parquet(tmp_path / "in.parquet")
-    with pytest.raises(InvalidInput, match="holds list.*--id-field none"):
+    with pytest.raises(InvalidInput, match=r"holds list.*--id-field none"):
         dedup_files(tmp_path / "in.parquet", tmp_path / "x")
     for none in ("none", ""):
         summary = dedup_files(tmp_path / "in.parquet", tmp_path / "y", run=FileRun(id_field=none), overwrite=True)
