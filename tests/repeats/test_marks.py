@@ -218,7 +218,6 @@ def test_documents_that_go_one_after_the_other(tmp_path):
     assert {int(row["id"]): row["text"] for row in rows} == {0: text, 2: "nine", 3: "（"}
 
 
-SPAN = "甲乙丙丁戊己庚辛"
 # What stands around the span, and what is left.
 APART = {
     "section3|4": "section3 4",
@@ -244,7 +243,9 @@ APART = {
 
 @pytest.mark.parametrize("is_escaped", [False, True])
 def test_words_around_a_span_do_not_join(tmp_path, is_escaped):
-    texts = [SPAN, *(around.replace("|", SPAN) for around in APART)]
+    # Each case has a span of its own, so that no window repeats another case.
+    spans = ["".join(map(chr, range(0x4E00 + 16 * i, 0x4E08 + 16 * i))) for i in range(len(APART))]
+    texts = [*spans, *(around.replace("|", span) for around, span in zip(APART, spans, strict=True))]
     rows = (json.dumps({"id": str(i), "text": text}, ensure_ascii=is_escaped) for i, text in enumerate(texts))
     written = "\n".join(rows)
     if is_escaped:
@@ -252,5 +253,6 @@ def test_words_around_a_span_do_not_join(tmp_path, is_escaped):
     (tmp_path / "in.jsonl").write_text(written, encoding="utf-8")
     dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8))
     kept = map(json.loads, (tmp_path / "out" / "kept" / "in.jsonl").read_text(encoding="utf-8").splitlines())
-    assert [row["text"] for row in kept] == [SPAN, *APART.values()]
-    assert [SPAN, *APART.values()] == naive.without_spans(texts, 8, naive.words)
+    expected = [*spans, *APART.values()]
+    assert [row["text"] for row in kept] == expected
+    assert naive.without_spans(texts, 8, naive.words) == expected

@@ -91,15 +91,12 @@ class CsvFile(LineFile):
                     continue
                 if self._damage is not None and not end:
                     break
-                delimiter, has_quotes = self._dialect
-                names, done, num_blank = _native.csv_header(str(self.plain_path), delimiter, has_quotes)
+                names, done, num_blank = _native.csv_header(str(self.plain_path), *self._dialect)
                 self._reader = self._open(names)
                 if self._reader is None:
                     break
                 num_before = num_blank + 1
-                splitter = _native.CsvSplitter(
-                    str(self.plain_path), delimiter=delimiter, has_quotes=has_quotes, start=done
-                )
+                splitter = self._splitter(done)
             while (piece := splitter.next_piece(end, piece_bytes, is_end)) is not None:
                 offset, length, stray_lines = piece
                 yield Job(
@@ -107,7 +104,7 @@ class CsvFile(LineFile):
                     self._read_job(offset, length, stray_lines, num_before),
                 )
                 done, num_before, num_packed = offset + length, 0, 0
-            if is_last and not is_end and (rest := _whole_records(splitter, end)) is not None:
+            if is_last and not is_end and (rest := self._whole_records(done, end)) is not None:
                 offset, length, stray_lines = rest
                 yield Job(num_packed, self._read_job(offset, length, stray_lines, num_before))
                 done, num_before, num_packed = offset + length, 0, 0
@@ -115,6 +112,18 @@ class CsvFile(LineFile):
             # Nothing but a header: its line is counted all the same.
             yield Job(num_packed, self._read_job(done, 0, [], num_before))
         yield from self.damage_jobs(done)
+
+    def _splitter(self, start: int) -> _native.CsvSplitter:
+        delimiter, has_quotes = self._dialect
+        return _native.CsvSplitter(str(self.plain_path), delimiter=delimiter, has_quotes=has_quotes, start=start)
+
+    def _whole_records(self, start: int, end: int) -> tuple[int, int, list[int]] | None:
+        """Return the piece of the records from `start` on that end before byte `end`, where a file is cut, if any."""
+        splitter, behind, stray_lines = self._splitter(start), start, []
+        while (piece := splitter.next_piece(end, 1, is_end=False)) is not None:
+            behind = piece[0] + piece[1]
+            stray_lines += piece[2]
+        return None if behind == start else (start, behind - start, stray_lines)
 
     def _growing(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, bool, int]]:
         """Yield up to where whole lines are there, whether these are all, and bytes of the packed file since before."""
@@ -242,13 +251,3 @@ def shows_quotes(start: bytes, delimiter: str) -> bool:
         # The line end or delimiter behind may stand before the next quote.
         at = field.end() + 1
     return is_doubled
-
-
-def _whole_records(splitter: _native.CsvSplitter, end: int) -> tuple[int, int, list[int]] | None:
-    """Return the piece of the records that end before byte `end`, where a file is cut; None if there is none."""
-    start, behind, stray_lines = None, 0, []
-    while (piece := splitter.next_piece(end, 1, is_end=False)) is not None:
-        start = piece[0] if start is None else start
-        behind = piece[0] + piece[1]
-        stray_lines += piece[2]
-    return None if start is None else (start, behind - start, stray_lines)
