@@ -62,7 +62,6 @@ def command(
 def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:  # noqa: ANN401
     """Add documents and write their verdicts; where one is refused those before it are there and told."""
     from likewise.errors import InvalidInput
-    from likewise.io.source import BadRow
 
     while documents.ids:
         try:
@@ -76,9 +75,6 @@ def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) ->
             if not skips:
                 raise InvalidInput(error.message, documents.name, documents.lines[error.row] + 1) from error
             tally.num_bad_rows += 1
-            if tally.bad_rows is not None:
-                refused = BadRow(documents.lines[error.row], 0, 0, error.message)
-                tally.bad_rows.add_rows(documents.name, -1, 1, refused)
             documents = documents.part(slice(error.row + 1, None))
         else:
             write_verdicts(verdicts, documents.ids, tally)
