@@ -253,7 +253,7 @@ def test_a_text_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path,
     assert not (tmp_path / "out").exists()
     if on_error != "fail":
         ran = likewise_command(
-            "dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows + b'{"text":"words"}\n'
+            "dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows + b'{"text":"words"}\n' * 3
         )
         assert ran.status == 0
 

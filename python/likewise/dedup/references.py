@@ -13,6 +13,7 @@ from likewise.dedup.kept_sketches import open_kept_sketches
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.reference_files import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.csv import take_quotes
 from likewise.io.inputs import find_inputs
 from likewise.io.output import KEPT, SUMMARY
 from likewise.io.summaries import read_summary
@@ -118,6 +119,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         max_document_bytes=options["max_document"],
         file_format=options["format"],
         delimiter=options["delimiter"],
+        quote=options["quote"],
         max_unpacked_bytes=run.max_unpacked_bytes,
         max_unpack_ratio=run.max_unpack_ratio,
     )
@@ -133,6 +135,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         delimiter=as_then.delimiter,
         output=output,
     )
+    take_quotes(found.files, summary["inputs"])
     sketches = open_kept_sketches(path, found.files, recipe)
     if sketches is None:
         progress(Warned(f"{path} keeps no sketches (--keep-sketches): its kept documents are read and sketched again"))

@@ -263,13 +263,14 @@ def _file(
         raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
     if not path.is_file():
         raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
-    found = known or format_of(path, name, forced)
+    # How lines are packed is seen from their bytes.
+    found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
-        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
         return WarcFile(path, name, num_bytes, rules, found.codec, readers)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
