@@ -141,13 +141,14 @@ def test_too_much_at_work_and_too_long(begin, monkeypatch):
         await asyncio.sleep(5)
 
     async def converse():
-        first = asyncio.create_task(service.worked(long))
-        await asyncio.sleep(0.01)
-        return await asyncio.gather(service.worked(long), first, return_exceptions=True)
+        first = asyncio.create_task(service.worked(long, "key"))
+        # It is at work once it has had its turn.
+        await asyncio.sleep(0)
+        return await asyncio.gather(service.worked(long, "key"), first, return_exceptions=True)
 
     found = asyncio.run(converse())
     assert [one.kind for one in found] == ["overloaded", "deadline"]
-    assert service._num_at_work == 0
+    assert service.at_work.taken == 0
     release = threading.Event()
     pages = service.collection("pages")
     check = pages.index.check_batch

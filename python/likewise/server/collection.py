@@ -8,6 +8,7 @@ from typing import Any
 
 from likewise.errors import IndexPoisoned, InvalidInput, StoreError
 from likewise.index import Index, Verdicts
+from likewise.server.idempotency import Answers, Repeatable, check_same
 from likewise.server.lanes import Asked, Lane
 from likewise.server.metrics import Metrics
 from likewise.server.problems import Problem
@@ -39,6 +40,9 @@ class Collection:
         self.index = index
         self.ttl_s = ttl_s
         self.is_poisoned = False
+        # Apart from each other, so that many additions do not displace the answers of removals.
+        self.removed = Answers()
+        self._added = Answers()
         self._metrics = metrics
         most = settings.max_batch
         self._reading = Lane(f"{name}-read", self._check, num_threads=_NUM_READERS, max_documents=most)
@@ -49,9 +53,11 @@ class Collection:
         found: list[dict[str, Any]] = await self._reading.ask((), texts)
         return found
 
-    async def check_and_add(self, ids: Sequence[str], texts: Sequence[str]) -> list[dict[str, Any]]:
+    async def check_and_add(
+        self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None
+    ) -> list[dict[str, Any]]:
         """Decide documents and add them, all or none; they are on the disk when this returns."""
-        found: list[dict[str, Any]] = await self._writing.ask(ids, texts)
+        found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
         return found
 
     async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -105,8 +111,7 @@ class Collection:
 
     def _add(self, batch: list[Asked]) -> list[Any]:
         began = time.perf_counter()
-        results: list[Any] = [None] * len(batch)
-        places = list(range(len(batch)))
+        results, places, repeats = self._unanswered(batch)
         num_documents = 0
         while places:
             part = [batch[place] for place in places]
@@ -125,12 +130,37 @@ class Collection:
                 break
             for place, answer in zip(places, _dealt(part, shown), strict=True):
                 results[place] = answer
+                self._added.keep(batch[place].request, answer, len(answer))
             num_documents = len(shown)
             break
+        for place, first in repeats:
+            results[place] = results[first]
         seconds = time.perf_counter() - began
         self._count("check_and_add", num_documents, seconds)
         self._metrics.commit.observe(seconds)
         return results
+
+    def _unanswered(self, batch: list[Asked]) -> tuple[list[Any], list[int], list[tuple[int, int]]]:
+        """Return the results that are known, the places of new requests, and places that repeat another place."""
+        results: list[Any] = [None] * len(batch)
+        places: list[int] = []
+        repeats: list[tuple[int, int]] = []
+        firsts: dict[tuple[str, str, str], int] = {}
+        for place, asked in enumerate(batch):
+            request = asked.request
+            try:
+                results[place] = self._added.find(request)
+                first = None if request is None else firsts.setdefault(request.key, place)
+                if request is not None and first is not None and first != place:
+                    earlier = batch[first].request
+                    assert earlier is not None
+                    check_same(earlier.content, request.content)
+                    repeats.append((place, first))
+                elif results[place] is None:
+                    places.append(place)
+            except Problem as problem:
+                results[place] = problem
+        return results, places, repeats
 
     def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         began = time.perf_counter()

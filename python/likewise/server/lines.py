@@ -157,8 +157,8 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     Disconnected
         If the client went away.
     """
-    if not service.streams.take(1):
-        raise Problem("overloaded", f"{service.streams.most} streams are open, which is the most")
+    key: str = scope["state"]["key"].name
+    service.streams.take(key, 1)
     stream, answers = _Stream(), _Answers(send)
     reader = asyncio.create_task(_read(stream, scope, receive, service))
     num_done = 0
@@ -192,7 +192,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     finally:
         reader.cancel()
         answers.stop()
-        service.streams.give_back(1)
+        service.streams.give_back(key, 1)
 
 
 async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[BaseModel]) -> list[Any]:
@@ -200,9 +200,11 @@ async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[B
     end = time.monotonic() + service.settings.deadline_s
     while True:
         try:
-            found: list[Any] = await service.worked(lines.work, **scope["path_params"], lines=models)
+            found: list[Any] = await service.worked(
+                lines.work, scope["state"]["key"].name, **scope["path_params"], lines=models
+            )
         except Problem as problem:
-            if problem.kind != "overloaded" or time.monotonic() > end:
+            if problem.kind not in ("overloaded", "too-many-requests") or time.monotonic() > end:
                 raise
             await asyncio.sleep(0.02)
         else:

@@ -67,13 +67,16 @@ class Problem(Exception):
         What happened this time, in a sentence; never the text of a document.
     field : str, optional
         The field of the request that is to blame, such as ``documents.3.doc_id``.
+    is_replayed : bool
+        Whether this is the answer of an earlier request with the same idempotency key.
     """
 
-    def __init__(self, kind: str, detail: str, field: str | None = None) -> None:
+    def __init__(self, kind: str, detail: str, field: str | None = None, *, is_replayed: bool = False) -> None:
         super().__init__(kind, detail, field)
         self.kind = kind
         self.detail = detail
         self.field = field
+        self.is_replayed = is_replayed
 
     @property
     def status(self) -> int:
@@ -90,6 +93,8 @@ class Problem(Exception):
         found = {"cache-control": "no-store"}
         if self.kind in _RETRY:
             found["retry-after"] = _RETRY[self.kind]
+        if self.is_replayed:
+            found["idempotent-replayed"] = "true"
         if self.kind == "unauthorized":
             # Browsers ask for name and password, and send the key as the password.
             found["www-authenticate"] = 'Basic realm="likewise", charset="UTF-8"'

@@ -61,8 +61,8 @@ class Service:
         Whether the service is about to end.
     routes : dict of (str, str) to route
         Operations on one collection, by method and what stands behind its name in the path.
-    body_memory, streams : Budget
-        Bytes of bodies in memory; streams of lines that are open.
+    body_memory, streams, at_work : Budget
+        Bytes of bodies in memory; streams of lines that are open; requests at work.
     """
 
     def __init__(self, path: Path, settings: Settings) -> None:
@@ -73,10 +73,12 @@ class Service:
         self.collections: dict[str, Collection] = {}
         self.broken: dict[str, str] = {}
         self.is_draining = False
-        self.body_memory = Budget(settings.max_body_memory_bytes)
-        self.streams = Budget(settings.max_streams)
+        # One body of the largest size always fits a key's part.
+        largest = max(settings.max_body_bytes, settings.max_decoded_bytes)
+        self.body_memory = self._budget(settings.max_body_memory_bytes, "bytes of request bodies", least=largest)
+        self.streams = self._budget(settings.max_streams, "open streams")
+        self.at_work = self._budget(settings.max_concurrency, "requests at work")
         self.routes: dict[tuple[str, str], Route] = {}
-        self._num_at_work = 0
         # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
         self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
         self._is_one_index = False
@@ -243,25 +245,30 @@ class Service:
     async def worked(
         self,
         work: Callable[..., Awaitable[Any]],
+        key: str,
         /,
         *,
         has_deadline: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Return what the work on a request gives, or raise Problem where there is too much of it or it takes too long.
+        """Return what the work on a request of a key gives, or raise Problem if there is too much or it takes too long.
 
         Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
         """
-        if self._num_at_work >= self.settings.max_concurrency:
-            raise Problem("overloaded", f"{self._num_at_work} requests are at work, which is the most")
-        self._num_at_work += 1
+        self.at_work.take(key, 1)
         try:
             async with asyncio.timeout(self.settings.deadline_s if has_deadline else None):
                 return await work(**given)
         except TimeoutError:
             raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
         finally:
-            self._num_at_work -= 1
+            self.at_work.give_back(key, 1)
+
+    def _budget(self, most: int, unit: str, *, least: int = 1) -> Budget:
+        """Return a budget in which one of several keys may hold its share."""
+        if len(self.settings.keys) < 2:
+            return Budget(most, unit)
+        return Budget(most, unit, most_of_key=max(least, int(most * self.settings.max_key_share)))
 
     @staticmethod
     def check_name(name: str) -> None:

@@ -109,7 +109,7 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
             return response
 
         try:
-            answered: Response = await service.worked(work)
+            answered: Response = await service.worked(work, request.scope["state"]["key"].name)
         except Disconnected:
             return Response(status_code=400)
         except Problem as problem:
