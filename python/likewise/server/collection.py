@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from likewise.errors import IndexPoisoned, InvalidInput, StoreError
+from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError
 from likewise.index import Index, Verdicts
 from likewise.server.idempotency import Answers, Repeatable, check_same
 from likewise.server.lanes import Asked, Lane
@@ -62,7 +62,7 @@ class Collection:
 
     async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return what a method of the index that reads returns."""
-        return await self._reading.run(call, *arguments, **options)
+        return await self._reading.run(self._noted, call, *arguments, **options)
 
     async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         """Return what a method of the index that writes returns, in turn with the additions."""
@@ -85,7 +85,7 @@ class Collection:
         """Return what is counted of the collection, by the names of the counters."""
         try:
             facts = self.index.stats
-        except StoreError:
+        except (LikewiseError, OSError):
             return {"poisoned": float(self.is_poisoned)}
         return {
             "documents": facts["num_documents"],
@@ -105,7 +105,7 @@ class Collection:
     def _check(self, batch: list[Asked]) -> list[Any]:
         began = time.perf_counter()
         texts = _texts(batch)
-        shown = shown_verdicts(self.index.check_batch(texts))
+        shown = shown_verdicts(self._noted(self.index.check_batch, texts))
         self._count("check", len(texts), time.perf_counter() - began)
         return _dealt(batch, shown)
 
@@ -117,14 +117,13 @@ class Collection:
             part = [batch[place] for place in places]
             ids = part[0].ids if len(part) == 1 else list(chain.from_iterable(asked.ids for asked in part))
             try:
-                shown = shown_verdicts(self.index.check_and_add_batch(ids, _texts(part)))
+                shown = shown_verdicts(self._noted(self.index.check_and_add_batch, ids, _texts(part)))
             except InvalidInput as error:
                 # Nothing was added: the others go on without the request that is to blame.
                 blamed, problem = _blame(part, error)
                 results[places.pop(blamed)] = problem
                 continue
             except IndexPoisoned as error:
-                self.is_poisoned = True
                 for place in places:
                     results[place] = error
                 break
@@ -165,12 +164,17 @@ class Collection:
     def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         began = time.perf_counter()
         try:
-            return call(*arguments)
+            return self._noted(call, *arguments)
+        finally:
+            self._metrics.commit.observe(time.perf_counter() - began)
+
+    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a call of the index returns, and note when the index takes no more writes."""
+        try:
+            return call(*arguments, **options)
         except IndexPoisoned:
             self.is_poisoned = True
             raise
-        finally:
-            self._metrics.commit.observe(time.perf_counter() - began)
 
     def _count(self, op: str, num_documents: int, seconds: float) -> None:
         self._metrics.work.labels(op).observe(seconds)

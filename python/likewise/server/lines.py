@@ -13,8 +13,7 @@ from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from likewise.server.body import Disconnected, parsed, pieces
-from likewise.server.logs import log_failure
-from likewise.server.problems import Problem, problem_of
+from likewise.server.problems import Problem, answered_problem
 
 if TYPE_CHECKING:
     from likewise.server.service import Service
@@ -179,10 +178,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     except Disconnected:
         raise
     except Exception as error:
-        problem = problem_of(error)
-        if problem is None:
-            log_failure("failure", error, route=scope["path"])
-            problem = Problem("internal", "the log of the service says more")
+        problem = answered_problem(error, scope["path"], service.path)
         if not answers.is_begun:
             raise problem from None
         scope["state"]["reason"] = problem.kind

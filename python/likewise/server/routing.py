@@ -16,8 +16,7 @@ from likewise.server.bodies import Name, ProblemShape
 from likewise.server.body import Disconnected, media_type, parsed, whole_body
 from likewise.server.idempotency import repeatable_of
 from likewise.server.lines import NDJSON, Lines, answer_lines
-from likewise.server.logs import log_failure
-from likewise.server.problems import MEDIA_TYPE, TYPES, Problem, problem_of
+from likewise.server.problems import MEDIA_TYPE, TYPES, Problem, answered_problem
 from likewise.server.service import Service
 
 JSON = "application/json"
@@ -105,10 +104,7 @@ class OperationRoute(APIRoute):
             scope["state"]["reason"] = "disconnected"
             return
         except Exception as error:
-            problem = problem_of(error)
-            if problem is None:
-                log_failure("failure", error, route=operation.path)
-                problem = Problem("internal", "the log of the service says more")
+            problem = answered_problem(error, operation.path, service.path)
             scope["state"]["reason"] = problem.kind
             service.metrics.rejected.labels(problem.kind).inc()
             response = problem.response()

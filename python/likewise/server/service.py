@@ -1,6 +1,7 @@
 """What a service serves: a directory of collections, one index, or a finished run."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from likewise.recipe import Recipe
 from likewise.server.collection import Collection
 from likewise.server.lanes import Budget
 from likewise.server.metrics import Metrics
-from likewise.server.problems import Problem
+from likewise.server.problems import Problem, without_place
 from likewise.server.settings import Settings
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -129,6 +130,16 @@ class Service:
             raise Problem("store", self.broken[name], "collection")
         raise Problem("unknown-collection", f"there is no collection {name!r}", "collection")
 
+    def describe(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return the descriptions of all collections that can be read, and why others cannot be used."""
+        shown, broken = [], dict(self.broken)
+        for name, collection in list(self.collections.items()):
+            try:
+                shown.append(collection.describe())
+            except (LikewiseError, OSError) as error:
+                broken[name] = f"{name} cannot be used: {without_place(str(error), self.path)}"
+        return shown, broken
+
     def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
         """Make a collection, or raise Problem; a call that takes a while."""
         with self._changing:
@@ -162,8 +173,12 @@ class Service:
             found.close()
             # Under another name at once, so that one of the same name may be made while files are deleted.
             removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
-            (self.path / name).rename(removed)
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / name).rename(removed)
             self._keep_life(name, None)
+        if removed.is_symlink():
+            # What it points to is not of this service.
+            removed.unlink()
         shutil.rmtree(removed, ignore_errors=True)
         shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
 
@@ -213,8 +228,7 @@ class Service:
             )
         except (LikewiseError, OSError) as error:
             # Clients hear it too: not where on this machine it lies.
-            reason = str(error).replace(f"{self.path.absolute()}{os.sep}", "").replace(f"{self.path}{os.sep}", "")
-            self.broken[name] = f"{name} could not be opened: {reason}"
+            self.broken[name] = f"{name} could not be opened: {without_place(str(error), self.path)}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
 
