@@ -1,6 +1,7 @@
 """The pages over HTTP, without a browser: every view, hostile documents, odd requests, rights."""
 
 import html
+import os
 import re
 import threading
 from urllib.parse import quote
@@ -316,3 +317,28 @@ def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
         assert answer.status_code == 422
         assert "could not be sorted" in answer.text
     assert not list((out / ".view").iterdir())
+
+
+def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
+    """The pages show the run that is there, and say so where there is none."""
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "one fine day"}\n{"id": "b", "text": "one fine day"}\n')
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.5))
+    with client_of(out) as client:
+        assert "0.5" in client.get("/look/out/").text
+        likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.875), overwrite=True)
+        for view in ("", "groups", "groups/1"):
+            assert client.get(f"/look/out/{view}").status_code == 200
+        assert "0.875" in client.get("/look/out/").text
+        out.rename(moved)
+        for view in VIEWS:
+            answer = client.get(f"/look/out/{view}")
+            assert answer.status_code == 422
+            assert "there is no finished run here" in answer.text
+        assert client.get("/readyz").status_code == 200
+        moved.rename(out)
+        assert "0.875" in client.get("/look/out/").text
+        os.truncate(out / "removed.parquet", 100)
+        (out / "summary.json").touch()
+        answer = client.get("/look/out/groups")
+        assert (answer.status_code, "missing or damaged" in answer.text) == (422, True)
