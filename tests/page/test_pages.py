@@ -12,6 +12,7 @@ import likewise
 from likewise import Recipe
 from tests.viewing.runs import HOSTILE, make_run
 from tests.viewing.test_drawing import Parsed
+from tests.waiting import LIMIT_S
 
 testing = pytest.importorskip("starlette.testclient", reason="needs likewise[server]")
 pytest.importorskip("fastapi", reason="needs likewise[server]")
@@ -24,8 +25,16 @@ POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancesto
 def client_of(path, **settings):
     from likewise.server import Settings, create_app
 
-    app = create_app(path, Settings(has_request_log=False, **settings))
+    app = create_app(path, Settings(has_request_log=False, **({"deadline_s": LIMIT_S} | settings)))
     return testing.TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient():
+    """Pages wait until the groups are sorted, however long a busy machine takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.server.page.routes._WAIT_S", LIMIT_S)
+        yield
 
 
 @pytest.fixture(scope="module")
