@@ -260,6 +260,7 @@ class OnceItHangs(threading.Thread):
     def run(self):
         while not self._is_cancelled.wait(0.005):
             if self._sign.exists():
+                self._sign.unlink()
                 self._end()
                 return
 

@@ -4,18 +4,21 @@ The collection answers with errors from then on, or goes on answering right; the
 acknowledged is lost but what the operator removed, and nothing is acknowledged that no directory holds.
 """
 
+import contextlib
 import http.client
 import itertools
 import json
 import os
 import random
 import shutil
+import subprocess
 import threading
 
 import pytest
 
 import likewise
 from tests.server.sockets import ask
+from tests.waiting import wait_until
 
 RECIPE = likewise.Recipe.simhash(within=3)
 NUM_FIRST = 300
@@ -49,7 +52,7 @@ class Load:
         for thread in self._threads:
             thread.start()
 
-    def wait(self, num_requests=NUM_REQUESTS):
+    def wait(self, num_requests):
         """Wait until each thread has made as many requests more."""
         with self._moved:
             targets = [num + num_requests for num in self._num_done]
@@ -132,19 +135,21 @@ def check_held(folder, doc_ids):
 class Round:
     """A service of two collections under load, one of which is the operator's."""
 
-    def __init__(self, start, folder):
+    def __init__(self, start, folder, num_requests):
         self.folder = folder
         self.held = folder / "disk" / "victim"
+        self.snapshot = folder / "disk" / "snapshot"
         self.served = folder / "served" / "victim"
         self.served.parent.mkdir(parents=True)
-        self.held.parent.mkdir()
+        self.held.parent.mkdir(exist_ok=True)
+        self._num_requests = num_requests
         ids = {name: [f"{name}-first-{i}" for i in range(NUM_FIRST)] for name in ("victim", "other")}
         for name, place in (("victim", self.held), ("other", folder / "served" / "other")):
             with likewise.Index(place, RECIPE) as index:
                 index.add_batch(ids[name], [text_of(doc_id) for doc_id in ids[name]])
                 index.compact()
                 if name == "victim":
-                    index.snapshot(folder / "disk" / "snapshot")
+                    index.snapshot(self.snapshot)
         self.served.symlink_to(self.held)
         # No deadline that a busy machine could miss.
         self.service = start(folder / "served", deadline_s=600.0, has_request_log=False)
@@ -152,7 +157,7 @@ class Round:
 
     def wait(self):
         for load in self.loads.values():
-            load.wait()
+            load.wait(self._num_requests)
 
     def play(self, act, *, refuses):
         """Let the operator act; what the collection did then."""
@@ -163,12 +168,12 @@ class Round:
             act(self)
             victim.is_refusing = True
             self.wait()
+            assert self.service.process.poll() is None, "the service crashed"
             listed = ask(self.service, "GET", "/v1/collections")
             described = ask(self.service, "GET", "/v1/collections/other")
         finally:
             for load in self.loads.values():
                 load.end()
-        assert self.service.process.poll() is None
         assert (victim.wrong, other.wrong, other.refused) == ([], [], [])
         if refuses:
             assert victim.acknowledged_after == []
@@ -205,7 +210,7 @@ def rename_back(at):
 def restore(at):
     """An older state of the same collection, with the same identity."""
     rename(at)
-    shutil.copytree(at.folder / "disk" / "snapshot", at.held)
+    shutil.copytree(at.snapshot, at.held)
 
 
 def copy(at):
@@ -215,40 +220,69 @@ def copy(at):
 
 def link_again(at):
     at.served.unlink()
-    at.served.symlink_to(at.folder / "disk" / "snapshot")
+    at.served.symlink_to(at.snapshot)
 
 
-def truncate(suffix):
-    def act(at):
-        for path in at.held.rglob(f"*{suffix}"):
-            if path.is_file():
-                os.truncate(path, path.stat().st_size // 2)
-
-    act.__name__ = f"truncate{suffix or '-all'}"
-    return act
+def truncate_segments(at):
+    for path in (at.held / "segments").iterdir():
+        os.truncate(path, path.stat().st_size // 2)
 
 
-# What it does, and where the documents are afterwards that were acknowledged before.
-ACTIONS = {
-    delete: None,
-    rename: "moved",
-    rename_back: "victim",
-    restore: "moved",
-    copy: "moved",
-    link_again: "victim",
-    truncate(".seg"): "victim",
-    truncate(".sqlite"): None,
-}
+def truncate_database(at):
+    os.truncate(at.held / "documents.sqlite", 4096)
 
 
-def check_round(start, folder, act):
-    at = Round(start, folder)
-    before, victim = at.play(act, refuses=act not in (rename_back,) and not act.__name__.startswith("truncate"))
+def fill(at):
+    with open(at.held.with_name("filling"), "wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 12, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+    # What the log has room for is still taken.
+    victim = at.loads["victim"]
+    assert wait_until(lambda: victim.refused or victim.wrong)
+
+
+# What is done, and where the documents are afterwards that were acknowledged before; None where they may be lost.
+REFUSED = {delete: None, rename: "moved", restore: "moved", copy: "moved", link_again: "victim", fill: "victim"}
+GOES_ON = {rename_back: "victim", truncate_segments: "victim", truncate_database: None}
+ACTIONS = REFUSED | GOES_ON
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system that is full after 16 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def check_round(start, folder, act, num_requests=NUM_REQUESTS):
+    at = Round(start, folder, num_requests)
+    before, victim = at.play(act, refuses=act in REFUSED)
+    at.held.with_name("filling").unlink(missing_ok=True)
     place = ACTIONS[act]
     if place is not None:
-        check_held(at.held.with_name(place), before if act is not rename_back else victim.acknowledged)
+        check_held(at.held.with_name(place), victim.acknowledged if act in (rename_back, fill) else before)
 
 
-@pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", [rename, link_again, truncate_segments], ids=lambda act: act.__name__)
 def test_an_operator_disturbs_a_collection(start, tmp_path, act):
     check_round(start, tmp_path, act)
+
+
+def test_the_disk_of_a_collection_is_full(start, tmp_path, small_disk):
+    check_round(start, tmp_path, fill)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_requests", [1, 7, 30])
+@pytest.mark.parametrize(
+    "act", sorted(set(ACTIONS) - {fill}, key=lambda act: act.__name__), ids=lambda act: act.__name__
+)
+def test_an_operator_disturbs_a_collection_at_any_time(start, tmp_path, act, num_requests):
+    check_round(start, tmp_path, act, num_requests)
