@@ -139,7 +139,11 @@ class IndexLocked(StoreError):
 
 
 class IndexPoisoned(StoreError):
-    """A write failed, on a full disk for instance: nothing more is written, reads go on, opening it again recovers."""
+    """Nothing more is written through this handle; opening the index again recovers.
+
+    A write failed, for instance on a full disk: reads go on. Or the files of the index were deleted, moved or replaced
+    while it was open: then reads fail too.
+    """
 
 
 class ForkedError(StoreError):

@@ -10,9 +10,10 @@ use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;
 use likewise_disk::Error;
+use likewise_disk::environment::PlainFiles;
 use likewise_disk::segments::{
-    BandPlan, Building, Expected, HammingPlan, Needed, PlainFiles, RowSource, Segment, SegmentPlan,
-    SourceRow, build_segment, unlink_segments,
+    BandPlan, Building, Expected, HammingPlan, Needed, RowSource, Segment, SegmentPlan, SourceRow,
+    build_segment, unlink_segments,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -146,7 +147,7 @@ fn main() -> Result<(), Error> {
         batch: 1,
     };
     let start = Instant::now();
-    let segment = Segment::open(&dir, &live, &expected, false, &stop)?;
+    let segment = Segment::open(&dir, &PlainFiles, &live, &expected, false, &stop)?;
     println!("open: {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
     for (name, num_bytes) in segment.sizes() {
         println!(

@@ -185,7 +185,9 @@ impl Index {
             let cancel = AtomicBool::new(false);
             let threads = if added_ids.len() == 1 { 1 } else { threads };
             let building = building(shared.isa(), threads, &cancel);
-            tail.extend(rules, &mut keys, documents, building)?;
+            let extended = tail.extend(rules, &mut keys, documents, building);
+            drop(state);
+            shared.changed(store, extended.map_err(Error::from), &cancel)?;
         }
         Ok(verdicts)
     }

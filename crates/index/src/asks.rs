@@ -243,14 +243,6 @@ impl Index {
         self.drain_when_due();
         Ok(removed)
     }
-
-    /// Does some work; where a table turns out to be damaged it is made again and the work done once more.
-    pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        match work() {
-            Err(error) if self.recover(&error)? => work(),
-            other => other,
-        }
-    }
 }
 
 impl Looker<'_> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use likewise_disk::priority::at_low_priority;
 use likewise_disk::segments::{
-    Building, MIN_ROWS, PlainFiles, Segment, build_segment, next_build, unlink_segments,
+    Building, MIN_ROWS, Segment, build_segment, next_build, unlink_segments,
 };
 use likewise_disk::store::{Event, LiveSegment, Store};
 
@@ -72,7 +72,7 @@ impl Index {
             && !cancel.load(Ordering::Relaxed)
         {
             let nap = rest.min(MOST_NAP);
-            std::thread::sleep(nap);
+            shared.environment.background.pause(nap);
             rest -= nap;
         }
     }
@@ -133,7 +133,7 @@ impl Shared {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<LiveSegment, Error> {
-        let store = Store::open_reader(&self.dir)?;
+        let store = self.source.reader()?;
         self.build_files(&store, rows, threads, cancel)
     }
 
@@ -150,7 +150,7 @@ impl Shared {
         drop(writer);
         // Giving back the memory of so many rows takes a while: nobody waits for it.
         drop(replaced);
-        unlink_segments(&self.segment_dir(), &PlainFiles, &dropped)?;
+        unlink_segments(&self.segment_dir(), self.files(), &dropped)?;
         Ok(())
     }
 
@@ -176,7 +176,7 @@ impl Shared {
         let dir = self.segment_dir();
         let build = |table_bytes| {
             let plan = segment_plan(self.rules(), table_bytes);
-            build_segment(&dir, &PlainFiles, &source, rows.clone(), &plan, building)
+            build_segment(&dir, self.files(), &source, rows.clone(), &plan, building)
         };
         match build(table_bytes(rows.len())) {
             // Wide radii take more.
@@ -212,16 +212,20 @@ impl Shared {
         store.publish(&[live], &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
-        let first = state.layers.iter().position(|layer| inside(&layer.rows()));
-        let Some(first) = first else {
-            // The layers are yet to be made of what the store names.
-            return Ok((dropped, Vec::new()));
-        };
+        let layers = &state.layers;
+        let first = layers.partition_point(|layer| layer.rows().end <= rows.start);
         let last = first
-            + state.layers[first..]
+            + layers[first..]
                 .iter()
                 .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
                 .count();
+        let is_covered = first < last
+            && layers[first].rows().start == rows.start
+            && layers[last - 1].rows().end == rows.end;
+        if !is_covered {
+            // The layers are yet to be made of what the store names, or were loaded again meanwhile and lie otherwise.
+            return Ok((dropped, Vec::new()));
+        }
         let new = Layer::Segment(Arc::new(segment));
         let replaced = state.layers.splice(first..last, [new]).collect();
         state.forget_moved(rows);
@@ -230,7 +234,9 @@ impl Shared {
                 state.note_moved(event, row, leader);
             }
         }
-        renew_late(self, store, &mut state)?;
+        let renewed = renew_late(self, store, &mut state);
+        drop(state);
+        self.changed(store, renewed, cancel)?;
         Ok((dropped, replaced))
     }
 

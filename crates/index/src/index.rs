@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use likewise_disk::segments::{PlainFiles, delete_orphans};
+use likewise_disk::environment::{Environment, Task};
+use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::load::{apply_events, extend_tail, load_state, open_segments};
+use crate::load::{apply_events, extend_tail};
 use crate::plan::plan_of_coins;
 use crate::rules::Method;
 use crate::sets::RecentSets;
-use crate::shared::{SEGMENTS, Shared, lock};
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::Tail;
 
@@ -24,7 +24,7 @@ use crate::tail::Tail;
 pub struct Index {
     pub(crate) shared: Arc<Shared>,
     /// What goes on in the background.
-    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
 /// A flag that is taken back when this is dropped, after a panic and without a thread too: whoever waits for it would wait for ever.
@@ -50,6 +50,8 @@ pub struct Opening {
     pub ttl_s: Option<u64>,
     /// Rows in memory at which a segment is built; a usual number where `None`.
     pub flush_rows: Option<u32>,
+    /// Files, clock and background work; the system's outside tests.
+    pub environment: Environment,
 }
 
 impl Index {
@@ -58,8 +60,8 @@ impl Index {
     /// # Errors
     /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
-        let store = Store::create(dir, description, opening.durability)?;
-        Index::of_writer(dir, store, opening, &AtomicBool::new(false))
+        let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
+        Index::of_writer(store, opening, &AtomicBool::new(false))
     }
 
     /// Opens the index of a directory to write and read.
@@ -70,8 +72,8 @@ impl Index {
     /// # Cost
     /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open(dir, opening.durability)?;
-        Index::of_writer(dir, store, opening, cancel)
+        let store = Store::open_in(&opening.environment, dir, opening.durability)?;
+        Index::of_writer(store, opening, cancel)
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
@@ -79,47 +81,32 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_reader(dir)?;
-        let shared = Shared::new(dir, opening)?;
-        let opened = open_segments(&shared, &store, cancel)?;
-        let state = load_state(&shared, &store, opened.segments, cancel)?;
-        *shared.state_mut() = state;
+        let mut store = Store::open_reader_in(&opening.environment, dir)?;
+        let shared = Shared::new(&store, opening)?;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.follower) = Some(store);
         Ok(Index {
             shared: Arc::new(shared),
-            threads: Mutex::default(),
+            tasks: Mutex::default(),
         })
     }
 
-    fn of_writer(
-        dir: &Path,
-        mut store: Store,
-        opening: Opening,
-        cancel: &AtomicBool,
-    ) -> Result<Self, Error> {
+    fn of_writer(mut store: Store, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let durability = opening.durability;
-        let shared = Shared::new(dir, opening)?;
-        let opened = open_segments(&shared, &store, cancel)?;
-        if !opened.bad.is_empty() {
-            store.publish(&[], &opened.bad)?;
-            let num = opened.bad.len() as u64;
-            shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
-        }
+        let shared = Shared::new(&store, opening)?;
         let live: Vec<String> = store
             .segments()?
             .into_iter()
             .map(|live| live.name)
             .collect();
         if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&dir.join(SEGMENTS), &PlainFiles, &live)?;
+            delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         }
-        let segments = shared.mend(&mut store, opened.segments, cancel)?;
-        let state = load_state(&shared, &store, segments, cancel)?;
-        *shared.state_mut() = state;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.writer) = Some(store);
         let index = Index {
             shared: Arc::new(shared),
-            threads: Mutex::default(),
+            tasks: Mutex::default(),
         };
         if let Durability::Interval(interval) = durability {
             index.sync_every(interval);
@@ -132,7 +119,7 @@ impl Index {
         let shared = self.shared.clone();
         let work = move || {
             while !shared.stop.load(Ordering::Relaxed) {
-                std::thread::park_timeout(interval);
+                shared.environment.background.pause(interval);
                 if let Some(store) = lock(&shared.writer).as_mut()
                     && let Err(error) = store.sync()
                 {
@@ -140,11 +127,7 @@ impl Index {
                 }
             }
         };
-        self.keep(
-            std::thread::Builder::new()
-                .name("likewise-sync".into())
-                .spawn(work),
-        );
+        self.start("likewise-sync", Box::new(work));
     }
 
     /// Does some work in the background, waited for when the index is closed. Whoever asks set `flag`; it is taken back at the end.
@@ -166,14 +149,14 @@ impl Index {
             }
             drop(taken);
         };
-        lock(&self.threads).retain(|thread| !thread.is_finished());
-        self.keep(std::thread::Builder::new().name(name.into()).spawn(work));
+        lock(&self.tasks).retain(|task| !task.is_finished());
+        self.start(name, Box::new(work));
     }
 
-    /// Remembers a thread, so that it is waited for when the index is closed.
-    fn keep(&self, thread: std::io::Result<JoinHandle<()>>) {
-        match thread {
-            Ok(handle) => lock(&self.threads).push(handle),
+    /// Starts a task and remembers it, so that it is waited for when the index is closed.
+    fn start(&self, name: &str, work: Box<dyn FnOnce() + Send>) {
+        match self.shared.environment.background.spawn(name, work) {
+            Ok(task) => lock(&self.tasks).push(task),
             Err(error) => *lock(&self.shared.build_error) = Some(error.to_string()),
         }
     }
@@ -195,6 +178,7 @@ impl Index {
     /// As [`guard`](Self::guard); a reader takes what its writer has committed since.
     pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
         self.guard()?;
+        self.reload_if_stale(cancel)?;
         let mut follower = lock(&self.shared.follower);
         match follower.as_mut() {
             Some(store) => self.shared.follow(store, cancel),
@@ -223,14 +207,15 @@ impl Index {
 }
 
 impl Shared {
-    fn new(dir: &Path, opening: Opening) -> Result<Self, Error> {
+    fn new(store: &Store, opening: Opening) -> Result<Self, Error> {
         let rules = opening.sketching.rules;
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
             Method::Minhash { .. } => None,
         };
         Ok(Shared {
-            dir: dir.to_owned(),
+            dir: store.dir().to_owned(),
+            source: store.source(),
             keys: Keys::new(&rules),
             sketching: opening.sketching,
             plan: RwLock::new(plan),
@@ -247,20 +232,38 @@ impl Shared {
             new_log_pages: AtomicU32::new(0),
             is_draining: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
+            avoided: Mutex::default(),
+            num_loads: AtomicU64::new(0),
+            is_stale: AtomicBool::new(false),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
             flush_rows: opening.flush_rows,
+            environment: opening.environment,
             sketchers: Mutex::default(),
         })
     }
 
     /// Takes what the writer has committed since the last look.
     fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        store.check_files()?;
+        if self.is_stale.load(Ordering::Acquire) {
+            return self.load(store, cancel);
+        }
         if !store.changed()? {
             return Ok(());
         }
-        let position = store.refresh()?;
-        let live = store.segments()?;
+        store.refresh()?;
+        let followed = self.take_changes(store, cancel);
+        self.changed(store, followed, cancel)
+    }
+
+    fn take_changes(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        let position = store.position();
+        let mut live = store.segments()?;
+        {
+            let avoided = lock(&self.avoided);
+            live.retain(|live| !avoided.contains(&live.name));
+        }
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
             .layers
@@ -271,9 +274,8 @@ impl Shared {
             })
             .collect();
         if !live.iter().map(|live| live.name.as_str()).eq(mine) {
-            let opened = open_segments(self, store, cancel)?;
-            *state = load_state(self, store, opened.segments, cancel)?;
-            return Ok(());
+            drop(state);
+            return self.load(store, cancel);
         }
         let rows = state.num_rows()..position.num_rows;
         if let Some(tail) = state.newest() {
@@ -303,8 +305,8 @@ impl Shared {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;
         let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
-        let mut state = self.state_mut();
-        apply_events(self, store, &mut state, &numbered)
+        let applied = apply_events(self, store, &mut self.state_mut(), &numbered);
+        self.changed(store, applied, &AtomicBool::new(false))
     }
 
     /// Begins a new tail behind the newest rows, so that those before it stay as they are; gives the end of them.

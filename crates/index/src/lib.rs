@@ -13,6 +13,7 @@ mod decide;
 mod documents;
 mod drain;
 mod error;
+mod heal;
 mod index;
 mod keys;
 mod known;

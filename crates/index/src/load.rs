@@ -10,7 +10,7 @@ use likewise_disk::store::{Event, LiveSegment, Store};
 use crate::error::Error;
 use crate::late::{Late, building};
 use crate::look::Looker;
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
 
@@ -36,6 +36,10 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
     };
     let dir = shared.segment_dir();
     for live in store.segments()? {
+        if lock(&shared.avoided).contains(&live.name) {
+            opened.bad.push(live.name);
+            continue;
+        }
         let segment = open_segment(shared, store, &dir, &live, cancel);
         let end = opened
             .segments
@@ -60,7 +64,6 @@ pub fn open_segment(
     live: &LiveSegment,
     cancel: &AtomicBool,
 ) -> Result<Option<Segment>, Error> {
-    let _ = shared;
     if live.rows.end > store.num_rows() {
         return Ok(None);
     }
@@ -72,7 +75,14 @@ pub fn open_segment(
         sketch_id: &store.description().sketch_id,
         batch,
     };
-    Ok(Some(Segment::open(dir, live, &expected, false, cancel)?))
+    Ok(Some(Segment::open(
+        dir,
+        shared.files(),
+        live,
+        &expected,
+        false,
+        cancel,
+    )?))
 }
 
 /// The rows of a range in memory.

@@ -1,5 +1,6 @@
 //! What do all threads of an open index share?
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -7,8 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::Store;
+use likewise_disk::store::{Store, StoreSource};
 
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
@@ -36,6 +38,8 @@ pub const SEGMENTS: &str = "segments";
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
+    /// Opens its database once more.
+    pub source: StoreSource,
     /// Rules and features.
     pub sketching: Sketching,
     /// How fingerprints in memory are searched; chosen again by those that came last.
@@ -68,12 +72,20 @@ pub struct Shared {
     pub is_draining: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
+    /// Names of those, which are not opened again. A name is never given twice.
+    pub avoided: Mutex<HashSet<String>>,
+    /// How often the state was loaded as a whole.
+    pub num_loads: AtomicU64,
+    /// Whether an error left the state half changed: it is loaded again before it is used.
+    pub is_stale: AtomicBool,
     /// Segments built.
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
     pub build_error: Mutex<Option<String>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
+    /// Files, clock and background work.
+    pub environment: Environment,
     /// What made features of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
 }
@@ -93,6 +105,11 @@ impl Shared {
     /// The instruction set.
     pub fn isa(&self) -> Isa {
         self.sketching.isa
+    }
+
+    /// The files.
+    pub fn files(&self) -> &dyn Files {
+        self.environment.files.as_ref()
     }
 
     /// The directory of segments.
@@ -115,7 +132,7 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
-            None => Store::open_reader(&self.dir)?,
+            None => self.source.reader()?,
         };
         store.advance(state.position());
         Ok(Lease {

@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_disk::segments::{PlainFiles, unlink_segments};
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::load::{load_state, open_segments};
 use crate::shared::lock;
 use crate::state::Layer;
 
@@ -145,7 +143,10 @@ impl Index {
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
     fn quiesce(&self) {
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            self.shared
+                .environment
+                .background
+                .pause(std::time::Duration::from_millis(2));
         }
     }
 
@@ -206,52 +207,6 @@ impl Index {
         }
     }
 
-    /// After an error of a damaged segment: drops it, loads or builds what it held, and says whether the work may be tried again.
-    pub(crate) fn recover(&self, error: &Error) -> Result<bool, Error> {
-        let may_be_damage = matches!(
-            error,
-            Error::Damaged | Error::Disk(likewise_disk::Error::Damaged { .. })
-        );
-        if !may_be_damage {
-            return Ok(false);
-        }
-        let shared = &self.shared;
-        let cancel = AtomicBool::new(false);
-        let mut bad = Vec::new();
-        for layer in &shared.state().layers {
-            if let Layer::Segment(segment) = layer
-                && (segment.damage().is_some() || segment.verify(&cancel).is_err())
-            {
-                bad.push(segment.name().to_owned());
-            }
-        }
-        if bad.is_empty() {
-            return Ok(false);
-        }
-        shared
-            .num_rebuilt
-            .fetch_add(bad.len() as u64, Ordering::Relaxed);
-        let mut writer = lock(&shared.writer);
-        let mut follower = lock(&shared.follower);
-        if let Some(store) = writer.as_mut() {
-            store.publish(&[], &bad)?;
-            let opened = open_segments(shared, store, &cancel)?;
-            let segments = shared.mend(store, opened.segments, &cancel)?;
-            let state = load_state(shared, store, segments, &cancel)?;
-            *shared.state_mut() = state;
-            unlink_segments(&shared.segment_dir(), &PlainFiles, &bad)?;
-        } else if let Some(store) = follower.as_mut() {
-            store.refresh()?;
-            let mut opened = open_segments(shared, store, &cancel)?;
-            opened
-                .segments
-                .retain(|segment| !bad.iter().any(|name| name == segment.name()));
-            let state = load_state(shared, store, opened.segments, &cancel)?;
-            *shared.state_mut() = state;
-        }
-        Ok(true)
-    }
-
     /// Closes the index; a second call does nothing. What is in memory becomes a segment where that is worth it.
     ///
     /// # Errors
@@ -265,11 +220,11 @@ impl Index {
             return Ok(());
         }
         shared.stop.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *lock(&self.threads));
-        for thread in threads {
-            thread.thread().unpark();
+        let tasks = std::mem::take(&mut *lock(&self.tasks));
+        for task in tasks {
+            task.wake();
             // One that panicked left nothing that the next opening does not see through.
-            let _ = thread.join();
+            task.join();
         }
         let is_writer = lock(&shared.writer).is_some();
         let built = match is_writer {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
+use likewise_disk::environment::Environment;
 use likewise_disk::store::{Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
@@ -64,6 +65,7 @@ impl OnlineIndex {
             },
             ttl_s: ttl_seconds,
             flush_rows,
+            environment: Environment::default(),
         };
         let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {

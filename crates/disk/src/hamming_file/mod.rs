@@ -10,6 +10,7 @@ mod write;
 
 pub use crate::sections::Damage;
 pub use build::{HammingBuild, Progress};
+pub(crate) use read::hamming_set_of;
 pub use read::{OpenedSet, open_hamming_set};
 pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;

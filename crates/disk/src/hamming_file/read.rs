@@ -2,16 +2,17 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, SetParts, TableParts};
+use likewise_core::hamming::index::{
+    HammingSet, RowParts, SegmentParts, SetParts, SharedBytes, TableParts,
+};
 use likewise_core::hamming::plan::{Key, SearchPlan};
-use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::layout::{Description, RowsEntry, SegmentEntry, TableEntry};
 use super::{FileFacts, HEADER_BYTES, MAGIC, VERSION};
+use crate::environment::OpenFile;
 use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 
@@ -46,20 +47,23 @@ pub fn open_hamming_set(
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<OpenedSet, Error> {
-    let file = File::open(path).map_err(|e| Error::io("open", e))?;
-    let num_bytes = file.metadata().map_err(|e| Error::io("open", e))?.len();
-    if num_bytes < HEADER_BYTES as u64 {
+    // A file that is replaced, as the writer does, stays as it was for whoever has it open.
+    let map = File::open(path).and_then(|file| file.map());
+    hamming_set_of(map.map_err(|e| Error::io("open", e))?, verify, cancel)
+}
+
+/// As [`open_hamming_set`], of the bytes of such a file.
+pub(crate) fn hamming_set_of(
+    bytes: SharedBytes,
+    verify: bool,
+    cancel: &AtomicBool,
+) -> Result<OpenedSet, Error> {
+    let all: &[u8] = bytes.as_ref().as_ref();
+    if all.len() < HEADER_BYTES {
         return Err(damaged("it is too short to be a Hamming index"));
     }
-    // SAFETY: the mapping is read only, and the caller was told that the file must not change; a file that is replaced, as the writer does,
-    // stays as it was for whoever has it open.
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map", e))?;
     let reader = Reader {
-        sections: Sections {
-            bytes: Arc::new(map),
-            is_verified: verify,
-            damage: Damage::default(),
-        },
+        sections: Sections::new(bytes, verify),
     };
     let description = reader.description()?;
     let copied = [

@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::isa::Isa;
 
 use super::MAX_SEGMENT_ROWS;
-use super::files::Files;
 use super::gather::Gathered;
 use super::layout::{
     ALIGNMENT, BandPlan, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry,
@@ -21,6 +20,7 @@ use super::passes::{Job, Pass, passes};
 use super::publish::{fresh_name, temporary_of};
 use super::source::RowSource;
 use super::table::PackedTable;
+use crate::environment::{Files, SegmentFile};
 use crate::error::Error;
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
@@ -73,7 +73,7 @@ pub fn build_segment(
     }
     plan.check()?;
     let mut live = LiveSegment {
-        name: fresh_name(&rows),
+        name: fresh_name(files, &rows),
         // Before the first pass: whatever happens from now on is replayed.
         last_event: source.last_event(),
         batch: source.batch_before(rows.end)?,
@@ -116,7 +116,7 @@ impl SegmentPlan {
 }
 
 fn create_directory(dir: &Path, files: &dyn Files) -> Result<(), Error> {
-    if dir.is_dir() {
+    if files.facts(dir).is_ok_and(|found| found.is_dir) {
         return Ok(());
     }
     let make = || {
@@ -217,7 +217,7 @@ impl Build<'_> {
         gathered: &mut Gathered,
         live: &LiveSegment,
         left: &mut Left<'_>,
-        stream: &mut SectionStream<'_, Box<dyn super::files::SegmentFile>>,
+        stream: &mut SectionStream<'_, Box<dyn SegmentFile>>,
         written: &mut Written,
     ) -> Result<(), Error> {
         for (job, packed) in gathered.pack(self.building)? {
@@ -266,7 +266,7 @@ impl Build<'_> {
 }
 
 fn append_table(
-    stream: &mut SectionStream<'_, Box<dyn super::files::SegmentFile>>,
+    stream: &mut SectionStream<'_, Box<dyn SegmentFile>>,
     packed: &PackedTable,
 ) -> Result<TableEntry, Error> {
     Ok(TableEntry {

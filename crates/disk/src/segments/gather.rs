@@ -12,11 +12,11 @@ use likewise_core::sketch::Signatures;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::{Building, SegmentPlan};
-use super::files::SegmentFile;
 use super::layout::{BandPlan, HammingPlan};
 use super::passes::Job;
 use super::source::SourceRow;
 use super::table::{PackedTable, entry, exact_remainder_bits, pack, row_bits, row_hash};
+use crate::environment::SegmentFile;
 use crate::error::Error;
 use crate::hamming_file::{FileFacts, write_hamming_to};
 

@@ -5,7 +5,6 @@
 //! Every byte is described in FORMAT.md.
 
 mod build;
-mod files;
 mod gather;
 mod layout;
 mod open;
@@ -17,7 +16,6 @@ mod table;
 mod tiers;
 
 pub use build::{Building, SegmentPlan, build_segment};
-pub use files::{Files, PlainFiles, SegmentFile};
 pub use layout::{BandPlan, HammingPlan};
 pub use publish::{delete_orphans, segment_bytes, unlink_segments};
 pub use segment::{Expected, Segment};

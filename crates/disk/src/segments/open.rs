@@ -1,11 +1,8 @@
 //! Are the files of a segment there, whole, and of this database?
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::MAX_SEGMENT_ROWS;
@@ -14,9 +11,10 @@ use super::layout::{
     TABLES_ENDING, VERSION,
 };
 use super::segment::Expected;
+use crate::environment::Files;
 use crate::error::Error;
-use crate::hamming_file::{OpenedSet, open_hamming_set};
-use crate::sections::{Damage, Sections, damaged};
+use crate::hamming_file::{OpenedSet, hamming_set_of};
+use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
 
 /// Files that were found to be those of the segment.
@@ -66,17 +64,18 @@ pub(super) fn ending(header: &[u8; HEADER_BYTES], offset: u64, json: &[u8]) -> [
 /// Opens the files and checks all but the blocks of the tables.
 pub(super) fn open_files(
     dir: &Path,
+    files: &dyn Files,
     live: &LiveSegment,
     expected: &Expected<'_>,
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<Opened, Error> {
-    let opened = open_tables(dir, live, expected, verify, cancel);
+    let opened = open_tables(dir, files, live, expected, verify, cancel);
     let (sections, description) = opened.map_err(|error| named(error, live, TABLES_ENDING))?;
     let mut num_bytes = sections.all().len() as u64;
     let mut hamming = None;
     if let Some(entry) = description.hamming {
-        let opened = open_fingerprints(dir, live, entry, verify, cancel);
+        let opened = open_fingerprints(dir, files, live, entry, verify, cancel);
         hamming = Some(opened.map_err(|error| named(error, live, HAMMING_ENDING))?);
         num_bytes += entry.num_bytes;
     }
@@ -98,13 +97,16 @@ fn named(error: Error, live: &LiveSegment, ending: &str) -> Error {
 
 fn open_fingerprints(
     dir: &Path,
+    files: &dyn Files,
     live: &LiveSegment,
     entry: HammingEntry,
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<OpenedSet, Error> {
     let path = path_of(dir, &live.name, HAMMING_ENDING);
-    let opened = open_hamming_set(&path, verify, cancel)?;
+    let map = files.open(&path).and_then(|file| file.map());
+    let map = map.map_err(|e| Error::io("open a segment", e))?;
+    let opened = hamming_set_of(map, verify, cancel)?;
     let found = HammingEntry {
         num_bytes: opened.facts.num_bytes,
         checksum: opened.facts.checksum,
@@ -120,6 +122,7 @@ fn open_fingerprints(
 
 fn open_tables(
     dir: &Path,
+    files: &dyn Files,
     live: &LiveSegment,
     expected: &Expected<'_>,
     verify: bool,
@@ -128,24 +131,15 @@ fn open_tables(
     if live.rows.is_empty() || live.rows.len() > MAX_SEGMENT_ROWS as usize {
         return Err(damaged(format!("it cannot have rows {:?}", live.rows)));
     }
-    let file = File::open(path_of(dir, &live.name, TABLES_ENDING))
+    let map = files
+        .open(&path_of(dir, &live.name, TABLES_ENDING))
+        .and_then(|file| file.map())
         .map_err(|e| Error::io("open a segment", e))?;
-    let num_bytes = file
-        .metadata()
-        .map_err(|e| Error::io("open a segment", e))?
-        .len();
-    if num_bytes < 2 * HEADER_BYTES as u64 {
+    let sections = Sections::new(map, verify);
+    let all = sections.all();
+    if all.len() < 2 * HEADER_BYTES {
         return Err(damaged("it is too short to be a segment"));
     }
-    // SAFETY: the mapping is read only, and the caller was told that the file must not change: the writer makes each file under a name of
-    // its own and only ever deletes it.
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io("map a segment", e))?;
-    let sections = Sections {
-        bytes: Arc::new(map),
-        is_verified: verify,
-        damage: Damage::default(),
-    };
-    let all = sections.all();
     if &all[..8] != MAGIC {
         return Err(damaged("it is no segment"));
     }

@@ -1,15 +1,13 @@
 //! Which files are there, and which may go?
 
 use std::ffi::OsStr;
-use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::files::Files;
 use super::layout::{HAMMING_ENDING, TABLES_ENDING};
 use super::open::path_of;
+use crate::environment::Files;
 use crate::error::Error;
 
 /// What the names of segments begin with.
@@ -18,9 +16,8 @@ const PREFIX: &str = "rows-";
 const UNFINISHED: &str = ".unfinished";
 
 /// A name that no segment of these rows had.
-pub(super) fn fresh_name(rows: &Range<u32>) -> String {
-    // Random keys of the standard library's hasher: new for each.
-    let number = RandomState::new().hash_one(std::process::id());
+pub(super) fn fresh_name(files: &dyn Files, rows: &Range<u32>) -> String {
+    let number = files.name_number();
     format!("{PREFIX}{}-{}-{number:016x}", rows.start, rows.end)
 }
 
@@ -59,16 +56,14 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
 /// # Errors
 /// [`Error::Io`] where the directory cannot be read; one that is not there is well.
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
-    let entries = match fs::read_dir(dir) {
+    let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
     };
     let mut num_deleted = 0;
     for entry in entries {
-        let entry = entry.map_err(|e| Error::io("read the directory of segments", e))?;
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if is_file && is_orphan(&entry.file_name(), live) {
-            num_deleted += usize::from(files.unlink(&entry.path()).is_ok());
+        if entry.is_file && is_orphan(&entry.name, live) {
+            num_deleted += usize::from(files.unlink(&dir.join(&entry.name)).is_ok());
         }
     }
     Ok(num_deleted)
@@ -92,10 +87,10 @@ fn is_orphan(name: &OsStr, live: &[String]) -> bool {
 }
 
 /// Bytes of the files of a segment; 0 where they are not there.
-pub fn segment_bytes(dir: &Path, name: &str) -> u64 {
+pub fn segment_bytes(dir: &Path, files: &dyn Files, name: &str) -> u64 {
     [TABLES_ENDING, HAMMING_ENDING]
         .iter()
-        .filter_map(|ending| fs::metadata(path_of(dir, name, ending)).ok())
-        .map(|found| found.len())
+        .filter_map(|ending| files.facts(&path_of(dir, name, ending)).ok())
+        .map(|found| found.num_bytes)
         .sum()
 }

@@ -4,14 +4,21 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_core::hamming::index::{HammingSet, Words};
+use likewise_core::error::Error as CoreError;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{HammingSet, Matches, Words};
+use likewise_core::isa::Isa;
 
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Opened, open_files};
 use super::table::{BadBlock, Table, read, row_hash};
+use crate::environment::Files;
 use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 use crate::store::LiveSegment;
+
+/// What is wrong with tables whose blocks are what was written.
+const CONTRADICTS: &str = "its directories contradict its lengths";
 
 /// What a segment must belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +73,7 @@ impl Segment {
     /// Microseconds, and a reading of an eighth of a byte for each row that has no fingerprint; with `verify` a reading of the files.
     pub fn open(
         dir: &Path,
+        files: &dyn Files,
         live: &LiveSegment,
         expected: &Expected<'_>,
         verify: bool,
@@ -76,7 +84,7 @@ impl Segment {
             description,
             hamming,
             num_bytes,
-        } = open_files(dir, live, expected, verify, cancel)?;
+        } = open_files(dir, files, live, expected, verify, cancel)?;
         let table = |name: &str, entry: &TableEntry| {
             let part =
                 |part: &str, section| sections.guarded(&format!("{part} of {name}"), section);
@@ -282,6 +290,32 @@ impl Segment {
         self.hamming.as_ref()
     }
 
+    /// Searches these fingerprints; nothing where there are none.
+    ///
+    /// # Errors
+    /// Those of [`HammingSet::search`]; [`CoreError::Damaged`] is also noted as [damage](Self::damage).
+    pub fn search(
+        &self,
+        queries: Fingerprints<'_>,
+        within: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Matches>, CoreError> {
+        let Some(set) = &self.hamming else {
+            return Ok(None);
+        };
+        let found = set.search(queries, within, isa, threads, cancel);
+        let damage = &self.hamming_damage;
+        if matches!(found, Err(CoreError::Damaged)) {
+            damage.note(|| CONTRADICTS.to_owned());
+        }
+        match damage.is_unreadable() {
+            true => Err(CoreError::Damaged),
+            false => found.map(Some),
+        }
+    }
+
     /// What was found to be damaged since it was opened, by whichever question came upon it.
     pub fn damage(&self) -> Option<String> {
         let of = |damage: &Damage, ending| {
@@ -340,18 +374,16 @@ impl Segment {
 
     fn find_one(&self, table: &Table, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         let first_row = self.live.rows.start;
-        table
-            .find(&[hash], |_, row| out.push(first_row.saturating_add(row)))
-            .map_err(|BadBlock| self.bad_block())
+        let found = table.find(&[hash], |_, row| out.push(first_row.saturating_add(row)));
+        self.proven(found)
     }
 
     fn find(&self, table: &Table, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         let first_row = self.live.rows.start;
-        table
-            .find(hashes, |place, row| {
-                out.push((place, first_row.saturating_add(row)));
-            })
-            .map_err(|BadBlock| self.bad_block())
+        let found = table.find(hashes, |place, row| {
+            out.push((place, first_row.saturating_add(row)));
+        });
+        self.proven(found)
     }
 
     fn bit(&self, bits: &Words, row: u32) -> Result<bool, Error> {
@@ -361,17 +393,26 @@ impl Segment {
             self.live.rows
         );
         let place = row - self.live.rows.start;
-        let word = read(bits, u64::from(place / 64)).map_err(|BadBlock| self.bad_block())?;
+        let word = self.proven(read(bits, u64::from(place / 64)))?;
         Ok(word >> (place % 64) & 1 == 1)
+    }
+
+    /// What was found in the tables, if all that was read of them is what was written.
+    fn proven<T>(&self, found: Result<T, BadBlock>) -> Result<T, Error> {
+        match found {
+            Ok(found) if !self.sections.damage.is_unreadable() => Ok(found),
+            _ => Err(self.bad_block()),
+        }
     }
 
     #[cold]
     fn bad_block(&self) -> Error {
-        let reason = self.sections.damage.reason();
-        damaged(format!(
-            "{}.{TABLES_ENDING}: {}",
-            self.live.name,
-            reason.unwrap_or("its directories contradict its lengths")
-        ))
+        let damage = &self.sections.damage;
+        // Noted, so that a table without a damaged block is found out too.
+        if damage.reason().is_none() {
+            damage.note(|| CONTRADICTS.to_owned());
+        }
+        let reason = damage.reason().unwrap_or(CONTRADICTS);
+        damaged(format!("{}.{TABLES_ENDING}: {reason}", self.live.name))
     }
 }

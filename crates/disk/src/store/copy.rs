@@ -1,14 +1,13 @@
 //! How is a whole copy made while documents come in?
 
-use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rusqlite::Connection;
+use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
 use super::Store;
-use super::database::{DATABASE_NAME, wrong};
+use super::database::{DATABASE_NAME, connect, wrong};
 use super::place;
 use crate::error::Error;
 
@@ -24,10 +23,15 @@ impl Store {
     /// # Errors
     /// [`Error::InvalidParameter`] where something is in the directory, [`Error::Cancelled`] and [`Error::Io`].
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-        fs::create_dir_all(to).map_err(|e| Error::io("make the directory", e))?;
-        let to = place::settle(to)?;
-        let mut entries = fs::read_dir(&to).map_err(|e| Error::io("read the directory", e))?;
-        if entries.next().is_some() {
+        let files = self.environment.files.as_ref();
+        files
+            .create_dir_all(to)
+            .map_err(|e| Error::io("make the directory", e))?;
+        let to = place::settle(files, to)?;
+        let entries = files
+            .list(&to)
+            .map_err(|e| Error::io("read the directory", e))?;
+        if !entries.is_empty() {
             return Err(Error::invalid(
                 "path",
                 format!("{} is not empty", to.display()),
@@ -37,19 +41,20 @@ impl Store {
         let result = self
             .read_together(|store| store.copy_pages(&unfinished, cancel))
             .and_then(|()| {
-                // No connection of this process has it open any more, so this drops no locks. Windows syncs only what may be written.
-                OpenOptions::new()
-                    .write(true)
-                    .open(&unfinished)
-                    .and_then(|file| file.sync_all())
-                    .and_then(|()| fs::rename(&unfinished, to.join(DATABASE_NAME)))
+                // No connection of this process has it open any more, so this drops no locks.
+                files
+                    .sync(&unfinished)
+                    .and_then(|()| files.rename(&unfinished, &to.join(DATABASE_NAME)))
                     .map_err(|e| Error::io("finish the copy", e))
             })
-            .and_then(|()| place::sync_directory(&to))
-            .and_then(|()| to.parent().map_or(Ok(()), place::sync_directory));
+            .and_then(|()| place::sync_directory(files, &to))
+            .and_then(|()| {
+                to.parent()
+                    .map_or(Ok(()), |parent| place::sync_directory(files, parent))
+            });
         if result.is_err() {
             // The first error says more than one of clearing up.
-            let _ = fs::remove_file(&unfinished);
+            let _ = files.unlink(&unfinished);
         }
         result
     }
@@ -57,7 +62,7 @@ impl Store {
     fn copy_pages(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         // Read now, so that the state is that of this moment: a copy of a state that moves would begin anew with each commit.
         self.read_position()?;
-        let mut copy = Connection::open(to).map_err(wrong)?;
+        let mut copy = connect(&self.environment, to, OpenFlags::default())?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(wrong)?;
         loop {
             if cancel.load(Ordering::Relaxed) {

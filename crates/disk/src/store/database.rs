@@ -19,6 +19,7 @@ use super::log;
 use super::place;
 use super::process::OpenMark;
 use super::types::{Description, Durability, Keeps};
+use crate::environment::Environment;
 use crate::error::Error;
 
 /// Name of the database in its directory.
@@ -84,12 +85,16 @@ pub(super) fn wrong(error: rusqlite::Error) -> Error {
 }
 
 /// Opens the database for writing; makes the file where it is absent.
-pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Database, Error> {
+pub(super) fn open_to_write(
+    environment: &Environment,
+    dir: &Path,
+    durability: Durability,
+) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = open(&dir.join(DATABASE_NAME), flags)?;
+    let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
     // A database of something else is not touched.
     kind_of(&connection)?;
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
@@ -113,11 +118,11 @@ pub(super) fn open_to_write(dir: &Path, durability: Durability) -> Result<Databa
 }
 
 /// Opens the database of a store for bringing its log in; never makes one.
-pub(super) fn open_to_drain(dir: &Path) -> Result<Database, Error> {
+pub(super) fn open_to_drain(environment: &Environment, dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = open(&dir.join(DATABASE_NAME), flags)?;
+    let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
     // What comes into the database is synced, whether commits are or not.
     sync_by(&connection, true)?;
     connection
@@ -155,11 +160,11 @@ pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(),
 }
 
 /// Opens the database for reading.
-pub(super) fn open_to_read(dir: &Path) -> Result<Database, Error> {
+pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let opened = open(&dir.join(DATABASE_NAME), flags).and_then(|connection| {
+    let opened = open(environment, &dir.join(DATABASE_NAME), flags).and_then(|connection| {
         // The first look asks for the shared memory beside the database.
         connection
             .pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))
@@ -167,12 +172,27 @@ pub(super) fn open_to_read(dir: &Path) -> Result<Database, Error> {
         Ok(connection)
     });
     match opened {
-        Err(error @ Error::Io { .. }) => match place::unchanging(dir, DATABASE_NAME)? {
-            Some(uri) => open(&uri, flags | OpenFlags::SQLITE_OPEN_URI),
-            None => Err(error),
-        },
+        Err(error @ Error::Io { .. }) => {
+            match place::unchanging(environment.files.as_ref(), dir, DATABASE_NAME)? {
+                Some(uri) => open(environment, &uri, flags | OpenFlags::SQLITE_OPEN_URI),
+                None => Err(error),
+            }
+        }
         opened => opened,
     }
+}
+
+/// A connection as SQLite opens it.
+pub(super) fn connect(
+    environment: &Environment,
+    path: &Path,
+    flags: OpenFlags,
+) -> Result<Connection, Error> {
+    match &environment.vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
+        None => Connection::open_with_flags(path, flags),
+    }
+    .map_err(wrong)
 }
 
 /// A connection, counted among those of the process.
@@ -189,12 +209,12 @@ impl Deref for Database {
     }
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Database, Error> {
+fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Database, Error> {
     if let Some(reason) = refused_version(rusqlite::version_number()) {
         return Err(Error::Unsupported { reason });
     }
     let mark = OpenMark::new()?;
-    let connection = Connection::open_with_flags(path, flags).map_err(wrong)?;
+    let connection = connect(environment, path, flags)?;
     connection.busy_timeout(BUSY_WAIT).map_err(wrong)?;
     connection
         .set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)

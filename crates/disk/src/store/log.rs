@@ -7,12 +7,16 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use super::Store;
 use super::database::{self, Database, wrong};
+use super::watch::{Loss, Watch};
+use crate::environment::Environment;
 use crate::error::Error;
 
 /// Pages of the log, of 4 KiB, at which a commit brings it into the database itself, where nobody else did: 64 MB.
@@ -77,6 +81,7 @@ fn bring_in(connection: &Connection) -> Result<u32, Error> {
 /// Brings the log into the database while others write it.
 pub struct LogDrain {
     connection: Database,
+    watch: Arc<Watch>,
 }
 
 impl LogDrain {
@@ -84,9 +89,18 @@ impl LogDrain {
     ///
     /// # Errors
     /// Those of [`Store::open_reader`].
-    pub fn open(dir: &Path) -> Result<Self, Error> {
-        let connection = database::open_to_drain(dir)?;
-        Ok(LogDrain { connection })
+    pub(super) fn open(
+        environment: &Environment,
+        dir: &Path,
+        watch: &Arc<Watch>,
+    ) -> Result<Self, Error> {
+        watch.check()?;
+        let connection = database::open_to_drain(environment, dir)?;
+        watch.check()?;
+        Ok(LogDrain {
+            connection,
+            watch: Arc::clone(watch),
+        })
     }
 
     /// Brings in what is committed by now; gives how many pages of the log are in the database then.
@@ -94,7 +108,7 @@ impl LogDrain {
     /// # Errors
     /// [`Error::Io`]: then the store is to be [given up](Store::give_up).
     pub fn drain(&self) -> Result<u32, Error> {
-        bring_in(&self.connection)
+        self.watch.checkpoint(|| bring_in(&self.connection))
     }
 }
 
@@ -121,11 +135,31 @@ impl Store {
                 reason: reason.to_owned(),
             });
         }
-        bring_in(&self.connection).inspect_err(|error| self.give_up(error))?;
+        let brought_in = self.watch.checkpoint(|| bring_in(&self.connection));
+        brought_in.inspect_err(|error| self.give_up(error))?;
         if let Some(writer) = &mut self.writer {
             writer.log.brought_in = writer.log.pages;
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// After the files at the path turned out to be others: saves what the log holds, where the database is still there, or keeps the log from a
+    /// database to which it does not belong.
+    pub(super) fn leave_files(&self) {
+        match self.watch.loss() {
+            // The log may have lost its name; the connection has it open all the same.
+            Some(Loss::Beside) => drop(bring_in(&self.connection)),
+            Some(Loss::Moved | Loss::Overwritten) => {
+                // Closing would bring it into whatever the database is now.
+                let _ = self
+                    .connection
+                    .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                self.watch.set_log_aside();
+            }
+            Some(Loss::Rewritten) | None => {}
+        }
     }
 }
 

@@ -26,17 +26,20 @@ mod state;
 mod tests;
 mod transact;
 mod types;
+mod watch;
 mod write;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crate::environment::{Environment, Facts, FileLock};
 use crate::error::Error;
 use database::Database;
 use held::HeldChunks;
 use transact::Writer;
+use watch::Watch;
 
 pub use chunk::Chunk;
 pub use compact::Compacted;
@@ -51,9 +54,12 @@ pub use types::{
 /// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]). It must not be used in a child of the
 /// process that opened it.
 pub struct Store {
+    environment: Environment,
     connection: Database,
     /// Absolute, without links.
     dir: PathBuf,
+    /// The files that are open, for all connections of the store.
+    watch: Arc<Watch>,
     description: Description,
     identity: [u8; 16],
     position: Position,
@@ -62,6 +68,39 @@ pub struct Store {
     chunks: RefCell<HeldChunks>,
     /// What the library said of other connections' commits at the last look.
     data_version: Cell<i64>,
+    /// Identity of the last batch at that look.
+    last_batch: Cell<Option<u64>>,
+}
+
+/// Opens connections to an open store, as long as its files are those at its path.
+#[derive(Debug, Clone)]
+pub struct StoreSource {
+    environment: Environment,
+    dir: PathBuf,
+    watch: Arc<Watch>,
+}
+
+impl StoreSource {
+    /// Opens the store once more for reading.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    pub fn reader(&self) -> Result<Store, Error> {
+        self.watch.check()?;
+        let connection = database::open_to_read(&self.environment, &self.dir)?;
+        // What was opened is what was looked at before and after.
+        self.watch.check()?;
+        let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
+        Store::with(&self.environment, dir, connection, watch, None)
+    }
+
+    /// Opens the log of the store, which this process has open to write.
+    ///
+    /// # Errors
+    /// Those of [`StoreSource::reader`].
+    pub fn log(&self) -> Result<LogDrain, Error> {
+        LogDrain::open(&self.environment, &self.dir, &self.watch)
+    }
 }
 
 impl fmt::Debug for Store {
@@ -85,10 +124,27 @@ impl Store {
         description: &Description,
         durability: Durability,
     ) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(|e| Error::io("make the directory", e))?;
-        let dir = place::settle(dir)?;
-        let lock = place::lock(&dir)?;
-        let connection = database::open_to_write(&dir, durability)?;
+        Store::create_in(&Environment::default(), dir, description, durability)
+    }
+
+    /// As [`Store::create`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::create`].
+    pub fn create_in(
+        environment: &Environment,
+        dir: &Path,
+        description: &Description,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let given = dir;
+        let files = environment.files.as_ref();
+        files
+            .create_dir_all(dir)
+            .map_err(|e| Error::io("make the directory", e))?;
+        let dir = place::settle(files, dir)?;
+        let lock = place::lock(files, &dir)?;
+        let connection = database::open_to_write(environment, &dir, durability)?;
         match database::kind_of(&connection)? {
             database::Kind::Empty => database::make(&connection, description)?,
             database::Kind::Store => {
@@ -98,11 +154,18 @@ impl Store {
                 ));
             }
         }
-        place::sync_directory(&dir)?;
+        place::sync_directory(files, &dir)?;
         if let Some(parent) = dir.parent() {
-            place::sync_directory(parent)?;
+            place::sync_directory(files, parent)?;
         }
-        Store::with(dir, connection, Some((lock, durability)))
+        let watch = Watch::new(&environment.files, given, &dir, None, true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for writing: the one that may.
@@ -111,10 +174,30 @@ impl Store {
     /// [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] where there is none, [`Error::Unsupported`] for another
     /// database, another format or a network file system, [`Error::Damaged`], and [`Error::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
-        let dir = present(dir)?;
-        let lock = place::lock(&dir)?;
-        let connection = database::open_to_write(&dir, durability)?;
-        Store::with(dir, connection, Some((lock, durability)))
+        Store::open_in(&Environment::default(), dir, durability)
+    }
+
+    /// As [`Store::open`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_in(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
+        let lock = place::lock(environment.files.as_ref(), &dir)?;
+        let connection = database::open_to_write(environment, &dir, durability)?;
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.
@@ -122,23 +205,44 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open`] but [`Error::Locked`].
     pub fn open_reader(dir: &Path) -> Result<Self, Error> {
-        let dir = present(dir)?;
-        let connection = database::open_to_read(&dir)?;
-        Store::with(dir, connection, None)
+        Store::open_reader_in(&Environment::default(), dir)
+    }
+
+    /// As [`Store::open_reader`], in a given environment.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`].
+    pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
+        let connection = database::open_to_read(environment, &dir)?;
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), false)?;
+        Store::with(environment, dir, connection, watch, None)
     }
 
     /// Opens the same store once more for reading: for another thread.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
-        Store::open_reader(&self.dir)
+        self.source().reader()
+    }
+
+    /// What opens the same store once more, also while this one is in use.
+    pub fn source(&self) -> StoreSource {
+        StoreSource {
+            environment: self.environment.clone(),
+            dir: self.dir.clone(),
+            watch: Arc::clone(&self.watch),
+        }
     }
 
     fn with(
+        environment: &Environment,
         dir: PathBuf,
         connection: Database,
-        lock: Option<(place::WriterLock, Durability)>,
+        watch: impl Into<Arc<Watch>>,
+        lock: Option<(Box<dyn FileLock>, Durability)>,
     ) -> Result<Self, Error> {
         if database::kind_of(&connection)? == database::Kind::Empty {
             return Err(no_index(&dir));
@@ -149,14 +253,17 @@ impl Store {
             None => None,
         };
         let mut store = Store {
+            environment: environment.clone(),
             connection,
             dir,
+            watch: watch.into(),
             description,
             identity,
             position: Position::default(),
             writer,
             chunks: RefCell::default(),
             data_version: Cell::new(0),
+            last_batch: Cell::new(None),
         };
         store.refresh()?;
         store.check_ends()?;
@@ -200,6 +307,11 @@ impl Store {
         self.position
     }
 
+    /// Whether it was opened for reading.
+    pub fn is_reader(&self) -> bool {
+        self.writer.is_none()
+    }
+
     /// Rows appended.
     pub fn num_rows(&self) -> u32 {
         self.position.num_rows
@@ -221,12 +333,13 @@ impl Store {
     }
 }
 
-/// The directory of a store that is there.
-fn present(dir: &Path) -> Result<PathBuf, Error> {
-    if !dir.join(database::DATABASE_NAME).exists() {
-        return Err(no_index(dir));
+/// The directory of a store that is there, and its database.
+fn present(environment: &Environment, dir: &Path) -> Result<(PathBuf, Facts), Error> {
+    let files = environment.files.as_ref();
+    match files.facts(&dir.join(database::DATABASE_NAME)) {
+        Ok(facts) => Ok((place::settle(files, dir)?, facts)),
+        Err(_) => Err(no_index(dir)),
     }
-    place::settle(dir)
 }
 
 fn no_index(dir: &Path) -> Error {

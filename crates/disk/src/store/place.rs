@@ -1,10 +1,9 @@
 //! May a store stand in this directory?
 
-use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process;
 
+use crate::environment::{FileLock, Files};
 use crate::error::Error;
 
 /// The lock that a writer holds while it lives.
@@ -47,10 +46,11 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
 ///
 /// # Errors
 /// [`Error::Io`] where there is none; [`Error::Unsupported`] on a network file system (told on Linux alone).
-pub(super) fn settle(dir: &Path) -> Result<PathBuf, Error> {
-    let dir = fs::canonicalize(dir).map_err(|e| Error::io("open the directory", e))?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    match file_system_of(&mounts, &dir) {
+pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
+    let dir = files
+        .canonicalize(dir)
+        .map_err(|e| Error::io("open the directory", e))?;
+    match file_system_of(&files.mounts(), &dir) {
         Some(kind) if NETWORK_FILE_SYSTEMS.contains(&kind) => Err(Error::Unsupported {
             reason: format!(
                 "{} is on a network file system ({kind}); an index needs a local one, since its locks and its shared memory do not \
@@ -87,40 +87,13 @@ fn unescape(name: &str) -> String {
         })
 }
 
-/// The lock of the one writer. It is given back when this is dropped, by the system where the process dies; a child that was forked meanwhile neither
-/// gives it back nor holds it any longer.
-#[derive(Debug)]
-pub(super) struct WriterLock {
-    file: File,
-    process: u32,
-}
-
-impl Drop for WriterLock {
-    fn drop(&mut self) {
-        // Closing would not do: a child has the same file open.
-        if process::id() == self.process {
-            let _ = self.file.unlock();
-        }
-    }
-}
-
-/// Takes the lock of the one writer.
-pub(super) fn lock(dir: &Path) -> Result<WriterLock, Error> {
+/// Takes the lock of the one writer; it is given back when it is dropped, by the system where the process dies.
+pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, Error> {
     let path = dir.join(LOCK_NAME);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|e| Error::io("open the lock", e))?;
-    match file.try_lock() {
-        Ok(()) => Ok(WriterLock {
-            file,
-            process: process::id(),
-        }),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Locked { path }),
-        Err(fs::TryLockError::Error(error)) => Err(Error::io("lock the directory", error)),
+    match files.try_lock(&path) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(Error::Locked { path }),
+        Err(error) => Err(Error::io("lock the directory", error)),
     }
 }
 
@@ -129,17 +102,21 @@ pub(super) fn lock(dir: &Path) -> Result<WriterLock, Error> {
 ///
 /// # Errors
 /// [`Error::Unsupported`] where the user lacks the right to, and where the log was not brought into the database.
-pub(super) fn unchanging(dir: &Path, name: &str) -> Result<Option<PathBuf>, Error> {
+pub(super) fn unchanging(
+    files: &dyn Files,
+    dir: &Path,
+    name: &str,
+) -> Result<Option<PathBuf>, Error> {
     let refused = |reason: &str| {
         Err(Error::Unsupported {
             reason: format!("{} cannot be read: {reason}", dir.display()),
         })
     };
     let probe = dir.join(".writable");
-    match OpenOptions::new().write(true).create_new(true).open(&probe) {
+    match files.create(&probe) {
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {}
         Ok(_) => {
-            let _ = fs::remove_file(&probe);
+            let _ = files.unlink(&probe);
             return Ok(None);
         }
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Ok(None),
@@ -151,7 +128,7 @@ pub(super) fn unchanging(dir: &Path, name: &str) -> Result<Option<PathBuf>, Erro
         }
     }
     let log = dir.join(format!("{name}-wal"));
-    if fs::metadata(log).is_ok_and(|log| log.len() > 0) {
+    if files.facts(&log).is_ok_and(|log| log.num_bytes > 0) {
         return refused(
             "its writer did not close it, and its log cannot be brought into the database on a read-only file system",
         );
@@ -168,14 +145,10 @@ pub(super) fn unchanging(dir: &Path, name: &str) -> Result<Option<PathBuf>, Erro
 }
 
 /// Makes the names in a directory safe from power loss.
-pub(super) fn sync_directory(dir: &Path) -> Result<(), Error> {
-    match cfg!(unix) {
-        true => File::open(dir)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|e| Error::io("sync the directory", e)),
-        // Windows has no such thing.
-        false => Ok(()),
-    }
+pub(super) fn sync_directory(files: &dyn Files, dir: &Path) -> Result<(), Error> {
+    files
+        .sync_dir(dir)
+        .map_err(|e| Error::io("sync the directory", e))
 }
 
 #[cfg(test)]

@@ -99,6 +99,29 @@ impl Store {
         }
     }
 
+    /// As [`batch_before`](Self::batch_before), as the database has it now.
+    pub(super) fn stored_batch(&self, end: u32) -> Result<Option<u64>, Error> {
+        let Some(last) = end.checked_sub(1) else {
+            return Ok(None);
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached(CHUNK_OF_ROW)
+            .map_err(wrong)?;
+        let mut rows = statement.query([last]).map_err(wrong)?;
+        let Some(found) = rows.next().map_err(wrong)? else {
+            return Ok(None);
+        };
+        let (first_row, num_rows) = range_of(found)?;
+        if first_row + num_rows != end {
+            return Ok(None);
+        }
+        let sketch_bytes = self.description.sketch_bytes as usize;
+        Ok(Some(
+            View::new(blob(found, 2)?, first_row, sketch_bytes)?.batch,
+        ))
+    }
+
     /// Feature set or text of a document; of one that is gone it may have been dropped. Cost: a read of about 32 KiB.
     ///
     /// # Errors

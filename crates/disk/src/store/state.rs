@@ -1,7 +1,5 @@
 //! Up to where does the store reach, and is that still so?
 
-use std::fs;
-
 use rusqlite::OptionalExtension;
 
 use super::Store;
@@ -9,6 +7,7 @@ use super::bytes::Cursor;
 use super::database::{self, DATABASE_NAME, wrong};
 use super::read::misplaced;
 use super::types::{Position, Sizes};
+use super::watch::Loss;
 use crate::error::Error;
 
 impl Store {
@@ -46,12 +45,63 @@ impl Store {
     /// Takes the state that is committed now; returns it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// [`Error::Replaced`] if it does not continue the state taken before; [`Error::Damaged`] and [`Error::Io`].
     pub fn refresh(&mut self) -> Result<Position, Error> {
         // Looked at first: what is committed in between is looked at again.
         self.data_version.set(self.read_data_version()?);
-        self.position = self.read_together(Store::read_position)?;
-        Ok(self.position)
+        let (position, batch) = self.read_together(|store| {
+            let position = store.continued()?;
+            Ok::<_, Error>((position, store.stored_batch(position.num_rows)?))
+        })?;
+        self.position = position;
+        self.last_batch.set(batch);
+        Ok(position)
+    }
+
+    /// The state that is committed now, which has all that was known before.
+    fn continued(&self) -> Result<Position, Error> {
+        let (now, before) = (self.read_position()?, self.position);
+        let is_longer = now.num_rows >= before.num_rows
+            && now.last_event >= before.last_event
+            && now.expired_below >= before.expired_below;
+        let batches = (self.last_batch.get(), self.stored_batch(before.num_rows)?);
+        match batches {
+            _ if !is_longer => Err(self.watch.lose(
+                Loss::Rewritten,
+                "the database went back to an earlier state",
+            )),
+            (Some(known), Some(found)) if known != found => Err(self.watch.lose(
+                Loss::Rewritten,
+                "the database has other documents than before",
+            )),
+            _ => Ok(now),
+        }
+    }
+
+    /// Inside a transaction of the writer: that nobody else has written, which its lock forbids.
+    pub(super) fn check_alone(&self) -> Result<(), Error> {
+        let version = self.read_data_version()?;
+        if version == self.data_version.get() {
+            return Ok(());
+        }
+        // A checkpoint may count as a change.
+        match self.continued()? == self.position {
+            true => {
+                self.data_version.set(version);
+                Ok(())
+            }
+            false => Err(self
+                .watch
+                .lose(Loss::Rewritten, "another process wrote to the database")),
+        }
+    }
+
+    /// Compares the names of the store's files with those that are open. Cost: that of looking at three names.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`], from then on always.
+    pub fn check_files(&self) -> Result<(), Error> {
+        self.watch.check()
     }
 
     /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.
@@ -60,6 +110,8 @@ impl Store {
         position.num_rows = position.num_rows.max(to.num_rows);
         position.last_event = position.last_event.max(to.last_event);
         position.expired_below = position.expired_below.max(to.expired_below);
+        // Not looked up: a leased reader is not asked for it.
+        self.last_batch.set(None);
     }
 
     /// The state that is committed now.
@@ -112,7 +164,11 @@ impl Store {
         Ok(Sizes {
             database_bytes: page_bytes * number("PRAGMA page_count")?,
             free_bytes: page_bytes * number("PRAGMA freelist_count")?,
-            log_bytes: fs::metadata(log).map_or(0, |found| found.len()),
+            log_bytes: self
+                .environment
+                .files
+                .facts(&log)
+                .map_or(0, |found| found.num_bytes),
             num_chunks: number("SELECT count(*) FROM chunks")?,
             num_content_blocks: number("SELECT count(*) FROM contents")?,
         })

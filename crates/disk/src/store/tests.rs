@@ -1,5 +1,6 @@
 //! What only the inside shows: settings, a full disk.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -153,7 +154,7 @@ fn the_log_comes_into_the_database_beside_the_writer() {
         append(&mut store, &text).unwrap();
     }
     assert_eq!(num_bytes(), before);
-    let log = LogDrain::open(store.dir()).unwrap();
+    let log = store.source().log().unwrap();
     assert_eq!(log.drain().unwrap(), store.log_pages());
     assert!(num_bytes() > 8 << 20);
     append(&mut store, &text).unwrap();
@@ -183,11 +184,11 @@ fn a_log_that_nobody_brings_in_stays_bounded() {
 #[test]
 fn what_is_brought_in_while_it_is_written_is_whole() {
     let mut store = create("both", Durability::Interval(Duration::from_secs(1000)));
-    let dir = store.dir().to_owned();
+    let source = store.source();
     let is_done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let drains = scope.spawn(|| {
-            let log = LogDrain::open(&dir).unwrap();
+            let log = source.log().unwrap();
             let mut most = 0;
             // Once more at the end, if a busy machine gave it no turn before.
             loop {

@@ -10,8 +10,8 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
-use super::place::WriterLock;
 use super::types::Durability;
+use crate::environment::FileLock;
 use crate::error::Error;
 
 /// What a test does in place of a commit.
@@ -20,10 +20,12 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 /// What only the one that writes has.
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
-    _lock: WriterLock,
+    _lock: Box<dyn FileLock>,
     durability: Durability,
     /// Why nothing is written any more.
     poison: Option<String>,
+    /// Whether the files at the path are known to be others.
+    has_left: bool,
     fault: Option<Fault>,
     /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
     seed: u64,
@@ -42,7 +44,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         connection: &Connection,
-        lock: WriterLock,
+        lock: Box<dyn FileLock>,
         durability: Durability,
     ) -> Result<Self, Error> {
         let seed: [u8; 8] = connection
@@ -52,6 +54,7 @@ impl Writer {
             _lock: lock,
             durability,
             poison: None,
+            has_left: false,
             fault: None,
             seed: u64::from_le_bytes(seed),
             num_batches: 0,
@@ -68,6 +71,11 @@ impl Writer {
     /// Identity of the next batch.
     pub(super) fn new_batch(&mut self) -> u64 {
         self.num_batches += 1;
+        self.batch()
+    }
+
+    /// Identity of the last batch.
+    pub(super) fn batch(&self) -> u64 {
         xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
     }
 }
@@ -97,6 +105,9 @@ impl Store {
         writer: &mut Writer,
         write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if self.watch.loss().is_some() {
+            self.check_written(writer)?;
+        }
         if let Some(reason) = &writer.poison {
             return Err(Error::Poisoned {
                 reason: reason.clone(),
@@ -117,7 +128,8 @@ impl Store {
             }
             return Err(error);
         }
-        let result = write(self, writer).and_then(|result| {
+        let result = self.check_alone().and_then(|()| write(self, writer));
+        let result = result.and_then(|result| {
             if let Some(fault) = &mut writer.fault {
                 fault().map_err(|e| Error::io("use the database", e))?;
             }
@@ -134,7 +146,22 @@ impl Store {
                 writer.poison = Some(error.to_string());
             }
         }
+        // Only what is committed to the files at the path is acknowledged.
+        self.check_written(writer)?;
         result
+    }
+
+    /// That the files at the path are those that are open.
+    fn check_written(&self, writer: &mut Writer) -> Result<(), Error> {
+        let checked = self.watch.check();
+        if let Err(error) = &checked
+            && !writer.has_left
+        {
+            writer.has_left = true;
+            writer.poison = Some(error.to_string());
+            self.leave_files();
+        }
+        checked
     }
 
     /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
@@ -142,6 +169,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
+        if let Some(mut writer) = self.writer.take() {
+            let checked = self.check_written(&mut writer);
+            self.writer = Some(writer);
+            checked?;
+        }
         let is_needed = self.writer.as_ref().is_none_or(|writer| {
             writer.poison.is_some()
                 || (writer.has_unsynced && writer.durability != Durability::Commit)

@@ -48,6 +48,7 @@ impl Store {
             && !rows.ids.is_empty()
         {
             writer.last_arrival_s = writer.last_arrival_s.max(rows.arrival_s);
+            self.last_batch.set(Some(writer.batch()));
         }
         Ok(position.num_rows..end)
     }

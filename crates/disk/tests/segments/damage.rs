@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use likewise_disk::Error;
-use likewise_disk::segments::PlainFiles;
+use likewise_disk::environment::PlainFiles;
 use likewise_disk::store::LiveSegment;
 
 use super::model::{FINGERPRINTS, Folder, Model, SIGNATURES, open};

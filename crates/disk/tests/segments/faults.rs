@@ -1,7 +1,8 @@
 //! What does a build leave when files fail or the power goes?
 
 use likewise_disk::Error;
-use likewise_disk::segments::{PlainFiles, delete_orphans};
+use likewise_disk::environment::PlainFiles;
+use likewise_disk::segments::delete_orphans;
 
 use super::layer::{Fault, FaultyFiles, Luck};
 use super::model::{FINGERPRINTS, Folder, Model, SIGNATURES, open};
@@ -100,7 +101,7 @@ fn what_a_loss_of_power_leaves_of_a_build_is_deleted_by_the_next() {
             let first = model.build(&dir, &PlainFiles, 0..20, 1 << 20).unwrap();
             let files = FaultyFiles::default();
             // What was there before is durable.
-            likewise_disk::segments::Files::sync_dir(&files, &dir).unwrap();
+            likewise_disk::environment::Files::sync_dir(&files, &dir).unwrap();
             let failing = FaultyFiles::failing(at, Fault::Device, true);
             was_built = model.build(&dir, &failing, 20..50, 1 << 20).is_ok();
             failing.lose_power_after(&files, &dir, luck);

@@ -6,7 +6,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use likewise_disk::segments::{Files, PlainFiles, SegmentFile};
+use likewise_disk::environment::{
+    Entry, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile,
+};
 
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +185,46 @@ impl Files for FaultyFiles {
         self.count(format!("create_dir {}", name_of(path)))
             .map_err(Fault::error)?;
         PlainFiles.create_dir(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        PlainFiles.create_dir_all(path)
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        PlainFiles.canonicalize(path)
+    }
+
+    fn mounts(&self) -> String {
+        PlainFiles.mounts()
+    }
+
+    fn facts(&self, path: &Path) -> io::Result<Facts> {
+        PlainFiles.facts(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        PlainFiles.list(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        PlainFiles.open(path)
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        PlainFiles.open_to_write(path)
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        PlainFiles.sync(path)
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>> {
+        PlainFiles.try_lock(path)
+    }
+
+    fn name_number(&self) -> u64 {
+        PlainFiles.name_number()
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn SegmentFile>> {

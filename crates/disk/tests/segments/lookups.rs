@@ -1,9 +1,9 @@
 //! Does a segment find what the plain list holds, and is it that of its database?
 
 use likewise_disk::Error;
+use likewise_disk::environment::PlainFiles;
 use likewise_disk::segments::{
-    Expected, HammingPlan, PlainFiles, Segment, delete_orphans, next_build, segment_bytes,
-    unlink_segments,
+    Expected, HammingPlan, Segment, delete_orphans, next_build, segment_bytes, unlink_segments,
 };
 use likewise_disk::store::LiveSegment;
 
@@ -35,7 +35,7 @@ fn all_that_is_asked_is_answered_as_by_the_plain_list() {
                 assert_eq!(segment.damage(), None);
                 assert_eq!(
                     segment.num_bytes(),
-                    segment_bytes(&folder.segments(), &live.name)
+                    segment_bytes(&folder.segments(), &PlainFiles, &live.name)
                 );
                 let num_found = model.documents[rows.start as usize..rows.end as usize]
                     .iter()
@@ -104,7 +104,9 @@ fn what_belongs_elsewhere_is_refused() {
         sketch_id: SKETCH_ID,
         batch: batch_before(50),
     };
-    let open = |live: &LiveSegment, expected| Segment::open(&dir, live, &expected, false, &STOP);
+    let open = |live: &LiveSegment, expected| {
+        Segment::open(&dir, &PlainFiles, live, &expected, false, &STOP)
+    };
     open(&live, good).unwrap();
     let with = |change: &dyn Fn(&mut LiveSegment)| {
         let mut changed = live.clone();

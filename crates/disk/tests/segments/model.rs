@@ -10,9 +10,10 @@ use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;
 use likewise_disk::Error;
+use likewise_disk::environment::{Files, PlainFiles};
 use likewise_disk::segments::{
-    BandPlan, Building, Expected, Files, HammingPlan, Needed, RowSource, Segment, SegmentPlan,
-    SourceRow, build_segment,
+    BandPlan, Building, Expected, HammingPlan, Needed, RowSource, Segment, SegmentPlan, SourceRow,
+    build_segment,
 };
 use likewise_disk::store::LiveSegment;
 use xxhash_rust::xxh3::xxh3_64;
@@ -299,7 +300,7 @@ pub fn open(dir: &Path, live: &LiveSegment, verify: bool) -> Result<Segment, Err
         sketch_id: SKETCH_ID,
         batch: batch_before(live.rows.end),
     };
-    Segment::open(dir, live, &expected, verify, &STOP)
+    Segment::open(dir, &PlainFiles, live, &expected, verify, &STOP)
 }
 
 /// A directory that is deleted when the test ends well.
