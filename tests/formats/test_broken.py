@@ -295,14 +295,14 @@ def test_bombs_are_refused_with_the_figure(tmp_path, capfd, name):
     (tmp_path / name).write_bytes(codec.compress(zeros, asbytes=True))
     del zeros
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(SystemExit) as done:
         main(["dedup", str(tmp_path / name), "-o", str(tmp_path / "out")])
     said = capfd.readouterr().err
     assert done.value.code == 2
     assert "over 250 times" in said
     assert not (tmp_path / "out").exists()
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     # Allowed, it is what it is: one line that is no document.
     with pytest.raises(SystemExit):

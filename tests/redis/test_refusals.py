@@ -10,6 +10,7 @@ import pytest
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from tests.store.conformance import TEXTS
+from tests.waiting import LIMIT_S
 
 RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
 
@@ -294,7 +295,7 @@ def test_a_node_of_a_cluster(start):
                 break
     server = start("--cluster-enabled", "yes", "--cluster-port", "0", "--port", str(port))
     server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    until = time.monotonic() + 10
+    until = time.monotonic() + LIMIT_S
     while server.client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
         assert time.monotonic() < until
         time.sleep(0.05)

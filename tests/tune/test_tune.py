@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from likewise.tune import Label, Labels, read_labels, tune_files
 from likewise.tune.collection import _nearest, _sample
 from likewise.tune.grid import grid
 from tests.command import jsonl, likewise_command
+from tests.waiting import LIMIT_S, wait_until
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -195,12 +195,10 @@ def test_control_c_says_that_answers_are_kept(folder):
     ) as process:  # fmt: skip
         process.stdin.write(b"y\nn\n")
         process.stdin.flush()
-        deadline = time.monotonic() + 60
         labels = folder / "r.labels.csv"
-        while time.monotonic() < deadline and not (labels.exists() and len(read_labels(labels)) == 2):
-            time.sleep(0.02)
+        assert wait_until(lambda: labels.exists() and len(read_labels(labels)) == 2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, err
     assert err.decode().splitlines()[-1] == (
         "interrupted: 2 of 60 answered, kept in r.labels.csv; the same command goes on."

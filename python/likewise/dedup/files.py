@@ -224,6 +224,7 @@ def dedup_files(
                     stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
+                directory.check_own()
                 with timing.wall("writing"):
                     write_bad_rows(documents, work / ERRORS)
                     write_evidence(evidence_tables(documents, recipe, decision, kept_ids), work / EVIDENCE)

@@ -97,6 +97,12 @@ class OutputDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_own():
+            # What is there now belongs to whoever put it there.
+            self._release()
+            if isinstance(error, OSError):
+                raise self._replaced() from error
+            return
         # Once its input is mended, a run has another identity and could not continue.
         self.is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
         if self.is_left:
@@ -112,8 +118,20 @@ class OutputDirectory:
             with place_named(str(self.path), self.work):
                 raise error
 
+    def check_own(self) -> None:
+        """Raise InvalidInput if the directory was removed or replaced since the run began."""
+        if not self._is_own():
+            raise self._replaced()
+
     def finish(self) -> None:
-        """Give every file its final name, the summary last; undone if it is interrupted."""
+        """Give every file its final name, the summary last; undone if it is interrupted.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`check_own`: files in a copy of the directory may be incomplete.
+        """
+        self.check_own()
         replaced = self.work / "replaced"
         replaced.mkdir()
         done: list[str] = []
@@ -134,6 +152,18 @@ class OutputDirectory:
                 if (replaced / name).exists():
                     (replaced / name).rename(self.path / name)
             raise
+
+    def _is_own(self) -> bool:
+        """Return whether the directory is still the one that was claimed, by the file that holds its lock."""
+        if self._lock is None:
+            return True
+        try:
+            return os.path.samestat((self.work / IDENTITY).stat(), os.fstat(self._lock.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _replaced(self) -> InvalidInput:
+        return InvalidInput(f"{self.path} was removed or replaced while the run was writing to it; run again")
 
     def _claim(self) -> None:
         identity_path = self.work / IDENTITY
