@@ -261,7 +261,7 @@ def test_more_was_lost_than_is_remembered(open_index, past, monkeypatch):
     past.save()
     add(index, 6)
     past.restore()
-    with pytest.raises(LostWrites, match="lost 1 acknowledged document, to add again: 'doc-6'$") as caught:
+    with pytest.raises(LostWrites, match=r"lost 1 acknowledged document, to add again: 'doc-6'$") as caught:
         index.check(TEXTS[0])
     assert caught.value.is_complete
 

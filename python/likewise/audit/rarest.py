@@ -1,5 +1,7 @@
 """The rarest features of some documents: what matches one of them has at least one of its own."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,8 +9,11 @@ from likewise import _native
 
 # Bits of the hash by which most features of other documents are passed over.
 _FILTER_BITS = 22
-# Shared features written out at once.
-_SHARED_AT_ONCE = 4_000_000
+# Shared features written out at once, and pairs of a text and a document.
+_SHARED_AT_ONCE = 1_000_000
+_CELLS_AT_ONCE = 2_000_000
+# A feature is common if more than this part of the documents have it among their rarest.
+_COMMON_PART = 4
 # Bounds are taken a little lower, so that no rounding loses a pair.
 _ALMOST = 1.0 - 1e-9
 
@@ -51,11 +56,19 @@ class RarestFeatures:
         self._starts = np.append(starts, len(by_value))
         self._owners = owners[by_value]
         self._num_documents = len(texts)
+        # Who has the most common ones, as a matrix: features of a template would be listed for each pair of its pages.
+        counts = np.diff(self._starts)
+        common = np.flatnonzero(counts * _COMMON_PART > len(texts))
+        self._common_number = np.full(len(counts), -1, np.int64)
+        self._common_number[common] = np.arange(len(common))
+        self._common = np.zeros((len(common), len(texts)), np.float32)
+        for number, which in enumerate(common.tolist()):
+            self._common[number, self._owners[self._starts[which] : self._starts[which + 1]]] = 1.0
         self._may_be = np.zeros(1 << _FILTER_BITS, bool)
         self._may_be[self._places(self._values)] = True
 
-    def sharing(self, texts: _native.Texts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of these texts share a rarest feature, and with which of the documents; each pair once."""
+    def sharing(self, texts: _native.Texts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield which of these texts share a rarest feature, and with which of the documents; each pair once."""
         offsets, values, _ = (np.asarray(part) for part in _native.features(texts, self._rules, threads=self._threads))
         hits = np.flatnonzero(self._may_be[self._places(values)])
         found = np.searchsorted(self._values, values[hits])
@@ -63,8 +76,27 @@ class RarestFeatures:
         is_one = self._values[found] == values[hits] if len(self._values) else np.zeros(0, bool)
         hits, found = hits[is_one], found[is_one]
         texts_of = np.searchsorted(offsets, hits, side="right") - 1
+        step = max(1, _CELLS_AT_ONCE // self._num_documents)
+        for first in range(0, len(texts), step):
+            num = min(step, len(texts) - first)
+            part = slice(*np.searchsorted(texts_of, (first, first + num)).tolist())
+            if part.start == part.stop:
+                continue
+            near, mine = np.nonzero(self._shared(texts_of[part] - first, found[part], num))
+            yield near + first, mine
+
+    def _shared(self, texts: NDArray[np.int64], found: NDArray[np.int64], num_texts: int) -> NDArray[np.bool_]:
+        """Return which of some texts shares a feature with which document, by (text, feature) entries."""
+        shared = np.zeros((num_texts, self._num_documents), bool)
+        common = self._common_number[found]
+        is_common = common >= 0
+        if is_common.any():
+            has = np.zeros((num_texts, len(self._common)), np.float32)
+            has[texts[is_common], common[is_common]] = 1.0
+            shared |= has @ self._common > 0.0
+        texts, found = texts[~is_common], found[~is_common]
         counts = self._starts[found + 1] - self._starts[found]
-        pairs, ends, start = [np.zeros(0, np.int64)], np.cumsum(counts), 0
+        ends, start = np.cumsum(counts), 0
         while start < len(found):
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + _SHARED_AT_ONCE, "right")))
@@ -72,10 +104,9 @@ class RarestFeatures:
             # The owners of a feature stand end to end from its start on.
             within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
             owners = self._owners[np.repeat(self._starts[found[start:stop]], some) + within]
-            pairs.append(np.unique(np.repeat(texts_of[start:stop], some) * self._num_documents + owners))
+            shared[np.repeat(texts[start:stop], some), owners] = True
             start = stop
-        both = np.unique(np.concatenate(pairs))
-        return both // self._num_documents, both % self._num_documents
+        return shared
 
     @staticmethod
     def _places(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
