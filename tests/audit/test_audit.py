@@ -281,7 +281,7 @@ def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, comm
         assert len(found) == len(set(found))
         expected = expected or set(found)
         assert set(found) == expected
-    assert 60 * 160 <= len(expected) < 90 * 240
+    assert 60 * 100 < len(expected) < 90 * 240
 
 
 def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, monkeypatch):
