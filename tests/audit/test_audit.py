@@ -271,6 +271,7 @@ def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, comm
     rules = Recipe.minhash(0.5).feature_rules
     expected = None
     for part, cells in ((4, 1 << 20), (common_part, 1000)):
+        monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
         monkeypatch.setattr(rarest_module, "_COMMON_PART", part)
         monkeypatch.setattr(rarest_module, "_CELLS_AT_ONCE", cells)
         monkeypatch.setattr(rarest_module, "_SHARED_AT_ONCE", cells)
@@ -284,10 +285,36 @@ def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, comm
     assert 60 * 100 < len(expected) < 90 * 240
 
 
+@pytest.mark.parametrize("common_part", [1, 4, 1000])
+@pytest.mark.parametrize("weights", ["none", "count"])
+@pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("dice", 0.6)])
+def test_what_pages_of_a_template_share_is_added_up(texts, monkeypatch, common_part, weights, measure, threshold):
+    """None that matches is passed over, and without weights nothing else is left."""
+    menu = " ".join(f"menu{i}" for i in range(45))
+    pages = [f"{menu} {text} {text[: len(text) // 4]}" for text in texts[:120]]
+    recipe = Recipe.minhash(0.5, weights=weights)
+    monkeypatch.setattr(rarest_module, "_DENSE", -1.0)
+    monkeypatch.setattr(rarest_module, "_COMMON_PART", common_part)
+    given = Texts.from_list(pages)
+    rarest = RarestFeatures(
+        given.take(np.arange(50)), recipe.feature_rules, measure=measure, threshold=threshold, threads=1
+    )
+    found = {pair for near, mine in rarest.sharing(given) for pair in zip(near.tolist(), mine.tolist(), strict=True)}
+    rules = Rules("auto", recipe.shingle, weights, recipe.seed)
+    sets = [features(page, rules).weights for page in pages]
+    true = {
+        (a, b) for a in range(120) for b in range(50) if measures.similarity(sets[a], sets[b], measure) >= threshold
+    }
+    assert 50 < len(true) < 3000
+    assert true <= found
+    assert weights != "none" or true == found
+
+
 def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, monkeypatch):
     menu = " ".join(f"menu{i}" for i in range(60))
     run = run_of(tmp_path, [f"{menu} {text}" for text in texts])
     assert sum(map(len, audit(run, num_sampled=100).strata)) >= 99
+    monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
     monkeypatch.setattr(truth, "_MEASURED_EACH", 30)
     monkeypatch.setattr(truth, "_FEW_PAIRS", 1)
     few = audit(run, num_sampled=100)

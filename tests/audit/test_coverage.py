@@ -7,6 +7,7 @@ import pytest
 import likewise
 from likewise import Recipe, dedup_files
 from likewise.audit import audit
+from likewise.audit import rarest as rarest_module
 from likewise.audit import truth as truth_module
 from tests.audit.corpora import graded, resembling, write
 
@@ -63,6 +64,7 @@ def test_the_interval_holds_the_true_recall(tmp_path, name):
 @pytest.mark.timeout(900)
 def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, monkeypatch):
     """Pages of one template, whose pairs all have to be measured."""
+    monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
     monkeypatch.setattr(truth_module, "_MEASURED_EACH", 60)
     monkeypatch.setattr(truth_module, "_FEW_PAIRS", 1)
     menu = " ".join(f"menu{i}" for i in range(50))

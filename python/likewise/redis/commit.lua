@@ -12,10 +12,11 @@ local num = #flags_of
 
 local refused = refusal(identity, writer, counter, token)
 if refused then return refused end
-local state = redis.call('HMGET', meta, 'rows', 'epoch', 'watermark', 'ttl_s')
+local state = redis.call('HMGET', meta, 'rows', 'epoch', 'watermark', 'ttl_s', 'steps', 'mark', 'num_kept')
 local rows, watermark, ttl = tonumber(state[1]), tonumber(state[3]), tonumber(state[4])
 -- The number of documents alone proves nothing: a server that went back in time may have been filled with others.
-if not follows(steps, mark) or state[2] ~= epoch or least_row < watermark then return {'epoch', 0} end
+if state[6] ~= mark and not follows(steps, mark) then return {'epoch', 0} end
+if state[2] ~= epoch or least_row < watermark then return {'epoch', 0} end
 if rows + num > 4294967294 then return redis.error_reply('ERR the index is full: rows are numbered with 32 bits') end
 
 local function end_at(ends, i) return i == 0 and 0 or unpack_row(ends:sub(4 * i - 3, 4 * i)) end
@@ -52,7 +53,6 @@ for j = 1, num do
 end
 remember(writer, counter, rows)
 if num == 0 then return {'ok', rows} end
-advance(writer, counter)
 local records, heads, num_kept = {}, {}, 0
 local second = math.max(tonumber(now ~= '' and now or redis.call('TIME')[1]), rows > 0 and arrival(rows - 1) or 0)
 local second_bytes = pack_row(second)
@@ -118,8 +118,8 @@ while j <= num do
   end
   j = last + 1
 end
-redis.call('HINCRBY', meta, 'rows', num)
-redis.call('HINCRBY', meta, 'num_kept', num_kept)
+local now_steps, now_mark = advance(state[5], state[6], writer, counter)
+redis.call('HSET', meta, 'rows', rows + num, 'num_kept', tonumber(state[7]) + num_kept, 'steps', now_steps, 'mark', now_mark)
 
 if ttl then
   -- Buckets forget what expired when they are added to, one of sixteen times.

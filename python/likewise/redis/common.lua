@@ -131,12 +131,11 @@ local function follows(steps, mark)
   local at = mark_at(steps)
   return redis.call('GETRANGE', prefix .. 'marks', at, at + MARK - 1) == mark
 end
--- Takes one more write into the history.
-local function advance(writer, counter)
-  local mark = redis.sha1hex(redis.call('HGET', meta, 'mark') .. writer .. ':' .. counter):sub(1, MARK)
-  local steps = redis.call('HINCRBY', meta, 'steps', 1)
-  redis.call('HSET', meta, 'mark', mark)
-  redis.call('SETRANGE', prefix .. 'marks', mark_at(steps), mark)
+-- Takes one more write into the history; the caller stores the steps and the mark that this returns.
+local function advance(steps, mark, writer, counter)
+  local now, next_mark = tonumber(steps) + 1, redis.sha1hex(mark .. writer .. ':' .. counter):sub(1, MARK)
+  redis.call('SETRANGE', prefix .. 'marks', mark_at(now), next_mark)
+  return now, next_mark
 end
 
 -- Whether another index than the caller's, or none, is here; whether this call was done before; whether another writes.

@@ -6,9 +6,11 @@ local moved, leaders, distances, promoted, hash = ARGV[7], ARGV[8], ARGV[9], ARG
 local refused = refusal(identity, writer, counter, token)
 if refused then return refused end
 -- Nobody else writes under the lock; another mark is that of a server that went back in time.
-if redis.call('HGET', meta, 'mark') ~= mark then return {'lost', 0} end
+local state = redis.call('HMGET', meta, 'steps', 'mark')
+if state[2] ~= mark then return {'lost', 0} end
 remember(writer, counter, 0)
-advance(writer, counter)
+local now_steps, now_mark = advance(state[1], mark, writer, counter)
+redis.call('HSET', meta, 'steps', now_steps, 'mark', now_mark)
 
 local function read(of)
   local key, at = place(of)
