@@ -73,7 +73,7 @@ def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, m
     held = {"pairs": 0, "removals": 0}
     for repetition in range(NUM_REPETITIONS):
         found = audit(tmp_path / "out", num_sampled=300, seed=repetition)
-        assert sum(map(len, found.strata)) < 100
+        assert sum(map(len, found.strata)) < 200
         held["pairs"] += holds(found.recall.pairs, pairs)
         held["removals"] += holds(found.recall.removals, removals)
     print(held, pairs, removals, found.recall)

@@ -59,6 +59,8 @@ class RarestFeatures:
         offsets, values, weights = (np.asarray(part) for part in _native.features(texts, rules, threads=threads))
         owners = np.repeat(np.arange(len(texts)), np.diff(offsets))
         masses = weights.astype(np.float64) ** (2 if measure == "cosine" else 1)
+        # Pairs whose shared features were added up so far.
+        self.num_added_up = 0
         self._measure, self._threshold, self._all = measure, threshold, (values, owners, weights)
         self._masses: SharedMasses | None = None
         kept = self._rarest(offsets, values, owners, masses, _left_out(measure, threshold))
@@ -97,6 +99,7 @@ class RarestFeatures:
                 continue
             shared = self._shared(texts_of[part] - first, found[part], num)
             if self._measure in _MASS_MEASURES and np.count_nonzero(shared) > _DENSE * shared.size:
+                self.num_added_up += shared.size
                 if self._masses is None:
                     self._masses = SharedMasses(*self._all, self._num_documents)
                 ends = offsets[first : first + num + 1]

@@ -26,6 +26,8 @@ _MOST_MATCHES = 50_000_000
 # Documents that each document may be measured against, and pairs that are always affordable.
 _MEASURED_EACH = 100
 _FEW_PAIRS = 10_000_000
+# Pairs whose shared features are added up in the time of a measurement.
+_SUMS_A_MEASUREMENT = 16
 # Other documents that a pilot sample is compared with.
 _PILOT_OTHERS = 1000
 # Fingerprints: sampled ones beside all others.
@@ -158,7 +160,7 @@ def num_affordable(
     Notes
     -----
     Where pages share a template, every document has some of a sampled one's rarest features, and all pairs have to be
-    measured. The pilot tells the share of pairs for which that holds. It is no part of the sample, so that the sample
+    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the sample, so that the sample
     is a random one of its size.
     """
     num = len(collapsed.order)
@@ -176,9 +178,9 @@ def num_affordable(
         texts_of(pilot), recipe.feature_rules, measure=recipe.measure, threshold=recipe.threshold, threads=threads
     )
     num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
-    share = num_shared / (len(pilot) * len(others))
+    cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
     affordable = max(_MEASURED_EACH, _FEW_PAIRS / num)
-    return num_sampled if share * num_sampled <= affordable else int(affordable / share)
+    return num_sampled if cost * num_sampled <= affordable else int(affordable / cost)
 
 
 def _sorted(found: list[Matches]) -> Matches:
