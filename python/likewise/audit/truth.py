@@ -160,8 +160,8 @@ def num_affordable(
     Notes
     -----
     Where pages share a template, every document has some of a sampled one's rarest features, and all pairs have to be
-    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the sample, so that the sample
-    is a random one of its size.
+    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the
+    sample, so that the sample is a random one of its size.
     """
     num = len(collapsed.order)
     if recipe.method == "exact" or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
