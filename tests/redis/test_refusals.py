@@ -91,8 +91,8 @@ def test_keys_that_are_no_index_or_of_another_format(open_index, running):
     with pytest.raises(StoreError, match="no index of Likewise"):
         open_index(RECIPE, prefix="mine")
     open_index(RECIPE, prefix="later")
-    running.client.hset("{later}:meta", "format", 2)
-    with pytest.raises(StoreError, match="has format 2; this version reads format 1"):
+    running.client.hset("{later}:meta", "format", 1)
+    with pytest.raises(StoreError, match="has format 1; this version reads format 2"):
         open_index(prefix="later")
 
 
