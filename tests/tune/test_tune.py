@@ -15,6 +15,7 @@ from likewise.recipe import Recipe
 from likewise.tune import Label, Labels, read_labels, tune_files
 from likewise.tune.collection import _nearest, _sample
 from likewise.tune.grid import grid
+from likewise.tune.tuning import open_tuner
 from tests.command import jsonl, likewise_command
 from tests.waiting import LIMIT_S, wait_until
 
@@ -367,3 +368,14 @@ def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_
     assert "SimHash, cosine" in shown
     assert "more differences)" in shown
     assert "--max-diff" not in shown
+
+
+def test_labels_of_the_sample_are_found_in_it_by_their_ids(folder):
+    """The number of a labelled pair among all pairs of the sample is that of the same two documents."""
+    labels = read_labels(folder / "pairs.csv")
+    with open_tuner(folder / "notes.jsonl", labels) as tuner:
+        pairs = tuner._pairs
+        places = np.array([[tuner._place[label.a], tuner._place[label.b]] for label in labels.labels])
+        numbers = tuner._numbers_in_sample(places)
+        assert (np.sort(pairs[numbers], axis=1) == np.sort(places, axis=1)).all()
+        assert (tuner._numbers_in_sample(places[:, ::-1]) == numbers).all()
