@@ -104,9 +104,7 @@ impl IndexClock {
     /// The time now, in seconds since 1970, for an index of so many rows.
     pub fn now_s(&mut self, now: Moment, num_rows: u32) -> u64 {
         let expected_s = self.expected_s(now);
-        let ahead_s = now.wall_s.cast_signed() - expected_s.cast_signed();
-        let is_near = ahead_s.unsigned_abs() <= self.slack_s();
-        self.ahead_s = if is_near { 0 } else { ahead_s };
+        let is_near = self.is_near(now.wall_s, expected_s);
         match self.record.doubt {
             // A clock that is only read to the second, and set by some seconds now and then.
             None if is_near => {
@@ -137,7 +135,12 @@ impl IndexClock {
                 }
             },
         }
-        self.expected_s(now)
+        let now_s = self.expected_s(now);
+        self.ahead_s = match self.is_near(now.wall_s, now_s) {
+            true => 0,
+            false => now.wall_s.cast_signed() - now_s.cast_signed(),
+        };
+        now_s
     }
 
     /// What the store is to keep, once after each change.
@@ -212,7 +215,6 @@ impl IndexClock {
             uptime: now.uptime,
         };
         self.record.accepted = Some(self.base);
-        self.ahead_s = 0;
         self.is_new = true;
     }
 }
@@ -222,5 +224,140 @@ fn elapsed(from: Uptime, to: Uptime) -> Option<Duration> {
     match from.boot_id == to.boot_id {
         true => to.elapsed.checked_sub(from.elapsed),
         false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: u64 = 86_400;
+    const TTL: u64 = 90 * DAY;
+    const YEARS: u64 = 3650 * DAY;
+    const T: u64 = 1_700_000_000;
+
+    fn at(wall_s: u64, boot_id: u128, elapsed_s: u64) -> Moment {
+        let elapsed = Duration::from_secs(elapsed_s);
+        let uptime = Uptime { boot_id, elapsed };
+        Moment { wall_s, uptime }
+    }
+
+    fn known(last_arrival_s: Option<u64>, marked: Option<Moment>, record: ClockRecord) -> Known {
+        Known {
+            last_arrival_s,
+            marked: marked.map(|now| ClockTime {
+                unix_s: now.wall_s,
+                uptime: now.uptime,
+            }),
+            record,
+            num_rows: 5,
+        }
+    }
+
+    const NONE: ClockRecord = ClockRecord {
+        doubt: None,
+        shift: None,
+        accepted: None,
+    };
+
+    #[test]
+    fn a_clock_that_is_set_in_a_process_changes_no_age() {
+        let mut clock = IndexClock::open(TTL, at(T, 1, 10), known(None, None, NONE), false);
+        assert_eq!(clock.now_s(at(T + 7, 1, 17), 5), T + 7);
+        for (set_s, direction) in [(T + YEARS, "ahead of"), (T - YEARS, "behind")] {
+            assert_eq!(clock.now_s(at(set_s, 1, 20), 5), T + 10);
+            assert!(clock.warning().unwrap().contains(direction));
+            assert_eq!(clock.now_s(at(set_s + DAY, 1, 20 + DAY), 5), T + 10 + DAY);
+            assert_eq!(clock.now_s(at(T + 10, 1, 20), 5), T + 10);
+            assert_eq!(clock.warning(), None);
+        }
+        // A second or two is no matter.
+        assert_eq!(clock.now_s(at(T + 12, 1, 20), 5), T + 12);
+        assert_eq!(clock.take_record(), None);
+    }
+
+    #[test]
+    fn the_next_process_of_the_same_start_goes_on() {
+        for wall_s in [T + YEARS, T - YEARS, T + 20 * YEARS] {
+            let marked = Some(at(T, 1, 100));
+            let mut clock =
+                IndexClock::open(TTL, at(wall_s, 1, 200), known(Some(T), marked, NONE), false);
+            assert_eq!(clock.now_s(at(wall_s, 1, 300), 5), T + 200);
+        }
+        // Long ago, but in the same start of the machine, asleep perhaps: that is a rest.
+        let marked = Some(at(T, 1, 100));
+        let rested = at(T + YEARS, 1, 100 + YEARS);
+        let mut clock = IndexClock::open(TTL, rested, known(Some(T), marked, NONE), false);
+        assert_eq!(clock.now_s(rested, 5), T + YEARS);
+    }
+
+    #[test]
+    fn after_a_start_of_the_machine_one_age_limit_is_believed() {
+        for rest_s in [0, 100, DAY, TTL] {
+            let marked = Some(at(T, 1, 100));
+            let now = at(T + rest_s, 2, 5);
+            let mut clock = IndexClock::open(TTL, now, known(Some(T), marked, NONE), false);
+            assert_eq!(clock.now_s(now, 5), T + rest_s);
+            assert_eq!(clock.warning(), None);
+        }
+        // A clock behind the last document: time goes on from that.
+        let now = at(T - YEARS, 2, 5);
+        let mut clock = IndexClock::open(TTL, now, known(Some(T), None, NONE), false);
+        assert_eq!(clock.now_s(at(T - YEARS + 50, 2, 55), 5), T + 50);
+    }
+
+    #[test]
+    fn a_clock_in_doubt_must_hold() {
+        let far = T + YEARS;
+        let open = |now, record| IndexClock::open(TTL, now, known(Some(T), None, record), false);
+        let mut clock = open(at(far, 2, 5), NONE);
+        assert!(clock.warning().unwrap().contains("accept_clock"));
+        assert_eq!(clock.now_s(at(far + 60, 2, 65), 5), T + 60);
+        let record = clock.take_record().unwrap();
+        let doubt = record.doubt.unwrap();
+        assert_eq!((doubt.first_row, doubt.wall_s, doubt.index_s), (5, far, T));
+        // It goes back: nothing was lost, and nothing is left of it.
+        assert_eq!(clock.now_s(at(T + 3 * DAY, 2, 70), 6), T + 3 * DAY);
+        assert_eq!(clock.take_record().unwrap().doubt, None);
+        assert_eq!(clock.warning(), None);
+        // It holds: in one process,
+        let mut clock = open(at(far, 2, 5), NONE);
+        assert_eq!(clock.now_s(at(far + 3599, 2, 3604), 9), T + 3599);
+        assert_eq!(clock.now_s(at(far + 3600, 2, 3605), 9), far + 3600);
+        let held = clock.take_record().unwrap();
+        let shift = ArrivalShift {
+            first_row: 5,
+            end_row: 9,
+            add_s: YEARS,
+        };
+        assert_eq!((held.doubt, held.shift), (None, Some(shift)));
+        assert_eq!(clock.warning(), None);
+        // in another one, and after another start of the machine.
+        for now in [at(far + 4000, 2, 4005), at(far + 4000, 3, 1)] {
+            let mut clock = open(now, record);
+            assert_eq!(clock.now_s(now, 9), far + 4000);
+        }
+        for now in [at(far + 100, 2, 105), at(far + 100, 3, 1)] {
+            let mut clock = open(now, record);
+            assert_eq!(clock.now_s(now, 9), T + 100);
+        }
+        // In between it was set: it has not held.
+        let mut clock = open(at(far, 2, 5), NONE);
+        clock.now_s(at(far + DAY, 2, 3000), 5);
+        assert!(clock.now_s(at(far + DAY + 1000, 2, 4000), 5) < T + DAY);
+    }
+
+    #[test]
+    fn a_clock_that_is_accepted_is_right() {
+        let now = at(T + YEARS, 2, 5);
+        let mut clock = IndexClock::open(TTL, now, known(Some(T), None, NONE), true);
+        assert_eq!(clock.now_s(now, 5), T + YEARS);
+        let record = clock.take_record().unwrap();
+        // For the next process too, though nothing was added, and after another start.
+        for now in [at(T + YEARS + 10, 2, 15), at(T + YEARS + 10, 3, 1)] {
+            let mut clock = IndexClock::open(TTL, now, known(Some(T), None, record), false);
+            assert_eq!(clock.now_s(now, 5), T + YEARS + 10);
+            assert_eq!(clock.warning(), None);
+        }
     }
 }

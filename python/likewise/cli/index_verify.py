@@ -1,5 +1,7 @@
 """``likewise index verify``: what is on disk against itself."""
 
+from typing import Any
+
 import click
 
 from likewise.cli.index_target import open_index, split_target, target_options
@@ -32,7 +34,7 @@ def command(
 ) -> int:
     """Run the command."""
     path, _ = split_target(places, url)
-    accepted = {"accept_loss": accept_loss or None, "accept_clock": accept_clock or None}
+    accepted: dict[str, Any] = {"accept_loss": accept_loss or None, "accept_clock": accept_clock or None}
     if url is not None and (accept_loss or accept_clock):
         raise click.UsageError("--accept-loss and --accept-clock apply to PATH, not to --url.")
     with open_index(path, url, prefix, read_only=None if accept_loss or accept_clock else True, **accepted) as index:

@@ -97,7 +97,7 @@ impl LogState {
 
 /// What an attempt to bring in the log did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(super) enum Outcome {
     /// All is in the database and nobody reads the log: the next commit begins it again.
     Restarted,
     /// So many of its pages are in the database; readers may need those behind.
@@ -110,7 +110,7 @@ enum Outcome {
 ///
 /// # Errors
 /// [`Error::Io`].
-fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
+pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
     let sql = match wait {
         // Without waiting for readers, writers, or others that are at it.
         None => "PRAGMA wal_checkpoint(PASSIVE)",
@@ -133,6 +133,16 @@ fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, 
         Ok(pages) => Outcome::UpTo(pages),
         Err(_) => Outcome::Elsewhere,
     })
+}
+
+/// Brings all of a log that nobody else uses into the database.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn empty(connection: &Connection) -> Result<(), Error> {
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .map_err(wrong)
 }
 
 /// Brings the log into the database while others write it.

@@ -258,3 +258,54 @@ fn decode(record: &[u8]) -> Result<(u64, Bound, Mark), Malformed> {
     };
     Ok((number, bound, mark))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Uptime;
+
+    #[test]
+    fn marks_come_back() {
+        let reached = |num_rows| Reached {
+            position: Position {
+                num_rows,
+                last_event: 1 << 40,
+                expired_below: num_rows / 2,
+            },
+            batch: u64::MAX - 1,
+        };
+        let mark = Mark {
+            synced: reached(7),
+            committed: reached(u32::MAX),
+            boot_id: 1 << 100,
+            arrived: ClockTime {
+                unix_s: 5,
+                uptime: Uptime::default(),
+            },
+        };
+        let bound = Bound {
+            identity: [9; 16],
+            device: 1,
+            database: 2,
+            mark: 3,
+        };
+        let mut record = Vec::new();
+        encode(&mut record, 11, &bound, &mark);
+        assert_eq!(record.len(), RECORD_BYTES);
+        assert_eq!(decode(&record), Ok((11, bound, mark)));
+        record[50] ^= 1;
+        assert!(decode(&record).is_err());
+    }
+
+    #[test]
+    fn a_loss_is_told_in_numbers_of_documents_and_removals() {
+        let loss = |rows, events| Loss { rows, events }.to_string();
+        assert_eq!(
+            loss(5..7, 3..3),
+            "2 documents (number 6 to 7 in order of arrival)"
+        );
+        assert_eq!(loss(5..5, 3..5), "2 removals and expiries (number 3 to 4)");
+        assert!(loss(5..7, 3..5).ends_with("arrival) and 2 removals and expiries (number 3 to 4)"));
+        assert_eq!(loss(5..5, 3..3), "documents of another history");
+    }
+}

@@ -113,7 +113,11 @@ impl Store {
         let lock = place::lock(files, &dir)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
         match database::kind_of(&connection)? {
-            database::Kind::Empty => database::make(&connection, description)?,
+            database::Kind::Empty => {
+                database::make(&connection, description)?;
+                // Else damage of the log could make it an empty database again.
+                log::empty(&connection)?;
+            }
             database::Kind::Store => {
                 return Err(Error::invalid(
                     "path",

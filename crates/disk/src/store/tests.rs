@@ -166,6 +166,76 @@ fn the_log_comes_into_the_database_beside_the_writer() {
 }
 
 #[test]
+fn the_log_begins_again_once_its_readers_have_ended() {
+    let mut store = create("readers", Durability::Interval(Duration::from_secs(1000)));
+    append(&mut store, b"first").unwrap();
+    let reader = store.reader().unwrap();
+    let (is_open, opened) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let held = reader.read_together(|reader| {
+                reader.read_position()?;
+                is_open.send(()).unwrap();
+                let _ = ended.recv();
+                Ok::<_, Error>(())
+            });
+            held.unwrap();
+        });
+        opened.recv().unwrap();
+        append(&mut store, b"second").unwrap();
+        let without_wait = log::bring_in(&store.connection, None).unwrap();
+        assert!(matches!(without_wait, log::Outcome::UpTo(_)));
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            drop(end);
+        });
+        let wait = Some(Duration::from_secs(1000));
+        let waited = log::bring_in(&store.connection, wait).unwrap();
+        assert_eq!(waited, log::Outcome::Restarted);
+    });
+    append(&mut store, b"third").unwrap();
+    assert!(store.log_pages() < 10, "it did not begin again");
+    delete(store);
+}
+
+#[test]
+fn an_older_change_is_found() {
+    let mut store = create(
+        "older-change",
+        Durability::Interval(Duration::from_secs(10)),
+    );
+    for text in [b"one", b"two", b"six"] {
+        append(&mut store, text).unwrap();
+    }
+    let removed = |row, promoted| Event::Removed {
+        row,
+        promoted,
+        moved: Vec::new(),
+    };
+    store
+        .append(&NewRows::default(), &[removed(1, vec![2])])
+        .unwrap();
+    let record: Vec<u8> = store
+        .connection
+        .query_row("SELECT data FROM changes WHERE row = 2", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    store
+        .append(&NewRows::default(), &[removed(2, Vec::new())])
+        .unwrap();
+    store.check_changes().unwrap();
+    store
+        .connection
+        .execute("UPDATE changes SET data = ?1 WHERE row = 2", [record])
+        .unwrap();
+    let found = store.check_changes();
+    assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    delete(store);
+}
+
+#[test]
 fn a_log_that_nobody_brings_in_stays_bounded() {
     let mut store = create("long-log", Durability::Interval(Duration::from_secs(1000)));
     let text = incompressible(2_000_000);
