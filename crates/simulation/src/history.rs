@@ -757,6 +757,10 @@ impl History {
                     }
                 }
                 self.num_acknowledged += batch.len();
+                if is_news {
+                    // A transaction of its own.
+                    self.set_model(expired);
+                }
                 self.set_model(after);
             }
             Err(error) => {

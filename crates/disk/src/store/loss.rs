@@ -13,7 +13,7 @@ impl Store {
     /// [`Error::Damaged`] where something is; [`Error::Io`].
     pub fn check_loss(&self) -> Result<(), Error> {
         // The mark first: what it says was committed before, so it is in a state that is looked at later.
-        match self.loss_by(self.read_mark())? {
+        match self.loss_by(self.read_mark()?)? {
             Some(loss) => Err(loss.error()),
             None => Ok(()),
         }
@@ -21,7 +21,7 @@ impl Store {
 
     /// Takes the database as it is from now on; returns what was lost.
     pub(super) fn accept_loss(&mut self) -> Result<Option<Loss>, Error> {
-        let loss = self.loss_by(self.read_mark())?;
+        let loss = self.loss_by(self.read_mark()?)?;
         if loss.is_some() {
             if let Some(writer) = &mut self.writer {
                 writer.marking = None;
@@ -34,7 +34,7 @@ impl Store {
         Ok(loss)
     }
 
-    pub(super) fn read_mark(&self) -> Option<Mark> {
+    pub(super) fn read_mark(&self) -> Result<Option<Mark>, Error> {
         let database = self.dir.join(DATABASE_NAME);
         mark::read(
             self.environment.files.as_ref(),
@@ -78,7 +78,7 @@ impl Store {
             position: self.position,
             batch,
         };
-        let before = self.read_mark();
+        let before = self.read_mark()?;
         let database = self.dir.join(DATABASE_NAME);
         let files = self.environment.files.as_ref();
         let file = MarkFile::open(files, &self.dir, &database, self.identity);

@@ -5,6 +5,10 @@
 //! so after a power loss it may be older than the log, or absent: a mark behind the database proves nothing, one ahead of it proves a loss.
 
 use std::fmt;
+use std::io::{
+    self,
+    ErrorKind::{NotFound, PermissionDenied, UnexpectedEof},
+};
 use std::ops::Range;
 use std::path::Path;
 
@@ -131,7 +135,9 @@ impl MarkFile {
     ) -> Option<Self> {
         let file = files.open_to_write(&dir.join(MARK_NAME)).ok()?;
         let bound = Bound::of(identity, files.facts(database).ok()?, file.facts().ok()?);
-        let number = newest(file.as_ref()).map_or(0, |(number, ..)| number.wrapping_add(1));
+        let number = newest(file.as_ref())
+            .ok()?
+            .map_or(0, |(number, ..)| number.wrapping_add(1));
         Some(MarkFile {
             file,
             bound,
@@ -150,16 +156,25 @@ impl MarkFile {
 }
 
 /// The mark of a database, if there is one that is whole and its own.
+///
+/// # Errors
+/// [`Error::Io`] where it cannot be read now: what it proves is not to be passed over.
 pub(super) fn read(
     files: &dyn Files,
     dir: &Path,
     database: &Path,
     identity: [u8; 16],
-) -> Option<Mark> {
-    let file = files.open(&dir.join(MARK_NAME)).ok()?;
-    let bound = Bound::of(identity, files.facts(database).ok()?, file.facts().ok()?);
-    let (_, found, mark) = newest(file.as_ref())?;
-    (found == bound).then_some(mark)
+) -> Result<Option<Mark>, Error> {
+    let wrong = |error| Error::io("read the mark of the index", error);
+    let file = match files.open(&dir.join(MARK_NAME)) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), NotFound | PermissionDenied) => return Ok(None),
+        Err(error) => return Err(wrong(error)),
+    };
+    let facts = files.facts(database).map_err(wrong)?;
+    let bound = Bound::of(identity, facts, file.facts().map_err(wrong)?);
+    let newest = newest(file.as_ref()).map_err(wrong)?;
+    Ok(newest.and_then(|(_, found, mark)| (found == bound).then_some(mark)))
 }
 
 /// Takes the mark away, for good.
@@ -177,14 +192,17 @@ pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
     }
 }
 
-fn newest(file: &dyn OpenFile) -> Option<(u64, Bound, Mark)> {
-    (0..2)
-        .filter_map(|slot| {
-            let mut record = [0; RECORD_BYTES];
-            file.read_exact_at(&mut record, SLOT_BYTES * slot).ok()?;
-            decode(&record).ok()
-        })
-        .max_by_key(|&(number, ..)| number)
+fn newest(file: &dyn OpenFile) -> io::Result<Option<(u64, Bound, Mark)>> {
+    let mut found = Vec::new();
+    for slot in 0..2 {
+        let mut record = [0; RECORD_BYTES];
+        match file.read_exact_at(&mut record, SLOT_BYTES * slot) {
+            Ok(()) => found.extend(decode(&record).ok()),
+            Err(error) if error.kind() == UnexpectedEof => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found.into_iter().max_by_key(|&(number, ..)| number))
 }
 
 fn encode(out: &mut Vec<u8>, number: u64, bound: &Bound, mark: &Mark) {
