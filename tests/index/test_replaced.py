@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -96,6 +97,8 @@ def test_a_writer_whose_files_are_others_acknowledges_nothing(place, act, is_kep
     with likewise.Index(place / "link", durability=durability) as index:
         index.add("acknowledged", "a document that came before")
         act(place)
+        # Commits that do not wait for the disk look at the files every five milliseconds.
+        time.sleep(0.05)
         with pytest.raises(IndexPoisoned, match="open it again"):
             index.add("late", "a document that came after")
         for ask in (
