@@ -241,7 +241,15 @@ impl OnlineIndex {
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             let ids = list_of(ids);
             let index = &self.index;
-            self.asked(index.add(&ids, &documents, None, None, self.clock.unix_s(), threads, cancel))
+            self.asked(index.add(
+                &ids,
+                &documents,
+                None,
+                None,
+                self.clock.unix_s(),
+                threads,
+                cancel,
+            ))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }

@@ -189,7 +189,7 @@ fn work(machine: &Machine) -> Result<Vec<Model>, String> {
                 let names: Vec<String> = batch.iter().map(|&(id, _)| name_of(id)).collect();
                 let ids: Vec<&str> = names.iter().map(String::as_str).collect();
                 index
-                    .add(&ids, &documents(KEEPS, &batch), None, 0, 1, &GO_ON)
+                    .add(&ids, &documents(KEEPS, &batch), None, None, 0, 1, &GO_ON)
                     .map_err(|error| error.to_string())?;
             }
         }

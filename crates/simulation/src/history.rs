@@ -736,7 +736,7 @@ impl History {
             Keeps::Text => Some(&text_of),
             _ => None,
         };
-        let added = index.add(&ids, &documents, text_of, clock_s, 1, &GO_ON);
+        let added = index.add(&ids, &documents, text_of, None, clock_s, 1, &GO_ON);
         self.tell(|| format!("    add {batch:?}"));
         match added {
             Ok(verdicts) => {
@@ -822,7 +822,7 @@ impl History {
         let Some(index) = asked else {
             return Ok(());
         };
-        match index.check(&documents, 1, &GO_ON) {
+        match index.check(&documents, None, 1, &GO_ON) {
             Ok(verdicts) => {
                 let expected: Vec<Option<Evidence>> = batch
                     .iter()

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::environment::Uptime;
 use super::runs::AddingRun;
+use crate::environment::Uptime;
 
 /// What a store is of; written when it is made and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
