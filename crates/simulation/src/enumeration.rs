@@ -20,6 +20,8 @@ use crate::vfs::{Registered, seed_sqlite};
 const KEEPS: Keeps = Keeps::Sketch;
 /// Operations of the history.
 const NUM_OPERATIONS: usize = 15;
+/// Schedules of background work for each sync that fails.
+const NUM_SCHEDULES: u64 = 12;
 /// Of so many states one is opened with the power going again at each moment of that.
 const EACH_SECOND: usize = 400;
 
@@ -41,10 +43,10 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(image: &Image, clock: Arc<SimulatedClock>) -> Self {
+    fn new(image: &Image, clock: Arc<SimulatedClock>, seed: u64, pause_percent: u32) -> Self {
         seed_sqlite(1);
-        let disk = Disk::new(1, Some(image));
-        let scheduler = Scheduler::new(1, 0);
+        let disk = Disk::new(seed, Some(image));
+        let scheduler = Scheduler::new(seed, pause_percent);
         disk.start_process(scheduler.clone());
         Machine {
             registered: Registered::new(&disk),
@@ -82,19 +84,21 @@ impl Machine {
 /// # Errors
 /// What did not hold.
 pub fn fail_each_sync() -> Result<usize, String> {
+    let mut num_syncs = u64::MAX;
     for number in 0.. {
-        // How much of what was not synced the system forgets is drawn.
-        for seed in 0..2 {
-            let machine = Machine::new(prepared(KEEPS), Arc::default());
+        if number > num_syncs {
+            break;
+        }
+        // How much of what was not synced the system forgets is drawn, and where builds pause while others go on.
+        for seed in 0..NUM_SCHEDULES {
+            let machine = Machine::new(prepared(KEEPS), Arc::default(), seed, 30);
             machine.disk.state().faults.failure = Some((number, 1, Failure::Sync));
-            let mut random = Random::new(seed, number);
-            for _ in 0..random.below(3) {
-                machine.disk.state().name_number();
-            }
             let mut models = vec![Model::default()];
             let worked = work(&machine, &mut models);
             if machine.disk.state().num_failures == 0 {
-                return worked.map(|()| number as usize);
+                worked?;
+                num_syncs = number;
+                continue;
             }
             machine.disk.state().faults.failure = None;
             let wrong = |reason: String| format!("sync {number} failed, seed {seed}: {reason}");
@@ -129,7 +133,7 @@ pub fn fail_each_sync() -> Result<usize, String> {
             }
         }
     }
-    Ok(0)
+    Ok(num_syncs as usize)
 }
 
 /// Runs the history and opens every state.
@@ -137,7 +141,7 @@ pub fn fail_each_sync() -> Result<usize, String> {
 /// # Errors
 /// What did not hold.
 pub fn run() -> Result<Counted, String> {
-    let machine = Machine::new(prepared(KEEPS), Arc::default());
+    let machine = Machine::new(prepared(KEEPS), Arc::default(), 1, 0);
     machine.disk.state().points = Some(Vec::new());
     let mut models = vec![Model::default()];
     work(&machine, &mut models)?;
@@ -169,7 +173,7 @@ fn look(
     clock: &Arc<SimulatedClock>,
     recovers: bool,
 ) -> Result<(), String> {
-    let machine = Machine::new(image, clock.clone());
+    let machine = Machine::new(image, clock.clone(), 1, 0);
     if recovers {
         machine.disk.state().points = Some(Vec::new());
     }
@@ -253,6 +257,7 @@ fn work(machine: &Machine, models: &mut Vec<Model>) -> Result<(), String> {
         }
         machine.disk.state().note = models.len() - 1;
         while step % 3 == 0 && machine.scheduler.step() {}
+        machine.scheduler.step();
     }
     index.close().map_err(|error| error.to_string())
 }
