@@ -136,7 +136,9 @@ def test_a_removal_whose_tables_turn_out_to_be_damaged_is_told_as_done(tmp_path)
     path, pair = tmp_path / "i", make_texts()[0]
     with open_small(path, "minhash") as index:
         index.add("first", pair)
-        index.add_batch([f"d{i}" for i in range(FLUSH_ROWS)], [f"{i} other words {i * i} for {i}" for i in range(FLUSH_ROWS)])
+        index.add_batch(
+            [f"d{i}" for i in range(FLUSH_ROWS)], [f"{i} other words {i * i} for {i}" for i in range(FLUSH_ROWS)]
+        )
         index.add("second", pair)
         index.compact()
     (file,) = (path / "segments").glob("*.lws")
