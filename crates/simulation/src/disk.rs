@@ -102,6 +102,8 @@ pub enum Failure {
     Device,
     /// No room is left.
     Full,
+    /// The device fails when it is to make something durable; other operations are not counted.
+    Sync,
 }
 
 /// How a process ends.
@@ -346,7 +348,7 @@ fn gone() -> io::Error {
 impl Failure {
     fn error(self) -> io::Error {
         match self {
-            Failure::Device => io::Error::from_raw_os_error(5),
+            Failure::Device | Failure::Sync => io::Error::from_raw_os_error(5),
             Failure::Full => io::ErrorKind::StorageFull.into(),
         }
     }
@@ -477,10 +479,12 @@ impl State {
             }
             *after -= 1;
         }
-        if let Some((after, left, failure)) = &mut self.faults.failure {
+        if let Some((after, left, failure)) = &mut self.faults.failure
+            && (*failure != Failure::Sync || kind == Kind::Sync)
+        {
             if *after > 0 {
                 *after -= 1;
-            } else if *failure == Failure::Device || kind == Kind::Write {
+            } else if *failure != Failure::Full || kind == Kind::Write {
                 let failure = *failure;
                 *left -= 1;
                 if *left == 0 {
@@ -777,6 +781,17 @@ impl State {
         }
         self.platter_names = names.clone();
         self.names = names;
+        self.end_process();
+    }
+
+    /// What the machine finds when it starts again after the power went, if the disk made nothing durable that it was not told to.
+    pub fn lose_unsynced(&mut self) {
+        self.names = self.platter_names.clone();
+        self.name_changes.clear();
+        for node in &mut self.nodes {
+            node.changes.clear();
+            node.cached = node.platter.clone();
+        }
         self.end_process();
     }
 

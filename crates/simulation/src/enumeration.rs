@@ -9,7 +9,7 @@ use likewise_disk::store::{Durability, Keeps};
 use likewise_index::{Index, Opening};
 
 use crate::clock::SimulatedClock;
-use crate::disk::{Disk, Image, PowerPoint};
+use crate::disk::{Death, Disk, Failure, Image, PowerPoint};
 use crate::files::SimulatedFiles;
 use crate::history::{DIR, Found, GO_ON, documents, name_of, prepared, sketching};
 use crate::model::{BITS, Model};
@@ -77,6 +77,61 @@ impl Machine {
     }
 }
 
+/// Lets each sync of the history fail once. What goes on then, after the index was opened again, is safe from power loss like everything before.
+///
+/// # Errors
+/// What did not hold.
+pub fn fail_each_sync() -> Result<usize, String> {
+    for number in 0.. {
+        // How much of what was not synced the system forgets is drawn.
+        for seed in 0..2 {
+            let machine = Machine::new(prepared(KEEPS), Arc::default());
+            machine.disk.state().faults.failure = Some((number, 1, Failure::Sync));
+            let mut random = Random::new(seed, number);
+            for _ in 0..random.below(3) {
+                machine.disk.state().name_number();
+            }
+            let mut models = vec![Model::default()];
+            let worked = work(&machine, &mut models);
+            if machine.disk.state().num_failures == 0 {
+                return worked.map(|()| number as usize);
+            }
+            machine.disk.state().faults.failure = None;
+            let wrong = |reason: String| format!("sync {number} failed, seed {seed}: {reason}");
+            let index = machine.open().map_err(wrong)?;
+            let found = Found::of(&index, KEEPS).map_err(|error| wrong(error.to_string()))?;
+            let Some(model) = models.iter().rev().take(2).find(|model| found.is(model)) else {
+                return Err(wrong(found.differs_from(&models[models.len() - 1])));
+            };
+            let mut after = model.clone();
+            after.add(1_000_000, 0, 0);
+            let batch = [(1_000_000, 0)];
+            index
+                .add(
+                    &[&name_of(1_000_000)],
+                    &documents(KEEPS, &batch),
+                    None,
+                    None,
+                    0,
+                    1,
+                    &GO_ON,
+                )
+                .map_err(|error| wrong(error.to_string()))?;
+            machine.disk.state().death = Some(Death::Power);
+            drop(index);
+            machine.disk.state().lose_unsynced();
+            machine.clock.reboot();
+            machine.disk.start_process(machine.scheduler.clone());
+            let index = machine.open().map_err(wrong)?;
+            let found = Found::of(&index, KEEPS).map_err(|error| wrong(error.to_string()))?;
+            if !found.is(&after) {
+                return Err(wrong(found.differs_from(&after)));
+            }
+        }
+    }
+    Ok(0)
+}
+
 /// Runs the history and opens every state.
 ///
 /// # Errors
@@ -84,7 +139,8 @@ impl Machine {
 pub fn run() -> Result<Counted, String> {
     let machine = Machine::new(prepared(KEEPS), Arc::default());
     machine.disk.state().points = Some(Vec::new());
-    let models = work(&machine)?;
+    let mut models = vec![Model::default()];
+    work(&machine, &mut models)?;
     let points = machine.disk.state().points.take().unwrap_or_default();
     machine.clock.reboot();
     let mut counted = Counted::default();
@@ -143,12 +199,12 @@ fn look(
     Ok(())
 }
 
-/// Adds, removes, builds, compacts, closes and opens; gives the states that were acknowledged one after the other.
-fn work(machine: &Machine) -> Result<Vec<Model>, String> {
+/// Adds, removes, builds, compacts, closes and opens; appends the states that were acknowledged one after the other, and where an operation fails the
+/// one that it may have led to.
+fn work(machine: &Machine, models: &mut Vec<Model>) -> Result<(), String> {
     let mut random = Random::new(7, 1);
     let centers: Vec<u64> = (0..4).map(|_| random.next() >> (64 - BITS)).collect();
     let mut model = Model::default();
-    let mut models = vec![model.clone()];
     let mut index = machine.open()?;
     let mut next_id = 0;
     for step in 0..NUM_OPERATIONS {
@@ -169,6 +225,7 @@ fn work(machine: &Machine) -> Result<Vec<Model>, String> {
                 let row = *random.pick(&present);
                 let id = name_of(model.documents[row].id);
                 model.remove(row);
+                models.push(model.clone());
                 index
                     .remove(&id, &GO_ON)
                     .map_err(|error| error.to_string())?;
@@ -186,6 +243,7 @@ fn work(machine: &Machine) -> Result<Vec<Model>, String> {
                 for &(id, print) in &batch {
                     model.add(id, print, 0);
                 }
+                models.push(model.clone());
                 let names: Vec<String> = batch.iter().map(|&(id, _)| name_of(id)).collect();
                 let ids: Vec<&str> = names.iter().map(String::as_str).collect();
                 index
@@ -193,12 +251,8 @@ fn work(machine: &Machine) -> Result<Vec<Model>, String> {
                     .map_err(|error| error.to_string())?;
             }
         }
-        if models.last() != Some(&model) {
-            models.push(model.clone());
-        }
         machine.disk.state().note = models.len() - 1;
         while step % 3 == 0 && machine.scheduler.step() {}
     }
-    index.close().map_err(|error| error.to_string())?;
-    Ok(models)
+    index.close().map_err(|error| error.to_string())
 }

@@ -81,7 +81,7 @@ impl Store {
         let before = self.read_mark()?;
         let database = self.dir.join(DATABASE_NAME);
         let files = self.environment.files.as_ref();
-        let file = MarkFile::open(files, &self.dir, &database, self.identity);
+        let file = MarkFile::open(files, &self.dir, &database, self.identity)?;
         let boot_id = self.environment.clock.uptime().boot_id;
         if let Some(writer) = &mut self.writer {
             writer.marking = file.map(|file| Marking {

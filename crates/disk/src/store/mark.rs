@@ -126,24 +126,33 @@ pub(super) struct MarkFile {
 }
 
 impl MarkFile {
-    /// Opens the mark of a database to write; nothing where that cannot be done, since the store goes without it.
+    /// Opens the mark of a database to write; nothing where this user may not, since the store goes without it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
     pub(super) fn open(
         files: &dyn Files,
         dir: &Path,
         database: &Path,
         identity: [u8; 16],
-    ) -> Option<Self> {
-        let file = files.open_to_write(&dir.join(MARK_NAME)).ok()?;
-        let bound = Bound::of(identity, files.facts(database).ok()?, file.facts().ok()?);
+    ) -> Result<Option<Self>, Error> {
+        let wrong = |error| Error::io("open the mark of the index", error);
+        let file = match files.open_to_write(&dir.join(MARK_NAME)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == PermissionDenied => return Ok(None),
+            Err(error) => return Err(wrong(error)),
+        };
+        let facts = files.facts(database).map_err(wrong)?;
+        let bound = Bound::of(identity, facts, file.facts().map_err(wrong)?);
         let number = newest(file.as_ref())
-            .ok()?
+            .map_err(wrong)?
             .map_or(0, |(number, ..)| number.wrapping_add(1));
-        Some(MarkFile {
+        Ok(Some(MarkFile {
             file,
             bound,
             number,
             record: Vec::with_capacity(RECORD_BYTES),
-        })
+        }))
     }
 
     /// Overwrites the older slot. An error is nobody's concern: the mark stays behind, and a mark behind proves nothing.

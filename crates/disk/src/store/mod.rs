@@ -33,6 +33,7 @@ mod types;
 mod watch;
 mod write;
 
+use rusqlite::config::DbConfig;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -118,6 +119,18 @@ impl fmt::Debug for Store {
             .field("position", &self.position)
             .field("is_writer", &self.writer.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.poison().is_some() {
+            // A sync of the database may have failed, after which the system takes for written what is not. So the log stays, and the next
+            // opening brings all of it in again.
+            let _ = self
+                .connection
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 
