@@ -181,6 +181,28 @@ def test_a_read_is_of_one_history(open_index, past, monkeypatch, ask, step, refi
     assert gone_back
 
 
+@pytest.mark.parametrize("ask", ["get", "group", "remove"])
+def test_a_document_that_was_lost_while_it_was_looked_up(open_index, past, monkeypatch, ask):
+    """Not unknown, as it would be where nothing was lost."""
+    index = open_index()
+    add(index, 0)
+    past.save()
+    add(index, 1)
+    look, gone_back = index._reader.look, []
+
+    def go_back_then(*given):
+        if not gone_back:
+            gone_back.append(True)
+            past.restore()
+        return look(*given)
+
+    monkeypatch.setattr(index._reader, "look", go_back_then)
+    with pytest.raises(LostWrites) as caught:
+        getattr(index, ask)("doc-1")
+    assert caught.value.doc_ids == ["doc-1"]
+    assert gone_back
+
+
 def test_a_removal_decided_before_the_server_went_back(open_index, past, monkeypatch):
     mine, other = open_index(), open_index()
     add(other, 0)

@@ -212,9 +212,11 @@ class AsyncClient:
         while True:
             connection = self._connections.own(asyncio.get_running_loop())
             try:
-                async with asyncio.timeout(attempts.left_s()):
-                    response = await connection.request(**attempts.request())
-                content = response.content
+                content = bytearray()
+                async with connection.stream(**attempts.request()) as response:
+                    async for part in response.aiter_bytes():
+                        attempts.check_time()
+                        content += part
             except Exception as error:
                 if self._connections.is_closed:
                     raise StoreError("the client is closed") from None
@@ -222,8 +224,8 @@ class AsyncClient:
                     raise
                 wait_s = attempts.after_failure(error, is_sent=is_sent(error))
             else:
-                found = attempts.after_answer(response.status_code, content, response.headers)
+                found = attempts.after_answer(response.status_code, bytes(content), response.headers)
                 if found is None:
-                    return call.understand(calls.answered(response.status_code, content))
+                    return call.understand(calls.answered(response.status_code, bytes(content)))
                 wait_s = found
             await asyncio.sleep(wait_s)

@@ -107,14 +107,10 @@ class Attempts:
         """Return the seconds that are left, or None for a call without a limit."""
         return None if self.call.is_long else max(0.001, self._end - self.clock())
 
-    def in_time(self, parts: Iterable[bytes]) -> bytes:
-        """Return the content of an answer, or raise TimeoutError if it does not end in time."""
-        content = bytearray()
-        for part in parts:
-            content += part
-            if self.clock() > self._end:
-                raise TimeoutError
-        return bytes(content)
+    def check_time(self) -> None:
+        """Raise TimeoutError if the time is over; for each part of an answer that may never end."""
+        if self.clock() > self._end:
+            raise TimeoutError
 
     def after_failure(self, error: Exception, *, is_sent: bool) -> float:
         """Return the seconds to wait before the next attempt after one without an answer.

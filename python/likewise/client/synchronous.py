@@ -212,8 +212,11 @@ class Client:
         while True:
             connection = self._connections.own()
             try:
+                content = bytearray()
                 with connection.stream(**attempts.request()) as response:
-                    content = attempts.in_time(response.iter_bytes())
+                    for part in response.iter_bytes():
+                        attempts.check_time()
+                        content += part
             except Exception as error:
                 if self._connections.is_closed:
                     raise StoreError("the client is closed") from None
@@ -221,8 +224,8 @@ class Client:
                     raise
                 wait_s = attempts.after_failure(error, is_sent=is_sent(error))
             else:
-                found = attempts.after_answer(response.status_code, content, response.headers)
+                found = attempts.after_answer(response.status_code, bytes(content), response.headers)
                 if found is None:
-                    return call.understand(calls.answered(response.status_code, content))
+                    return call.understand(calls.answered(response.status_code, bytes(content)))
                 wait_s = found
             time.sleep(wait_s)

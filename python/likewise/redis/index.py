@@ -288,12 +288,21 @@ class RedisIndex:
         """
         self._check(writes=True)
         doc_id = as_stored(doc_id)
+        num_unreadable = 0
         while True:
             with self._writer.alone() as token:
                 state = self._reader.begin()
-                record = self._known(doc_id, state)
-                hold = functools.partial(self._writer.hold, token)
-                moved, promoted, records = decide_members(self._reader, self.recipe, self._layout, state, record, hold)
+                try:
+                    record = self._known(doc_id, state)
+                    hold = functools.partial(self._writer.hold, token)
+                    moved, promoted, records = decide_members(
+                        self._reader, self.recipe, self._layout, state, record, hold
+                    )
+                except Unreadable:
+                    num_unreadable += 1
+                    if num_unreadable == _ATTEMPTS:
+                        raise
+                    continue
                 columns = removal_columns(moved, promoted, encoded_ids([doc_id])[0])
                 if self._writer.remove(token, state, record.row, doc_id, columns):
                     return Removal(
@@ -354,6 +363,8 @@ class RedisIndex:
 
     def _known(self, doc_id: str, state: State) -> Record:
         record = self._record(doc_id, state)
+        if record is None and not self._reader.follow(state)[1]:
+            raise Unreadable(f"the index on {self._server.name} changed while it was read; repeat the call")
         if record is None:
             raise InvalidInput(f"no document has the id {json.dumps(doc_id, ensure_ascii=False)}")
         return record

@@ -123,11 +123,13 @@ mod handler {
     }
 
     impl Slot {
-        const FREE: Slot = Slot {
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-            watched: AtomicPtr::new(ptr::null_mut()),
-        };
+        const fn free() -> Self {
+            Slot {
+                start: AtomicUsize::new(0),
+                end: AtomicUsize::new(0),
+                watched: AtomicPtr::new(ptr::null_mut()),
+            }
+        }
 
         /// First byte and the one behind the last, if this address is among them.
         fn range_with(&self, address: usize) -> Option<(usize, usize)> {
@@ -148,7 +150,7 @@ mod handler {
     impl Block {
         const fn new() -> Self {
             Block {
-                slots: [Slot::FREE; BLOCK_SLOTS],
+                slots: [const { Slot::free() }; BLOCK_SLOTS],
                 next: AtomicPtr::new(ptr::null_mut()),
             }
         }

@@ -314,9 +314,9 @@ fn code_unit(raw: &[u8]) -> Option<u32> {
 /// The first scalar of UTF-8.
 fn first_scalar(text: &[u8]) -> Option<char> {
     let width = match *text.first()? {
-        ..0xC0 => 1,
-        ..0xE0 => 2,
-        ..0xF0 => 3,
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
         _ => 4,
     };
     std::str::from_utf8(text.get(..width)?).ok()?.chars().next()
