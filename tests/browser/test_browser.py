@@ -91,7 +91,7 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     page.evaluate("document.querySelector('#around').replaceChildren()")
     page.keyboard.press("ArrowLeft")
     at -= 1
-    page.wait_for_function("location.search.includes('cut=')")
+    page.wait_for_function("() => location.search.includes('cut=')")
     shown = page.inner_text("#kept")
     # The pairs come once the slider rests.
     page.wait_for_function("document.querySelector('#around').children.length > 0")

@@ -7,12 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise import _native
 from likewise.dedup import FileRun, IndexUse
 from likewise.dedup.files import stream_dedup
 from likewise.errors import InvalidInput
 from tests.command import jsonl
 from tests.quality.test_promises import planted
 from tests.resume.test_resume import forker, same, write_inputs  # noqa: F401 - a fixture
+from tests.store.clocks import clocked
 
 RECIPES = {
     "minhash": likewise.Recipe.minhash(0.6, shingle=2),
@@ -144,21 +146,17 @@ def test_another_run_is_compared_with_what_the_first_added(tmp_path, texts):
     assert reordered["num_kept"] == 0
 
 
-def test_rows_that_have_expired_are_no_rows_of_the_run(tmp_path, texts, monkeypatch):
-    from likewise.index import batch_run, online
-
-    now = 1_700_000_000
-    for module in (batch_run, online):
-        monkeypatch.setattr(module.time, "time", lambda: now)
-    with likewise.Index(tmp_path / "seen.lw", RECIPES["minhash"], ttl=100) as index:
-        index.add("old", texts[0])
-    new = tmp_path / "new.jsonl"
-    new.write_bytes(jsonl(texts[:20]))
-    run(new, tmp_path / "first", tmp_path / "seen.lw")
-    now += 1000
-    with likewise.Index(tmp_path / "seen.lw") as index:
-        index.add_batch([f"other-{number}" for number in range(20)], texts[:20])
-    assert run(new, tmp_path / "again", tmp_path / "seen.lw")["num_kept"] == 0
+def test_rows_that_have_expired_are_no_rows_of_the_run(tmp_path, texts):
+    with clocked(_native.ManualClock(1_700_000_000)) as clock:
+        with likewise.Index(tmp_path / "seen.lw", RECIPES["minhash"], ttl=100) as index:
+            index.add("old", texts[0])
+        new = tmp_path / "new.jsonl"
+        new.write_bytes(jsonl(texts[:20]))
+        run(new, tmp_path / "first", tmp_path / "seen.lw")
+        clock.pass_time(1000)
+        with likewise.Index(tmp_path / "seen.lw") as index:
+            index.add_batch([f"other-{number}" for number in range(20)], texts[:20])
+        assert run(new, tmp_path / "again", tmp_path / "seen.lw")["num_kept"] == 0
 
 
 def test_the_run_is_remembered_in_snapshots_and_after_compaction(tmp_path, texts):
