@@ -42,6 +42,7 @@ pub struct CsvReader {
 impl CsvReader {
     #[new]
     #[pyo3(signature = (path, *, delimiter, has_quotes, text_columns, id_column, id_required, field_columns, max_document))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         path: PathBuf,
         delimiter: u8,
