@@ -91,10 +91,10 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     page.evaluate("document.querySelector('#around').replaceChildren()")
     page.keyboard.press("ArrowLeft")
     at -= 1
-    page.wait_for_function("() => location.search.includes('cut=')")
+    page.wait_for_url(lambda url: "cut=" in url, timeout=600_000)
     shown = page.inner_text("#kept")
     # The pairs come once the slider rests.
-    page.wait_for_function("document.querySelector('#around').children.length > 0")
+    page.locator("#around > *").first.wait_for(state="attached", timeout=600_000)
     around = page.inner_text("#around")
     page.reload()
     assert page.inner_text("#kept") == shown == f"{points['kept'][at]:,}"
