@@ -184,14 +184,20 @@ fn the_log_begins_again_once_its_readers_have_ended() {
         });
         opened.recv().unwrap();
         append(&mut store, b"second").unwrap();
-        let without_wait = log::bring_in(&store.connection, None).unwrap();
+        let bring_in = |wait| {
+            store
+                .watch
+                .checkpoint(|| log::bring_in(&store.connection, wait))
+                .unwrap()
+        };
+        let without_wait = bring_in(None);
         assert!(matches!(without_wait, log::Outcome::UpTo(_)));
         scope.spawn(move || {
             std::thread::sleep(Duration::from_millis(20));
             drop(end);
         });
         let wait = Some(Duration::from_secs(1000));
-        let waited = log::bring_in(&store.connection, wait).unwrap();
+        let waited = bring_in(wait);
         assert_eq!(waited, log::Outcome::Restarted);
     });
     append(&mut store, b"third").unwrap();
