@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
-RUST_TESTS := --locked -p likewise-core -p likewise-disk -p likewise-index
+RUST_TESTS := --locked -p likewise-core -p likewise-disk -p likewise-index -p likewise-simulation
 
 .PHONY: help
 help: ## List the targets
@@ -37,6 +37,23 @@ demo: build ## Find near-duplicates in the text that came with Python
 test: build ## Fast tests of both languages (under 2 minutes once built)
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) -m "not slow"
+
+# Processes of histories, their number, and the first seed.
+SOAK_PROCESSES ?= $(TEST_PROCESSES)
+SEEDS ?= 100000
+FIRST_SEED ?= 0
+SIMULATION := cargo run --profile quick --locked --quiet -p likewise-simulation --
+
+.PHONY: soak
+soak: ## Run SEEDS=100000 histories of the index on a simulated disk; SEED=n replays one and prints it
+ifdef SEED
+	$(SIMULATION) $(SEED)
+else
+	cargo build --profile quick --locked --quiet -p likewise-simulation
+	@share=$$((($(SEEDS) + $(SOAK_PROCESSES) - 1) / $(SOAK_PROCESSES))); \
+	for process in $$(seq 0 $$(($(SOAK_PROCESSES) - 1))); do echo $$(($(FIRST_SEED) + process * share)) $$share; done \
+	| xargs -P $(SOAK_PROCESSES) -L 1 $(SIMULATION)
+endif
 
 .PHONY: test-all
 test-all: build ## The slow tests too

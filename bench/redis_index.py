@@ -28,7 +28,7 @@ from likewise.redis import RedisIndex, writing
 from likewise.redis.arrivals import encoded_ids
 from likewise.redis.decision import Decision, Seen
 from likewise.redis.index import MAX_BATCH
-from likewise.redis.search import NO_HITS
+from likewise.redis.search import NO_HITS, Records
 
 RESULTS = Path(__file__).parent / "results" / "redis_index.json"
 BATCH = 1000
@@ -119,9 +119,10 @@ def fill(url: str, within: int, num: int) -> None:
             encoded = encoded_ids(ids)
             hashes = np.asarray(_native.Texts.from_list(ids).hashes(0))
             state = index._reader.begin()
-            decision = Decision(arrivals, Seen(state, NO_HITS, {}, {}), index.recipe, index._layout, alone=True)
+            seen = Seen(state, NO_HITS, Records(), {})
+            decision = Decision(arrivals, seen, index.recipe, index._layout, alone=True)
             columns = writing._columns(arrivals, decision, list(range(some)), encoded, hashes)
-            status, _ = index._writer._send("commit", b"", state.num_rows, state.epoch, state.num_rows, "", *columns)
+            status, _ = index._writer._send("commit", b"", *writing._proof(seen, ""), *columns)
             assert status == b"ok"
 
 

@@ -31,6 +31,8 @@ from likewise.tune.tuning import RANKING, open_tuner
 HERE = Path(__file__).parent
 SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled", "code-ocd")
 NUM_LABELS = 60
+# Labels that are given, and how often they are drawn; None for all of the set.
+MORE_LABELS = {60: 40, 300: 10, 1000: 5, None: 1}
 NEAR_A_POSITIVE = 10
 LEAST_LISTED = 10
 # What else the constants of the model may be: of a tenth of similarity, of a candidate's own rank, of the draw, and how
@@ -93,6 +95,7 @@ class Measured:
             a, b = sorted((row[listed["id1"]], row[listed["id2"]]))
             found.append(a * n - a * (a + 1) // 2 + b - a - 1)
         found = np.array(found)
+        self.neither = found[self.labels[found] == IGNORED]
         found = found[self.labels[found] != IGNORED]
         if np.count_nonzero(self.labels[found] == NEGATIVE) >= LEAST_LISTED:
             return found, None
@@ -100,19 +103,23 @@ class Measured:
         nearest = np.argsort(-self.similarity[0][negative], kind="stable")
         return found, negative[nearest[: NEAR_A_POSITIVE * np.count_nonzero(self.labels == POSITIVE)]]
 
-    def given(self, seed):
-        """Draw labelled pairs: numbers and weights."""
+    def given(self, seed, num=NUM_LABELS):
+        """Draw labelled pairs, all where `num` is None: numbers and weights, and the pairs labelled as neither.
+
+        Of these as large a share is drawn as of the others: a file of labels holds both.
+        """
         random = np.random.default_rng(seed)
         found, near = self.listed
-        if near is None:
-            drawn = random.choice(found, NUM_LABELS, replace=False)
-        else:
-            half = NUM_LABELS // 2
-            drawn = np.concatenate([random.choice(part, half, replace=False) for part in (found, near)])
-        return drawn, np.ones(len(drawn)), 0
+        parts = [found] if near is None else [found, near]
+        total = sum(map(len, parts))
+        drawn = np.concatenate(
+            [part if num is None else random.choice(part, min(len(part), num // len(parts)), False) for part in parts]
+        )
+        num_neither = len(self.neither) * min(len(drawn), total) // total
+        return drawn, np.ones(len(drawn)), random.choice(self.neither, num_neither, replace=False)
 
     def asked(self, seed):
-        """Ask as the command does: numbers and weights, and how many were passed over."""
+        """Ask as the command does: numbers and weights, and the pairs that were passed over."""
         asked = Questions(self.ranked, self.pairs, self.ids, seed, self.sample, self.features)
         said = {POSITIVE: True, NEGATIVE: False, IGNORED: None}
         while asked.num_answered < NUM_LABELS and (pair := asked.next_pair()) is not None:
@@ -122,21 +129,25 @@ class Measured:
             for (pair, is_duplicate), label in zip(asked.answers.items(), asked.labels(), strict=True)
             if is_duplicate is not None
         ]
-        num_passed_over = len(asked.answers) - len(answered)
-        return np.array([pair for pair, _ in answered]), np.array([weight for _, weight in answered]), num_passed_over
+        passed_over = [pair for pair, is_duplicate in asked.answers.items() if is_duplicate is None]
+        numbers, weights = [pair for pair, _ in answered], [weight for _, weight in answered]
+        return np.array(numbers), np.array(weights), np.array(passed_over, np.int64)
 
-    def regret(self, drawn, weight, *, with_interval=False):
-        """F1 of the proposal on the pairs that were not drawn, the best of the grid there, and what was promised."""
+    def regret(self, drawn, weight, neither, *, with_interval=False, on_all=False):
+        """F1 of the proposal on the pairs that were not drawn (or on all), the best there, and what was promised."""
         evidence = Evidence(
             np.stack([s[drawn] for s in self.similarity]).astype(np.float64),
             self.labels[drawn] == POSITIVE,
             weight,
             self.sample,
+            drawn,
+            neither,
         )
         chosen, _ = choices(evidence)
         at = int(np.argmin(np.abs(self.settings[chosen.candidate] - chosen.setting)))
-        best = max(self._curve(number, drawn).max() for number in range(len(self.candidates)))
-        f1 = float(self._curve(chosen.candidate, drawn)[at])
+        left_out = np.zeros(0, int) if on_all else drawn
+        best = max(self._curve(number, left_out).max() for number in range(len(self.candidates)))
+        f1 = float(self._curve(chosen.candidate, left_out)[at])
         name = self.candidates[chosen.candidate].name
         if not with_interval:
             return f1, float(best), name, False
@@ -167,7 +178,7 @@ def measure(found, name, num_draws):
     }
     for way in ("given", "asked"):
         draws = [getattr(found, way)(seed) for seed in range(num_draws)]
-        rows = [found.regret(drawn, weight, with_interval=True) for drawn, weight, _ in draws]
+        rows = [found.regret(*draw, with_interval=True) for draw in draws]
         below = np.array([best - f1 for f1, best, _, _ in rows])
         names = [name for _, _, name, _ in rows]
         told[way] = {
@@ -177,11 +188,28 @@ def measure(found, name, num_draws):
             "most_below": round(float(below.max()), 4),
             "share_within_02": round(float((below <= 0.02).mean()), 3),
             "share_in_interval": round(float(np.mean([held for _, _, _, held in rows])), 3),
-            "mean_passed_over": round(float(np.mean([num for _, _, num in draws])), 1),
+            "mean_passed_over": round(float(np.mean([len(neither) for _, _, neither in draws])), 1),
             "most_often": max(set(names), key=names.count),
             "num_draws": num_draws,
         }
         print(name, way, told[way], file=sys.stderr, flush=True)
+    told["by_labels"] = by_number_of_labels(found)
+    print(name, told["by_labels"], file=sys.stderr, flush=True)
+    return told
+
+
+def by_number_of_labels(found):
+    """Regret on all pairs of the set, by how many labels are given."""
+    told = {}
+    for num, num_draws in MORE_LABELS.items():
+        rows = [found.regret(*found.given(seed, num), on_all=True) for seed in range(num_draws)]
+        below = np.array([best - f1 for f1, best, _, _ in rows])
+        told["all" if num is None else str(num)] = {
+            "num_labels": len(found.given(0, num)[0]),
+            "num_draws": num_draws,
+            "mean_below": round(float(below.mean()), 4),
+            "most_below": round(float(below.max()), 4),
+        }
     return told
 
 
@@ -196,7 +224,7 @@ def leave_out(sets):
             setattr(model, name, value)
         row = []
         for name, found in sets.items():
-            rows = [found.regret(drawn, weight) for drawn, weight, _ in draws[name]]
+            rows = [found.regret(*draw) for draw in draws[name]]
             row.append(float(np.mean([best - f1 for f1, best, _, _ in rows])))
         below.append(row)
         print(constants, np.round(row, 4).tolist(), file=sys.stderr, flush=True)
@@ -251,6 +279,19 @@ def write_page(results, path):
         "*Passed over*: pairs that the set leaves open, most of them in doubt by their makers too, are skipped as a",
         "person would skip them; where there are many, many are shown.",
     ]
+    lines += [
+        "",
+        "## More labels",
+        "",
+        "Mean F1 below the best of the grid on all pairs of the set, by how many labels are given; pairs labeled as",
+        "neither come on top. A labeled pair counts as what it is; only the others are modeled.",
+        "",
+        "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
+        "|---|" + "---|" * (len(MORE_LABELS) + 1),
+    ]
+    for name, row in results["sets"].items():
+        cells = [f"{found['mean_below']:.4f}" for found in row["by_labels"].values()]
+        lines.append(f"| {name} | {' | '.join(cells)} | {row['by_labels']['all']['num_labels']:,} |")
     fewer = [
         f"{name} ({way}): {row[way]['num_draws']}"
         for name, row in results["sets"].items()

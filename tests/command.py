@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-TIMEOUT_S = 100
+from tests.waiting import LIMIT_S
 
 
 class Ran(NamedTuple):
@@ -28,7 +28,7 @@ def likewise_command(*arguments, stdin=b"", cwd=None):
     arguments = [str(argument) for argument in arguments]
     if not hasattr(os, "fork"):
         command = [sys.executable, "-m", "likewise", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, timeout=TIMEOUT_S)
+        done = subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, timeout=LIMIT_S)
         return Ran(done.returncode, done.stdout, done.stderr.decode())
     return Commands.of_this_process().run(arguments, stdin, str(cwd or Path.cwd()))
 
@@ -41,7 +41,7 @@ class Commands:
     def __init__(self):
         self.pid = os.getpid()
         self.socket, theirs = socket.socketpair()
-        self.socket.settimeout(TIMEOUT_S)
+        self.socket.settimeout(LIMIT_S)
         source = Path(__file__).with_name("command_server.py")
         with theirs:
             self.server = subprocess.Popen([sys.executable, source, str(theirs.fileno())], pass_fds=[theirs.fileno()])

@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 from tests.conftest import ROOT
-
-WAIT_S = 20
+from tests.waiting import LIMIT_S
 
 
 @contextlib.contextmanager
@@ -23,4 +22,4 @@ def forking(module):
     ) as process:
         yield process
         process.stdin.close()
-        process.wait(WAIT_S)
+        process.wait(LIMIT_S)

@@ -57,6 +57,7 @@ fn check_rewritten(file: &File, length: u64) {
         counts: &vec![1; texts.len()],
         starts: &vec![0; texts.len()],
         ends: &halves.iter().map(|&half| half as u32).collect::<Vec<_>>(),
+        keeps_words_apart: false,
     };
     let never = AtomicBool::new(false);
     let made = rewrite_rows(

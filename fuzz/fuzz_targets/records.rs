@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{CsvRules, CsvStream, Piece, RecordSplitter, read_csv_header};
+use likewise_disk::{CsvDialect, CsvRules, CsvStream, Piece, RecordPiece, RecordSplitter, read_csv_header};
 use likewise_fuzz::temporary;
 
 /// Where each good and bad row stands, its text or why it is bad, and how many lines there are.
@@ -25,7 +25,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let file = temporary("records", data);
-    let Ok(header) = read_csv_header(&file, b',') else {
+    let dialect = CsvDialect {
+        delimiter: b',',
+        has_quotes: true,
+    };
+    let Ok(header) = read_csv_header(&file, dialect) else {
         return;
     };
     let num_columns = header.names.len();
@@ -33,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let rules = CsvRules {
-        delimiter: b',',
+        dialect,
         num_columns,
         text_columns: vec![0],
         id_column: (num_columns > 1).then_some(1),
@@ -41,28 +45,31 @@ fuzz_target!(|data: &[u8]| {
         field_columns: vec![None],
         max_document: 4096,
     };
-    let read = |offset, length| {
+    let read = |piece: RecordPiece| {
         let file = file.try_clone().expect("clone");
-        CsvStream::open(file, rules.clone(), offset, length)
+        CsvStream::open(file, rules.clone(), piece.offset, piece.length, piece.stray_lines)
             .and_then(|stream| stream.read(0))
             .expect("read")
     };
     let (start, end) = (header.num_bytes, data.len() as u64);
+    let splitter = || RecordSplitter::new(file.try_clone().expect("clone"), dialect, start);
     let mut whole = Rows::default();
-    add(&mut whole, &read(start, end - start));
+    if let Some(piece) = splitter().next_piece(end, end + 1, true).expect("cut") {
+        add(&mut whole, &read(piece));
+    }
     let (piece_bytes, step) = (u64::from(choice & 15), 1 + u64::from(choice >> 4) * 7);
-    let mut splitter = RecordSplitter::new(file.try_clone().expect("clone"), b',', start);
+    let mut splitter = splitter();
     let (mut pieces, mut at, mut limit) = (Rows::default(), start, start);
     while at < end {
         limit = (limit + step).min(end);
-        while let Some((offset, length)) = splitter
+        while let Some(piece) = splitter
             .next_piece(limit, piece_bytes, limit == end)
             .expect("cut")
         {
-            assert_eq!(offset, at);
-            assert!(length > 0);
-            at += length;
-            add(&mut pieces, &read(offset, length));
+            assert_eq!(piece.offset, at);
+            assert!(piece.length > 0);
+            at += piece.length;
+            add(&mut pieces, &read(piece));
         }
     }
     assert_eq!(pieces, whole);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::segments::PlainFiles;
+use likewise_disk::environment::PlainFiles;
 use likewise_disk::store::LiveSegment;
 
 #[allow(dead_code)]

@@ -881,6 +881,21 @@ class HammingTables:
         """
 
 @final
+class ManualClock:
+    """The clocks of a machine that stand still until they are moved."""
+
+    def __init__(self, unix_s: int) -> None: ...
+    @property
+    def unix_s(self) -> int: ...
+    def pass_time(self, seconds: int) -> None:
+        """Let time pass."""
+
+    def set(self, unix_s: int) -> None:
+        """Set the clock that can be set."""
+
+    def restart(self, seconds: int) -> None:
+        """Start the machine again after some seconds without power."""
+
 class OnlineIndex:
     """The index in a directory. Verdicts are dicts of columns: is_new, kept_ids, similarity, distance, seq, added."""
 
@@ -894,6 +909,9 @@ class OnlineIndex:
         sync_seconds: float | None = None,
         ttl_seconds: int | None = None,
         flush_rows: int | None = None,
+        accept_loss: bool = False,
+        accept_clock: bool = False,
+        clock: ManualClock | None = None,
         isa: str | None = None,
     ) -> None:
         """Open it; `mode` is create, write or read."""
@@ -903,22 +921,29 @@ class OnlineIndex:
         """Return recipe as JSON, its id, the sketch's id, and what is kept."""
 
     def __len__(self) -> int: ...
-    def check(self, texts: Texts, *, threads: int = 1) -> dict[str, Any]: ...
+    def check(self, texts: Texts, *, end: int | None = None, threads: int = 1) -> dict[str, Any]: ...
     def check_text(self, text: str) -> tuple[str | None, float, int | None]: ...
-    def add_text(
-        self, doc_id: str, text: str, now_seconds: int
-    ) -> tuple[tuple[str | None, float, int | None], int, bool]: ...
+    def add_text(self, doc_id: str, text: str) -> tuple[tuple[str | None, float, int | None], int, bool]: ...
     def check_sketches(
         self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, *, threads: int = 1
     ) -> dict[str, Any]: ...
-    def add(self, ids: Texts, texts: Texts, now_seconds: int, *, threads: int = 1) -> dict[str, Any]: ...
+    def add(
+        self,
+        ids: Texts,
+        texts: Texts,
+        *,
+        run: tuple[bytes, int] | None = None,
+        threads: int = 1,
+    ) -> dict[str, Any]: ...
+    def are_known(self, ids: Texts) -> list[bool]: ...
+    def first_of_other_text(self, ids: Texts, texts: Texts, *, threads: int = 1) -> int | None: ...
+    def first_row_of_run(self, identity: bytes) -> int: ...
     def add_sketches(
         self,
         ids: Texts,
         sketches: Buffer,
         is_empty: Buffer,
         num_features: Buffer,
-        now_seconds: int,
         *,
         threads: int = 1,
     ) -> dict[str, Any]: ...
@@ -1452,7 +1477,7 @@ class JsonlPiece:
         """The further fields as raw JSON, "" where a row has none."""
 
     @property
-    def errors(self) -> list[tuple[int, int, int, str]]:
+    def errors(self) -> list[tuple[int, int, int, str, int]]:
         """Bad rows: line in the piece, offset, length, reason."""
 
 def index_attached(path: Path, name: str) -> bytes | None:
@@ -1490,6 +1515,7 @@ def rewrite_jsonl_rows(
     starts: Buffer,
     ends: Buffer,
     *,
+    keeps_words_apart: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, int]:
     """Write rows anew without stretches of their texts; all else stays byte for byte.
@@ -1505,6 +1531,8 @@ def rewrite_jsonl_rows(
         Stretches of each row.
     starts, ends : uint32
         Of the stretches of all rows one after another, by where they begin: bytes of the UTF-8 of the text.
+    keeps_words_apart : bool
+        Whether a space is written where two words would become one.
 
     Returns
     -------
@@ -1556,11 +1584,6 @@ class PackedFile:
         Most plain bytes in all, and for each byte read (looked at beyond the first 64 MB).
     threads : int
         Threads that unpack frames of Zstandard which tell their size; all else is unpacked by one.
-
-    Raises
-    ------
-    InvalidInput
-        If the file is empty.
     """
 
     def __new__(
@@ -1579,7 +1602,13 @@ class PackedFile:
         Raises
         ------
         InvalidInput
-            If the file is cut or damaged, or unpacks to more than the limits allow.
+            If the file unpacks to more than the limits allow.
+        """
+
+    def damage(self) -> tuple[str, int] | None:
+        """Return why the file cannot be unpacked to its end, and how many plain bytes there are; None where it can.
+
+        Known when all pieces are given. The last of them ends with the last whole line.
         """
 
 @final
@@ -1630,7 +1659,7 @@ def range_checksum(path: str | PathLike[str], offset: int, length: int) -> int:
         If the file ends before.
     """
 
-def csv_header(path: str | PathLike[str], delimiter: int) -> tuple[list[str], int, int]:
+def csv_header(path: str | PathLike[str], delimiter: int, has_quotes: bool) -> tuple[list[str], int, int]:
     """Return the columns of a file, the bytes up to the end of its header, and the blank lines before it."""
 
 @final
@@ -1643,6 +1672,8 @@ class CsvReader:
         The file.
     delimiter : int
         The byte between fields.
+    has_quotes : bool
+        Whether a quote at the beginning of a field opens a quoted one.
     text_columns : list of int
         Joined by a newline in this order.
     id_column : int, optional
@@ -1659,14 +1690,15 @@ class CsvReader:
         path: str | PathLike[str],
         *,
         delimiter: int,
+        has_quotes: bool,
         text_columns: list[int],
         id_column: int | None,
         id_required: bool,
         field_columns: list[int | None],
         max_document: int,
     ) -> CsvReader: ...
-    def read(self, offset: int, length: int, num_lines_before: int = 0) -> JsonlPiece:
-        """Return the records of a piece as `CsvSplitter` gave it; safe from several threads.
+    def read(self, offset: int, length: int, stray_lines: list[int], num_lines_before: int = 0) -> JsonlPiece:
+        """Return the records of a piece as `CsvSplitter` gave it; safe from several threads. Stray lines are bad rows.
 
         A record counts as one line. Lines before the piece that belong to it, such as the header, are counted with it.
         """
@@ -1675,12 +1707,16 @@ class CsvReader:
 class CsvSplitter:
     """Cuts a CSV file into pieces of whole records, from byte `start`, where a record begins.
 
-    The file may still be written to while it is cut.
+    The file may still be written to while it is cut. A quoted field that holds a line end must be closed by a quote
+    before a delimiter, a line end or the end of the file; if it is not, the first line of its record is a stray line,
+    and the next record begins behind it.
     """
 
-    def __new__(cls, path: str | PathLike[str], *, delimiter: int, start: int) -> CsvSplitter: ...
-    def next_piece(self, limit: int, piece_bytes: int, is_end: bool) -> tuple[int, int] | None:
-        """Return (offset, length) of the next piece of at least `piece_bytes`; None if none ends before byte `limit`.
+    def __new__(cls, path: str | PathLike[str], *, delimiter: int, has_quotes: bool, start: int) -> CsvSplitter: ...
+    def next_piece(self, limit: int, piece_bytes: int, is_end: bool) -> tuple[int, int, list[int]] | None:
+        """Return (offset, length, where stray lines begin) of the next piece; None if none ends before byte `limit`.
+
+        A piece has at least `piece_bytes`.
 
         With `is_end` the file ends at `limit`, and what is left is a piece.
         """

@@ -10,6 +10,7 @@
     |- StoreError
     |  |- IndexLocked
     |  |- IndexPoisoned
+    |  |- LostWrites
     |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
@@ -18,7 +19,7 @@ What the system refuses stays `FileNotFoundError`, `PermissionError`, `OSError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 __all__ = [
     "EngineFailed",
@@ -28,6 +29,7 @@ __all__ = [
     "InvalidInput",
     "InvalidParameter",
     "LikewiseError",
+    "LostWrites",
     "MissingExtra",
     "RecipeMismatch",
     "StoreError",
@@ -139,7 +141,72 @@ class IndexLocked(StoreError):
 
 
 class IndexPoisoned(StoreError):
-    """A write failed, on a full disk for instance: nothing more is written, reads go on, opening it again recovers."""
+    """Nothing more is written through this handle; opening the index again recovers.
+
+    A write failed, for instance on a full disk: reads go on. Or the files of the index were deleted, moved or replaced
+    while it was open: then reads fail too.
+    """
+
+
+class LostWrites(StoreError):
+    """A Redis or Valkey server has lost writes that it had acknowledged to this client, and the call did nothing.
+
+    The server went back in time: it was restarted from an older file, or a replica that lagged took over. The next call
+    goes on with what the server has now.
+
+    Parameters
+    ----------
+    place : str
+        The server.
+    doc_ids : sequence of str
+        Ids to add again.
+    removed_ids : sequence of str
+        Ids to remove again.
+    since_s : int, optional
+        Second, since 1970, of this client's last write that the server still has.
+    is_complete : bool
+        Whether those are all. A client remembers its last 50,000 ids.
+
+    Attributes
+    ----------
+    place, doc_ids, removed_ids, since_s, is_complete
+        As given; ids in the order in which they were acknowledged. Adding a document that is there changes nothing.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        doc_ids: Sequence[str],
+        removed_ids: Sequence[str] = (),
+        since_s: int | None = None,
+        is_complete: bool = True,  # noqa: FBT001, FBT002 - an exception is pickled by its positional arguments
+    ) -> None:
+        super().__init__(place, doc_ids, removed_ids, since_s, is_complete)
+        self.place = place
+        self.doc_ids = list(doc_ids)
+        self.removed_ids = list(removed_ids)
+        self.since_s = since_s
+        self.is_complete = is_complete
+
+    def __str__(self) -> str:
+        least = "" if self.is_complete else "at least "
+        lost = []
+        if self.doc_ids:
+            lost.append(
+                f"{least}{_counted(self.doc_ids, 'acknowledged document')}, to add again: {_listed(self.doc_ids)}"
+            )
+        if self.removed_ids:
+            lost.append(f"{least}{_counted(self.removed_ids, 'removal')}, to do again: {_listed(self.removed_ids)}")
+        return f"the server at {self.place} went back in time and lost {'; '.join(lost) or 'writes'}"
+
+
+def _counted(ids: Sequence[str], word: str) -> str:
+    return f"{len(ids):,} {word}{'' if len(ids) == 1 else 's'}"
+
+
+def _listed(ids: Sequence[str]) -> str:
+    """Return the first ids of a list."""
+    return ", ".join(map(repr, ids[:3])) + (", ..." if len(ids) > 3 else "")
 
 
 class ForkedError(StoreError):

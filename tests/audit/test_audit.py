@@ -3,13 +3,15 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import Texts
-from likewise.audit import audit
+from likewise.audit import audit, truth
+from likewise.audit import rarest as rarest_module
 from likewise.audit.rarest import RarestFeatures
 from likewise.dedup import FileRun
 from likewise.word_lists import WordList
@@ -258,4 +260,66 @@ def test_what_a_document_shares_with_everybody_still_finds_its_match(measure, si
     part = Texts.from_list([" ".join(common)])
     for threshold, is_found in ((similarity - 1e-9, True), (0.5, True), (similarity + 0.2, False)):
         rarest = RarestFeatures(texts, rules, measure=measure, threshold=min(threshold, 1.0), threads=1)
-        assert (0 in rarest.sharing(part)[1]) == is_found
+        assert any(0 in mine for _, mine in rarest.sharing(part)) == is_found
+
+
+@pytest.mark.parametrize("common_part", [1, 4, 1000])
+def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, common_part):
+    """Whether features are common, and how many pairs are marked at once, changes the cost alone."""
+    menu = " ".join(f"menu{i}" for i in range(60))
+    pages = Texts.from_list([f"{menu} {text}" if i % 3 else text for i, text in enumerate(texts)])
+    rules = Recipe.minhash(0.5).feature_rules
+    expected = None
+    for part, cells in ((4, 1 << 20), (common_part, 1000)):
+        monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
+        monkeypatch.setattr(rarest_module, "_COMMON_PART", part)
+        monkeypatch.setattr(rarest_module, "_CELLS_AT_ONCE", cells)
+        monkeypatch.setattr(rarest_module, "_SHARED_AT_ONCE", cells)
+        rarest = RarestFeatures(pages.take(np.arange(90)), rules, measure="jaccard", threshold=0.5, threads=1)
+        found = [
+            pair for near, mine in rarest.sharing(pages) for pair in zip(near.tolist(), mine.tolist(), strict=True)
+        ]
+        assert len(found) == len(set(found))
+        expected = expected or set(found)
+        assert set(found) == expected
+    assert 60 * 100 < len(expected) < 90 * 240
+
+
+@pytest.mark.parametrize("common_part", [1, 4, 1000])
+@pytest.mark.parametrize("weights", ["none", "count"])
+@pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("dice", 0.6)])
+def test_what_pages_of_a_template_share_is_added_up(texts, monkeypatch, common_part, weights, measure, threshold):
+    """None that matches is passed over, and without weights nothing else is left."""
+    menu = " ".join(f"menu{i}" for i in range(45))
+    pages = [f"{menu} {text} {text[: len(text) // 4]}" for text in texts[:120]]
+    recipe = Recipe.minhash(0.5, weights=weights)
+    monkeypatch.setattr(rarest_module, "_DENSE", -1.0)
+    monkeypatch.setattr(rarest_module, "_COMMON_PART", common_part)
+    given = Texts.from_list(pages)
+    rarest = RarestFeatures(
+        given.take(np.arange(50)), recipe.feature_rules, measure=measure, threshold=threshold, threads=1
+    )
+    found = {pair for near, mine in rarest.sharing(given) for pair in zip(near.tolist(), mine.tolist(), strict=True)}
+    rules = Rules("auto", recipe.shingle, weights, recipe.seed)
+    sets = [features(page, rules).weights for page in pages]
+    true = {
+        (a, b) for a in range(120) for b in range(50) if measures.similarity(sets[a], sets[b], measure) >= threshold
+    }
+    assert 50 < len(true) < 3000
+    assert true <= found
+    assert weights != "none" or true == found
+
+
+def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, monkeypatch):
+    menu = " ".join(f"menu{i}" for i in range(60))
+    run = run_of(tmp_path, [f"{menu} {text}" for text in texts])
+    assert sum(map(len, audit(run, num_sampled=100).strata)) >= 99
+    monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
+    monkeypatch.setattr(truth, "_MEASURED_EACH", 30)
+    monkeypatch.setattr(truth, "_FEW_PAIRS", 1)
+    few = audit(run, num_sampled=100)
+    assert 28 <= sum(map(len, few.strata)) <= 36
+    assert failed(few) == []
+    # Without a template few pairs have to be measured.
+    (tmp_path / "plain").mkdir()
+    assert sum(map(len, audit(run_of(tmp_path / "plain", texts), num_sampled=100).strata)) >= 99

@@ -7,6 +7,8 @@ import pytest
 import likewise
 from likewise import Recipe, dedup_files
 from likewise.audit import audit
+from likewise.audit import rarest as rarest_module
+from likewise.audit import truth as truth_module
 from tests.audit.corpora import graded, resembling, write
 
 NUM_CORPORA = 5
@@ -55,6 +57,26 @@ def test_the_interval_holds_the_true_recall(tmp_path, name):
             held["removals"] += holds(found.recall.removals, removals)
         print(f"{name}, corpus {corpus}: {pairs:.3f}, {removals:.3f}, last {found.recall.pairs}")
     print(name, held)
+    assert min(held.values()) >= LEAST_HELD
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, monkeypatch):
+    """Pages of one template, whose pairs all have to be measured."""
+    monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
+    monkeypatch.setattr(truth_module, "_MEASURED_EACH", 60)
+    monkeypatch.setattr(truth_module, "_FEW_PAIRS", 1)
+    menu = " ".join(f"menu{i}" for i in range(50))
+    pages = [f"{menu} {text}" for text in graded(500, 7, 0.4)]
+    pairs, removals = truth_of(pages, SABOTAGED["few bands"], tmp_path)
+    held = {"pairs": 0, "removals": 0}
+    for repetition in range(NUM_REPETITIONS):
+        found = audit(tmp_path / "out", num_sampled=300, seed=repetition)
+        assert sum(map(len, found.strata)) < 200
+        held["pairs"] += holds(found.recall.pairs, pairs)
+        held["removals"] += holds(found.recall.removals, removals)
+    print(held, pairs, removals, found.recall)
     assert min(held.values()) >= LEAST_HELD
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.viewing.runs import make_run
+from tests.waiting import LIMIT_S
 
 
 class Pages:
@@ -36,7 +37,7 @@ class Pages:
         page.on("console", lambda message: self.wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(600_000)
         return page
 
     def go(self, page, path=""):
@@ -47,7 +48,7 @@ class Pages:
 
     def close(self):
         self._service.terminate()
-        self._service.wait(60)
+        self._service.wait(LIMIT_S)
         self._service.stderr.close()
 
 

@@ -12,7 +12,7 @@ VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "comp
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_view_runs_a_document_or_breaks_its_own_policy(pages):
     page = pages.page()
     addresses = [f"{pages.base}/{view}" for view in VIEWS]
@@ -30,7 +30,7 @@ def test_no_view_runs_a_document_or_breaks_its_own_policy(pages):
     assert pages.wrong == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_keyboard_goes_everywhere(pages):
     page = pages.page()
     pages.go(page, "groups")
@@ -73,7 +73,7 @@ def test_the_keyboard_goes_everywhere(pages):
     assert pages.wrong == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     page = pages.page()
     pages.go(page, "threshold")
@@ -88,12 +88,13 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     assert page.inner_text("#kept") == f"{points['kept'][at]:,}"
     assert page.inner_text("#cut") == f"{points['cuts'][at]:.4f}"
     assert f"--threshold {points['cuts'][at]:g}" in page.inner_text("#command")
-    with page.expect_response("**/threshold/around*"):
-        page.keyboard.press("ArrowLeft")
+    page.evaluate("document.querySelector('#around').replaceChildren()")
+    page.keyboard.press("ArrowLeft")
     at -= 1
-    page.wait_for_function("location.search.includes('cut=')")
+    page.wait_for_url(lambda url: "cut=" in url, timeout=600_000)
     shown = page.inner_text("#kept")
-    page.wait_for_timeout(300)
+    # The pairs come once the slider rests.
+    page.locator("#around > *").first.wait_for(state="attached", timeout=600_000)
     around = page.inner_text("#around")
     page.reload()
     assert page.inner_text("#kept") == shown == f"{points['kept'][at]:,}"
@@ -115,7 +116,7 @@ def test_nothing_is_wider_than_the_window(pages, options):
         assert width[0] <= width[1], (view, width)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_lists_comparisons_and_labels_work_without_a_script(pages):
     page = pages.page(java_script_enabled=False)
     pages.go(page, "groups")
@@ -138,7 +139,7 @@ def test_lists_comparisons_and_labels_work_without_a_script(pages):
     assert page.inner_text("#cut") == "0.3000"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_every_field_has_a_name_and_every_page_a_heading(pages):
     page = pages.page()
     for view in VIEWS:
@@ -154,7 +155,7 @@ def test_every_field_has_a_name_and_every_page_a_heading(pages):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_hundred_thousand_groups(browser, tmp_path):
     with (tmp_path / "many.jsonl").open("w") as file:
         for number in range(100_000):

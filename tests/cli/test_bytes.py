@@ -68,12 +68,13 @@ BAD = {
     "overlong utf-8": b'{"id":"x","text":"a\xc0\x80"}',
     "control character": b'{"id":"x","text":"a\x01"}',
     "text is nan": b'{"id":"x","text":NaN}',
-    "id is nan": b'{"id":NaN,"text":"a"}',
+    "id is infinite": b'{"id":-Infinity,"text":"a"}',
     "no json either": b'{"id":"x","text":"a","n":NaNs}',
     "id is a fraction": b'{"id":1.5,"text":"a"}',
     "id is true": b'{"id":true,"text":"a"}',
     "too long": b'{"id":"x","text":"' + b"long " * 300 + b'"}',
 }
+ALL_BAD = ("--max-bad-rows", "100%")
 GOOD = [b'{"id":"1","text":"one good row"}', b'{"id":"2","text":"another one"}']
 
 
@@ -93,7 +94,7 @@ def test_bad_rows_are_skipped_and_listed(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(rows) + b"\n")
     out = tmp_path / "out"
     ran = likewise_command(
-        "dedup", tmp_path / "in.jsonl", "-o", out, "--on-error", "skip", "--max-document", "1000", "--json"
+        "dedup", tmp_path / "in.jsonl", "-o", out, "--on-error", "skip", "--max-document", "1000", "--json", *ALL_BAD
     )
     assert ran.status == 0, ran.err
     assert (out / "kept" / "in.jsonl").read_bytes() == b"\n".join([*GOOD, b""])
@@ -107,7 +108,8 @@ def test_bad_rows_are_skipped_and_listed(tmp_path):
 def test_bad_rows_are_passed_through_unchanged(tmp_path):
     rows = [GOOD[0], *BAD.values(), GOOD[1], b'{"id":"3","text":"one good row!"}']
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(rows) + b"\n")
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", "-", "--on-error", "keep", "--max-document", "1000")
+    options = ["--on-error", "keep", "--max-document", "1000", *ALL_BAD]
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", "-", *options)
     assert ran.status == 0, ran.err
     assert ran.out == b"\n".join([*rows[:-1], b""])
 

@@ -14,6 +14,7 @@ import pytest
 import likewise
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
+from tests.waiting import LIMIT_S, wait_until
 
 COMMANDS = ("dedup", "pairs", "compare", "sketch", "plan", "diff")
 TEXTS = ["the same few words once more", "The same few words once more!", "something else entirely"]
@@ -152,20 +153,18 @@ def start(*arguments):
     )
 
 
-def wait_until(condition, process):
-    deadline = time.monotonic() + 60
-    while not condition() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+def wait_for(condition, process):
+    assert wait_until(lambda: condition() or process.poll() is not None)
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.15, 0.4])
 def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
     out = tmp_path / "out"
     process = start("dedup", big, "-o", out)
-    wait_until(lambda: (out / ".unfinished").exists(), process)
+    wait_for(lambda: (out / ".unfinished").exists(), process)
     time.sleep(delay_s)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, err
     assert b"interrupted" in err
     assert b"Traceback" not in err
@@ -180,7 +179,7 @@ def test_a_killed_run_is_begun_again(tmp_path, big):
     out = tmp_path / "out"
     process = start("dedup", big, "-o", out)
     parts = out / ".unfinished" / "parts"
-    wait_until(lambda: parts.exists() and any(parts.glob("*.arrow")), process)
+    wait_for(lambda: parts.exists() and any(parts.glob("*.arrow")), process)
     process.kill()
     process.communicate()
     assert tree(out)[0] == ".unfinished"

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from decimal import Decimal
 
 import numpy as np
@@ -20,6 +19,7 @@ from likewise.dedup import FileRun, stream_dedup
 from likewise.io import alignment, scratch
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
+from tests.waiting import LIMIT_S, wait_until
 
 TEXTS = ["one two three four five six", "one two three four five SIX", "something else"]
 
@@ -52,7 +52,7 @@ def limited(*arguments, file_bytes, **environment):
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
         env={**os.environ, **environment},
-        timeout=100,
+        timeout=LIMIT_S,
     )
     return done.returncode, done.stderr.decode()
 
@@ -227,10 +227,7 @@ def test_a_killed_run_is_cleaned_up_after(tmp_path, articles):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as killed:
-        for _ in range(1000):
-            if list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*")):
-                break
-            time.sleep(0.01)
+        assert wait_until(lambda: list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*")))
         # While it lives another run leaves its files alone.
         subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o1")], env=environment, check=True)
         assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
@@ -253,7 +250,7 @@ def test_a_text_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path,
     assert not (tmp_path / "out").exists()
     if on_error != "fail":
         ran = likewise_command(
-            "dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows + b'{"text":"words"}\n'
+            "dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows + b'{"text":"words"}\n' * 3
         )
         assert ran.status == 0
 

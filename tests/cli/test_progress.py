@@ -15,7 +15,10 @@ def test_stages_that_cannot_say_how_far_they_are_are_named(monkeypatch, capsys):
         (2, StageStarted("sketching", 0, "rows")),
         (3, StageStarted("ordering", 0, "rows")),
         # This one says how far it is by itself.
-        (20, StageStarted("deciding", 100, "documents")),
+        (20, StageStarted("writing", 1000, "rows")),
+        # What it did in so short a time says nothing about the rest.
+        (0.04, StageAdvanced("writing", 1)),
+        (0, StageStarted("deciding", 100, "documents")),
         (10, StageAdvanced("deciding", 50)),
     ]
     for waited, event in events:

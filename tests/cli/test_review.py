@@ -5,11 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.command import jsonl, likewise_command
+from tests.waiting import wait_until
 
 
 def test_a_pipe_is_refused_rather_than_read_as_empty(tmp_path):
@@ -63,12 +63,7 @@ def test_sigterm_leaves_no_copy_of_standard_input(tmp_path):
     command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
     environment = {**os.environ, "TMPDIR": str(spool)}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
-        for _ in range(1000):
-            if list(spool.rglob("stdin")):
-                break
-            time.sleep(0.01)
-        else:
-            pytest.fail(f"nothing is copied to {spool}: {list(spool.rglob('*'))}")
+        assert wait_until(lambda: list(spool.rglob("stdin"))), list(spool.rglob("*"))
         process.send_signal(signal.SIGTERM)
         process.communicate()
     assert process.returncode == 130

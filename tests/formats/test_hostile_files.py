@@ -147,11 +147,11 @@ def test_what_is_read_beside_documents(tmp_path, capfd, made, reader, share):
     for what, data in chosen:
         (home / name).write_bytes(data)
         shutil.rmtree(home / "out", ignore_errors=True)
-        began = time.monotonic()
+        began = time.process_time()
         status = ran(home, command)
         said = capfd.readouterr().err
         where = f"{reader} {what}: {status} {said[-900:]}"
-        assert time.monotonic() - began < 30, where
+        assert time.process_time() - began < 30, where
         assert status in (0, 1 if command[0] == "diff" else 2, 2), where
         assert "Traceback" not in said, where
         if status == 2:

@@ -43,7 +43,7 @@ def test_records_are_compared_however_they_are_cut_into_files(tmp_path, rows):
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_quote_opens_only_where_a_field_begins(tmp_path, delimiter):
     head = delimiter.join(["id", "text"]).encode() + b"\n"
-    texts = ['5" of rope', "two", '"three""', "3 3", '"', 'x"', "four", '"5"" 5"" 5"5', '""', '"f""', 'f"f', "7"]
+    texts = ['5" of rope', "two", '"three""', "3 3", '"', 'x"', "four", '"5"" 5"" 5"5', '""', '"f""', 'f"', "7"]
     lines = [f"{i}{delimiter}{text}\n".encode() for i, text in enumerate(texts)]
     # What a quote begins goes on until it is closed; in the middle of a field it is a character as others are.
     records = [[0], [1], [2, 3, 4], [5], [6], [7], [8], [9, 10], [11]]

@@ -85,12 +85,17 @@ def test_bad_rows_of_csv_are_told_by_their_lines(tmp_path, monkeypatch):
     assert [row["row"] for row in told] == [12, 303]
 
 
-def test_a_quote_that_is_never_closed_is_one_bad_row(tmp_path, monkeypatch):
+def test_a_quote_that_is_never_closed_takes_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(ingest, "PIECE_BYTES", 500)
     path = tmp_path / "in.csv"
-    path.write_text("id,text\n" + "".join(f"{i},some words {i}\n" for i in range(100)) + '7,"open\n' + "1,2\n" * 5000)
+    path.write_text("id,text\n" + "".join(f"{i},some words {i}\n" for i in range(100)) + '7,"open\n')
+    with path.open("a") as file:
+        file.writelines(f"{i},more words {i}\n" for i in range(100, 1100))
     summary = dedup_files(path, tmp_path / "out", run=FileRun(on_error="skip"))
-    assert (summary["num_documents"], summary["num_bad_rows"]) == (100, 1)
+    assert (summary["num_documents"], summary["num_bad_rows"]) == (1100, 1)
+    (told,) = map(json.loads, (tmp_path / "out" / "errors.jsonl").read_text().splitlines())
+    # The header is row 1.
+    assert told["row"] == 102
 
 
 @pytest.mark.parametrize("text", ["", "id,text", "id,text\n", "\n\nid,text\r\n\r\n", "id,text\r1,a\r2,b\r"])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.command import likewise_command
 from tests.house.test_house import ROOT
+from tests.waiting import LIMIT_S
 
 SHELL = ("console", "bash")
 # A comment right above a block says that it is not run, and why, or that its last command serves until it is stopped.
@@ -98,7 +99,7 @@ def run(command, folder):
         return done.out.decode() + done.err
     ran = subprocess.run(
         ["bash", "-c", _shell(command)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        stdin=subprocess.DEVNULL, timeout=100,
+        stdin=subprocess.DEVNULL, timeout=LIMIT_S,
     )  # fmt: skip
     assert ran.returncode == 0, f"{command}\nended with {ran.returncode}: {ran.stdout}"
     return ran.stdout
@@ -123,10 +124,10 @@ def serve(command, folder, port):
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LIMIT_S
         while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LIMIT_S) as answer:
                     page = answer.read().decode()
                 break
             except OSError:
@@ -134,7 +135,7 @@ def serve(command, folder, port):
                 assert time.monotonic() < deadline, "it does not answer"
                 time.sleep(0.1)
         process.terminate()
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=LIMIT_S)
     finally:
         if process.poll() is None:
             process.kill()

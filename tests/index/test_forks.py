@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import likewise
+from tests.waiting import LIMIT_S
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
@@ -17,7 +18,7 @@ RECIPE = likewise.Recipe.simhash(within=3)
 REFUSED, HUNG = 7, "hung"
 
 
-def forked(work, wait_s: float = 60) -> int | str:
+def forked(work, wait_s: float = LIMIT_S) -> int | str:
     """The exit status of a child that does `work`: 7 where that was refused because of the fork."""
     child = os.fork()
     if child == 0:

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 # So many bytes are committed that the log comes into the database, for which one more handle is wanted.
 SCRIPT = """
 import os, random, resource, sys
@@ -39,7 +41,7 @@ def test_without_handles_an_index_goes_on(tmp_path):
         [sys.executable, "-c", SCRIPT, str(tmp_path / "index")],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=LIMIT_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

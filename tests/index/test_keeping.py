@@ -7,8 +7,10 @@ import subprocess
 import pytest
 
 import likewise
+from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.weights import count_weights
+from tests.store.clocks import clocked
 
 TEXTS = [f"a page about {topic} and the weather of the {topic} season" for topic in ("flood", "rain", "snow", "wind")]
 
@@ -49,16 +51,15 @@ def test_another_table_is_refused_by_name(tmp_path):
         likewise.Index(tmp_path / "index", likewise.Recipe.simhash(threshold=0.7, shingle=1, weights=other))
 
 
-def test_the_age_limit_is_kept(tmp_path, monkeypatch):
-    clock = [1_000_000.0]
-    monkeypatch.setattr("likewise.index.online.time.time", lambda: clock[0])
-    with likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3), ttl=100) as index:
-        index.add("a", TEXTS[0])
-    clock[0] += 101
-    with likewise.Index(tmp_path / "index") as index:
-        index.add("b", TEXTS[1])
-        assert index.get("a") is None
-        assert index.stats["ttl_s"] == 100
+def test_the_age_limit_is_kept(tmp_path):
+    with clocked(_native.ManualClock(1_000_000)) as clock:
+        with likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3), ttl=100) as index:
+            index.add("a", TEXTS[0])
+        clock.pass_time(101)
+        with likewise.Index(tmp_path / "index") as index:
+            index.add("b", TEXTS[1])
+            assert index.get("a") is None
+            assert index.stats["ttl_s"] == 100
     with pytest.raises(InvalidParameter, match="ttl"):
         likewise.Index(tmp_path / "index", ttl=5)
     for ttl in (0, -1, float("inf"), float("nan"), "5", True):

@@ -11,6 +11,7 @@ import pytest
 import likewise
 from likewise import _native
 from tests.recipes import RECIPES
+from tests.store.clocks import clocked
 
 NAMES = [
     "simhash",
@@ -202,17 +203,16 @@ def test_sketches_serve_where_distance_alone_decides(tmp_path):
             by_sketch.check_batch(likewise.sketch(["short"], recipe))
 
 
-def test_expiry_forgets_and_promotes_nothing(tmp_path, monkeypatch):
-    import time
-
-    clock = [1_000_000.0]
-    monkeypatch.setattr(time, "time", lambda: clock[0])
+def test_expiry_forgets_and_promotes_nothing(tmp_path):
     texts = [" ".join(f"t{i}w{j}" for j in range(120)) for i in range(3)]
-    with likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3), ttl=100) as index:
+    with (
+        clocked(_native.ManualClock(1_000_000)) as clock,
+        likewise.Index(tmp_path / "index", likewise.Recipe.simhash(within=3), ttl=100) as index,
+    ):
         index.add("a", texts[0])
-        clock[0] += 60
+        clock.pass_time(60)
         assert index.check_and_add("b", texts[0]).kept_id == "a"
-        clock[0] += 60
+        clock.pass_time(60)
         index.add("c", texts[1])
         assert len(index) == 2
         assert index.get("a") is None

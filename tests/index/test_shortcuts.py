@@ -1,7 +1,6 @@
 """Ways that are shorter than the general one say what it says: single texts, plans made for the data, full pages."""
 
 import sqlite3
-import time
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 import likewise
 from tests.index.test_online import corpus, said
 from tests.recipes import RECIPES
+from tests.waiting import wait_until
 
 ODD = [
     "",
@@ -112,10 +112,7 @@ def test_skewed_fingerprints_are_all_found_before_and_after_the_first_segment(tm
             seen += said(index.check_and_add_batch([str(i) for i in range(start, start + 1000)], sketches[part]))
         assert seen == found
         # Built beside the calls, at low priority: it may end after them.
-        deadline = time.monotonic() + 60
-        while not index.stats["num_built"] and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert index.stats["num_built"] > 0
+        assert wait_until(lambda: index.stats["num_built"])
     with likewise.Index(tmp_path / "index", read_only=True) as index:
         # By then one's own row is there: what was kept finds itself.
         again = said(index.check_batch(sketches))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, dedup_files, pair_files, plan_memory
+from likewise.dedup import FileRun, dedup_files, pair_files, plan_memory, verification
 from likewise.dedup.room import Room
 from likewise.growing import ArraySpace
 from likewise.progress import Planned
@@ -104,6 +104,40 @@ def test_little_memory_changes_no_answer(name, corpus, tmp_path, little):
     assert bounded[1].equals(whole[1])
     assert bounded[2] == whole[2]
     assert whole[1].num_rows > 20
+
+
+def rare_words(num_documents, copies):
+    """Documents of words that few others have, so that all weigh much; several copies of each, a few words changed."""
+    random = np.random.default_rng(4)
+    words = [f"w{number:x}" for number in range(60_000)]
+    texts = []
+    for _ in range(num_documents // copies):
+        picked = random.integers(0, len(words), 250)
+        for _ in range(copies):
+            changed = picked.copy()
+            changed[random.integers(0, 250, 5)] = random.integers(0, len(words))
+            texts.append(" ".join(words[number] for number in changed))
+    return texts
+
+
+@pytest.mark.parametrize(
+    "recipe", [likewise.Recipe.minhash(weights="idf"), likewise.Recipe.minhash()], ids=["weighted", "plain"]
+)
+def test_feature_sets_stay_within_their_budget(recipe, tmp_path, little, monkeypatch):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(rare_words(400, 5)))
+    held, plain = [], verification.Verifier._load
+
+    def load(self, positions):
+        plain(self, positions)
+        # Each set has a place, used or not, which is no part of the budget.
+        held.append((self._sets.num_bytes - 64 * len(self._position_of)) / self._budget)
+
+    monkeypatch.setattr(verification.Verifier, "_load", load)
+    little()
+    monkeypatch.setattr(plan_memory.MemoryPlan, "room", lambda _, work: Room(ArraySpace(work), sets_bytes=600_000))
+    dedup_files(tmp_path / "a.jsonl", tmp_path / "out", recipe, run=BOUNDED)
+    assert held
+    assert 0.25 < max(held) <= 1
 
 
 @pytest.mark.parametrize("keep", ["shortest,first", "max:rank,longest"])
@@ -230,6 +264,31 @@ def corpus_of(path, num_documents):
             if row % 10 != 9:
                 before = " ".join(words[random.integers(0, len(words), 150)].tolist())
             file.write(json.dumps({"id": f"document-{row}", "text": f"{before} {row}"}) + "\n")
+
+
+def test_digests_of_counted_documents_are_part_of_the_plan():
+    recipe = likewise.Recipe.minhash(weights="idf").resolve()
+    task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
+    few, many = (task.plan(num, is_estimated=False) for num in (100_000, 3_000_000))
+    assert few.room(None).weighing_bytes == few.work_bytes // 2
+    assert many.room(None).weighing_bytes + many.digests_bytes == many.work_bytes
+    with pytest.raises(
+        likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes a document while features are counted"
+    ):
+        task.plan(6_000_000, is_estimated=False)
+    # Counted in a run of its own.
+    counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()
+    assert plan_memory._Task(counted, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(6_000_000, is_estimated=False)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [256, 512])
+def test_memory_of_weighted_pairs_stays_below_its_bound(memory, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(rare_words(200_000, 5)))
+    command = [sys.executable, "-m", "likewise", "dedup", tmp_path / "a.jsonl", "--quiet", "--weights", "idf"]
+    peak = peak_of([*command, "-o", tmp_path / "out", "--memory", f"{memory}MB"])
+    assert peak < memory * 1e6, f"{peak / 1e6:.0f} MB"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

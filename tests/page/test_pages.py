@@ -1,6 +1,7 @@
 """The pages over HTTP, without a browser: every view, hostile documents, odd requests, rights."""
 
 import html
+import os
 import re
 import threading
 from urllib.parse import quote
@@ -11,6 +12,7 @@ import likewise
 from likewise import Recipe
 from tests.viewing.runs import HOSTILE, make_run
 from tests.viewing.test_drawing import Parsed
+from tests.waiting import LIMIT_S
 
 testing = pytest.importorskip("starlette.testclient", reason="needs likewise[server]")
 pytest.importorskip("fastapi", reason="needs likewise[server]")
@@ -23,8 +25,16 @@ POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancesto
 def client_of(path, **settings):
     from likewise.server import Settings, create_app
 
-    app = create_app(path, Settings(has_request_log=False, **settings))
+    app = create_app(path, Settings(has_request_log=False, **({"deadline_s": LIMIT_S} | settings)))
     return testing.TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient():
+    """Pages wait until the groups are sorted, however long a busy machine takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.server.page.routes._WAIT_S", LIMIT_S)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -316,3 +326,28 @@ def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
         assert answer.status_code == 422
         assert "could not be sorted" in answer.text
     assert not list((out / ".view").iterdir())
+
+
+def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
+    """The pages show the run that is there, and say so where there is none."""
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "one fine day"}\n{"id": "b", "text": "one fine day"}\n')
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.5))
+    with client_of(out) as client:
+        assert "0.5" in client.get("/look/out/").text
+        likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.875), overwrite=True)
+        for view in ("", "groups", "groups/1"):
+            assert client.get(f"/look/out/{view}").status_code == 200
+        assert "0.875" in client.get("/look/out/").text
+        out.rename(moved)
+        for view in VIEWS:
+            answer = client.get(f"/look/out/{view}")
+            assert answer.status_code == 422
+            assert "there is no finished run here" in answer.text
+        assert client.get("/readyz").status_code == 200
+        moved.rename(out)
+        assert "0.875" in client.get("/look/out/").text
+        os.truncate(out / "removed.parquet", 100)
+        (out / "summary.json").touch()
+        answer = client.get("/look/out/groups")
+        assert (answer.status_code, "missing or damaged" in answer.text) == (422, True)

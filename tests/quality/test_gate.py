@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.conftest import LABELLED, ROOT
+from tests.waiting import LIMIT_S
 
 RESULTS = ROOT / "bench" / "results" / "quality.json"
 
@@ -18,7 +19,7 @@ def gate(*arguments):
     if not (LABELLED / "warc-real").is_dir():
         pytest.skip("the labelled sets are not at ../shared/data")
     command = [sys.executable, ROOT / "bench" / "quality_gate.py", "--quick", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -52,7 +53,7 @@ def test_no_set_is_no_success(tmp_path):
         shutil.copy(path, tmp_path / "bench")
     shutil.copy(RESULTS, tmp_path / "bench" / "results")
     command = [sys.executable, tmp_path / "bench" / "quality_gate.py", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 2
     assert "nothing was compared" in done.stdout
 

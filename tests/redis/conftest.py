@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 SERVERS = [name for name in ("redis-server", "valkey-server") if shutil.which(name)]
 
 
@@ -27,7 +29,7 @@ class Running:
             [self._program, *options, *self._options], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
         self.client = None
-        until = time.monotonic() + 30
+        until = time.monotonic() + LIMIT_S
         while not self._answers():
             if time.monotonic() > until or self.process.poll() is not None:
                 self.process.kill()

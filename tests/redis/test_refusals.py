@@ -10,6 +10,7 @@ import pytest
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from tests.store.conformance import TEXTS
+from tests.waiting import LIMIT_S
 
 RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
 
@@ -90,8 +91,8 @@ def test_keys_that_are_no_index_or_of_another_format(open_index, running):
     with pytest.raises(StoreError, match="no index of Likewise"):
         open_index(RECIPE, prefix="mine")
     open_index(RECIPE, prefix="later")
-    running.client.hset("{later}:meta", "format", 2)
-    with pytest.raises(StoreError, match="has format 2; this version reads format 1"):
+    running.client.hset("{later}:meta", "format", 1)
+    with pytest.raises(StoreError, match="has format 1; this version reads format 2"):
         open_index(prefix="later")
 
 
@@ -294,7 +295,7 @@ def test_a_node_of_a_cluster(start):
                 break
     server = start("--cluster-enabled", "yes", "--cluster-port", "0", "--port", str(port))
     server.client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    until = time.monotonic() + 10
+    until = time.monotonic() + LIMIT_S
     while server.client.execute_command("CLUSTER INFO")["cluster_state"] != "ok":
         assert time.monotonic() < until
         time.sleep(0.05)

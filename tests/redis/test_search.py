@@ -50,10 +50,8 @@ def test_every_neighbour_is_found(open_index, bits, within, layout):
         flags, hashes = b"\x03", np.array([i], "<u8").tobytes()
         columns = arrivals.raw.tobytes(), flags, b"\0", b"\xff" * 4, b"\0", bytes(4), hashes, b"\1\0\0\0", b"x"
         state = index._reader.begin()
-        assert index._writer._send("commit", b"", state.num_rows, state.epoch, i, "", *columns, bytes(4), b"") == (
-            b"ok",
-            i,
-        )
+        proof = (state.steps, state.mark, state.num_rows, state.epoch, i, "")
+        assert index._writer._send("commit", b"", *proof, *columns, bytes(4), b"") == (b"ok", i)
     _, hits, _ = index._reader.look(layout_.fingerprint_bytes(words), None)
     distances = np.bitwise_count(words[:, None, :] ^ words[None, :, :]).sum(axis=2)
     query, row = np.nonzero(distances <= within)

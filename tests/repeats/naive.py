@@ -154,6 +154,20 @@ def belongs_to_word_behind(gap, word_before, what_goes):
     return len(gap)
 
 
+INSIDE = ("ALetter", "Hebrew_Letter", "Numeric", "ExtendNumLet", "Extend", "Format", "ZWJ")
+BETWEEN = ("Single_Quote", "MidNumLet", "MidLetter", "MidNum")
+
+
+def is_one_word(left, right):
+    """Whether a word goes on from one text to the next."""
+    if not left or not right:
+        return False
+    last, first = class_of(left[-1]), class_of(right[0])
+    if last in INSIDE:
+        return first in (*INSIDE, *BETWEEN)
+    return last in BETWEEN and class_of(left[-2:-1]) in INSIDE and first in INSIDE
+
+
 def without_spans(texts, num_words, words_of=ascii_words):
     """The texts without the words that go, and the marks that go with them and the white space behind."""
     left = []
@@ -174,5 +188,8 @@ def without_spans(texts, num_words, words_of=ascii_words):
             lead = len(gaps[first]) - belongs_to_word_behind(gaps[first], word_before, what_goes)
             kept.append(text[at : places[first][0] - lead])
             at = places[behind - 1][1] + tail
-        left.append("".join([*kept, text[at:]]))
+        whole = ""
+        for part in [*kept, text[at:]]:
+            whole += " " * is_one_word(whole, part) + part
+        left.append(whole)
     return left

@@ -216,3 +216,43 @@ def test_documents_that_go_one_after_the_other(tmp_path):
     dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8))
     rows = map(json.loads, (tmp_path / "out" / "kept" / "in.jsonl").read_text(encoding="utf-8").splitlines())
     assert {int(row["id"]): row["text"] for row in rows} == {0: text, 2: "nine", 3: "（"}
+
+
+# What stands around the span, and what is left.
+APART = {
+    "section3|4": "section3 4",
+    "section3| 4": "section3 4",
+    "section3 |4": "section3 4",
+    "alpha|beta": "alpha beta",
+    "alpha_|_beta": "alpha_ _beta",
+    "don’|t": "don’ t",
+    "3.|4": "3. 4",
+    "é|é": "é é",
+    "한|국": "한 국",
+    "3.|猫": "3.猫",
+    "猫|4": "猫4",
+    "猫|犬": "猫犬",
+    "カ|ナ": "カナ",
+    "alpha. |beta": "alpha. beta",
+    "!|alpha": "!alpha",
+    "|alpha": "alpha",
+    "alpha|": "alpha",
+    "😀|alpha": "😀alpha",
+}
+
+
+@pytest.mark.parametrize("is_escaped", [False, True])
+def test_words_around_a_span_do_not_join(tmp_path, is_escaped):
+    # Each case has a span of its own, so that no window repeats another case.
+    spans = ["".join(map(chr, range(0x4E00 + 16 * i, 0x4E08 + 16 * i))) for i in range(len(APART))]
+    texts = [*spans, *(around.replace("|", span) for around, span in zip(APART, spans, strict=True))]
+    rows = (json.dumps({"id": str(i), "text": text}, ensure_ascii=is_escaped) for i, text in enumerate(texts))
+    written = "\n".join(rows)
+    if is_escaped:
+        written = written.replace("section3", "section\\u0033").replace("alpha", "alph\\u0061")
+    (tmp_path / "in.jsonl").write_text(written, encoding="utf-8")
+    dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8))
+    kept = map(json.loads, (tmp_path / "out" / "kept" / "in.jsonl").read_text(encoding="utf-8").splitlines())
+    expected = [*spans, *APART.values()]
+    assert [row["text"] for row in kept] == expected
+    assert naive.without_spans(texts, 8, naive.words) == expected

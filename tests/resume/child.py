@@ -14,7 +14,9 @@ import pyarrow.ipc
 import pyarrow.parquet  # noqa: F401
 
 import likewise
-from likewise.dedup import FileRun, candidates, files, ingest, resume, verdict_log
+from likewise.dedup import FileRun, IndexUse, candidates, files, indexed, ingest, resume, verdict_log
+from likewise.index.batch_run import BatchRun
+from likewise.io.output import OutputDirectory
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}
@@ -47,6 +49,9 @@ MOMENTS = {
     "decided": (files, "write_evidence"),
     "written": (files, "write_kept"),
     "summed": (files, "summarize"),
+    "added": (BatchRun, "add_batch"),
+    "all added": (indexed.BesideIndex, "add_kept"),
+    "named": (OutputDirectory, "finish"),
 }
 
 
@@ -55,16 +60,24 @@ def run(job):
     resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
     # So that a run that is killed later has written all but the last.
     resume._MOST_WAITING = 1
+    indexed._AT_ONCE = job.get("added_at_once", indexed._AT_ONCE)
     verdict_log.SECONDS_BETWEEN = job.get("seconds_between", verdict_log.SECONDS_BETWEEN)
     candidates._RANGE, candidates._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
     if "moment" in job:
         die_after(job["calls"], *MOMENTS[job["moment"]])
+    if "index" in job:
+        with likewise.Index(job["index"], read_only=True) as index:
+            recipe = index.recipe
+    else:
+        recipe = NAMED.get(job["recipe"]) or RECIPES[job["recipe"]]
     likewise.dedup_files(
         [Path(name) for name in job["inputs"]],
         job["out"],
-        NAMED.get(job["recipe"]) or RECIPES[job["recipe"]],
+        recipe,
         run=FileRun(threads=job.get("threads", 2), **job.get("run", {})),
         fresh=job.get("fresh", False),
+        overwrite=job.get("overwrite", False),
+        index=IndexUse(against=Path(job["index"]), add=True) if "index" in job else None,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import likewise
+from tests.waiting import LIMIT_S
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -47,6 +48,7 @@ class Service:
                 self.log.append({"event": "not-json", "line": line})
 
     def client(self, collection=None, **options):
+        options.setdefault("timeout_s", LIMIT_S)
         return likewise.Client(self.url, collection=collection, **options)
 
     def close_connections(self):
@@ -63,11 +65,11 @@ class Service:
         """Ask it to end; its status, and what it wrote to standard output."""
         if self.process.poll() is None:
             self.process.terminate()
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(timeout=LIMIT_S)
         return status, self._end()
 
     def _end(self):
-        self._reader.join(timeout=10)
+        self._reader.join(timeout=LIMIT_S)
         with contextlib.closing(self.process.stdout), contextlib.closing(self.process.stderr):
             return self.process.stdout.read()
 
@@ -117,6 +119,7 @@ def begin(tmp_path):
     def begun(path=None, *, recipe=None, headers=None, **settings):
         settings.setdefault("allowed_hosts", ("testserver",))
         settings.setdefault("has_request_log", False)
+        settings.setdefault("deadline_s", LIMIT_S)
         app = create_app(path or tmp_path / "served", Settings(**settings))
         client = TestClient(app, headers=headers)
         contexts.append(client.__enter__())

@@ -232,7 +232,7 @@ def test_clients_name_the_collection_or_take_the_only_one(start):
 
 
 def test_clients_try_again(monkeypatch):
-    """429 and 503 are waited out; a broken connection is not, where the call cannot be repeated."""
+    """429 and 503 are waited out, and broken connections too, unless the call cannot be repeated."""
     import httpx2
 
     from likewise.client import ServiceError
@@ -244,8 +244,8 @@ def test_clients_try_again(monkeypatch):
         seen.append(request.url.path)
         if len(seen) < 3:
             return httpx2.Response(503, headers={"retry-after": "0"}, json={"type": "overloaded", "detail": "later"})
-        if request.url.path.endswith("remove"):
-            raise httpx2.ConnectError("gone")
+        if request.url.path.endswith("compact"):
+            raise httpx2.ReadError("gone")
         return httpx2.Response(200, json={"documents": [None]})
 
     transport = httpx2.MockTransport(answer)
@@ -257,7 +257,7 @@ def test_clients_try_again(monkeypatch):
         assert client.get("x") is None
         assert len(seen) == 3
         with pytest.raises(ServiceError, match="unreachable"):
-            client.remove("x")
+            client.compact()
         assert len(seen) == 4
     with likewise.Client("http://nowhere", collection="c", retries=1) as client:
         seen.clear()

@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 PROGRAM = """
@@ -44,7 +46,7 @@ def test_a_forked_process_has_connections_of_its_own():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
-        subprocess.run([sys.executable, "-c", PROGRAM, address], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", PROGRAM, address], check=True, timeout=LIMIT_S)
         server.shutdown()
     parent, child, again = ports
     assert parent == again != child

@@ -17,13 +17,14 @@ import likewise
 from likewise.server import run
 from likewise.server.logs import log
 from tests.server.sockets import JSON, answer, ask, connect, head
+from tests.waiting import LIMIT_S, wait_until
 
 PAGES = "/v1/collections/pages"
 
 
 def add_until_the_end(service, thread, told, chance):
     """Add documents one by one and in batches over one connection; note what was answered, until nobody answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)
     number = 0
     try:
         while True:
@@ -83,7 +84,9 @@ def kill_rounds(start, tmp_path, num_rounds):
         if number == 0:
             assert ask(service, "PUT", PAGES, {"recipe": {"method": "simhash", "within": 3}})[0] == 201
         threads, new = crowd(service, 4, chance)
-        time.sleep(chance.uniform(0.1, 0.6))
+        # Wherever in a request it is then.
+        num_answers = chance.randint(1, 300)
+        assert wait_until(lambda num_answers=num_answers, new=new: len(new) >= num_answers)
         service.kill()
         for thread in threads:
             thread.join()
@@ -103,15 +106,15 @@ def test_what_was_answered_survives_fifty_kills(start, tmp_path):
 
 
 def test_asked_to_end_it_finishes_and_syncs(start, tmp_path):
-    service = start(durability="interval:3600s")
+    service = start(durability="interval:3600s", drain_s=LIMIT_S)
     assert ask(service, "PUT", PAGES, {})[0] == 201
     slow = connect(service)
     body = b'{"doc_id": "slow", "text": "begun before the end"}'
     slow.sendall(head(service, "POST", f"{PAGES}/add", JSON.strip(), f"content-length: {len(body)}") + body[:20])
     threads, told = crowd(service, 3, random.Random(3))
-    time.sleep(0.5)
+    assert wait_until(lambda: told)
     service.process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    assert wait_until(lambda: any(line["event"] == "draining" for line in service.log))
     slow.sendall(body[20:])
     status, content = answer(slow)
     for thread in threads:
@@ -158,7 +161,7 @@ def test_the_command(tmp_path):
             with likewise.Client(url, secret) as client:
                 assert client.add("a", "one fine day").is_new
             process.send_signal(signal.SIGINT)
-            output, log = process.communicate(timeout=30)
+            output, log = process.communicate(timeout=LIMIT_S)
         finally:
             process.kill()
     assert (process.returncode, output) == (0, "")

@@ -1,5 +1,6 @@
 """Every limit, and what is told of it: answers, log and counters."""
 
+import dataclasses
 import gzip
 import json
 
@@ -14,6 +15,7 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 from likewise.server import Settings
 from likewise.server.gate import Rates
 from tests.server.answers import PAGES, problem
+from tests.waiting import LIMIT_S
 
 SECRETS = {right: f"a secret of the right {right}" for right in ("read", "write", "admin")}
 
@@ -138,22 +140,24 @@ def test_too_much_at_work_and_too_long(begin, monkeypatch):
     service = client.app.state.service
 
     async def long():
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     async def converse():
-        first = asyncio.create_task(service.worked(long))
-        await asyncio.sleep(0.01)
-        return await asyncio.gather(service.worked(long), first, return_exceptions=True)
+        first = asyncio.create_task(service.worked(long, "key"))
+        # It is at work once it has had its turn.
+        await asyncio.sleep(0)
+        return await asyncio.gather(service.worked(long, "key"), first, return_exceptions=True)
 
     found = asyncio.run(converse())
     assert [one.kind for one in found] == ["overloaded", "deadline"]
-    assert service._num_at_work == 0
+    assert service.at_work.taken == 0
     release = threading.Event()
     pages = service.collection("pages")
     check = pages.index.check_batch
-    monkeypatch.setattr(pages.index, "check_batch", lambda texts: release.wait(5) and check(texts))
+    monkeypatch.setattr(pages.index, "check_batch", lambda texts: release.wait() and check(texts))
     problem(client.post(f"{PAGES}/check", json={"text": "x"}), "deadline")
     release.set()
+    service.settings = dataclasses.replace(service.settings, deadline_s=LIMIT_S)
     assert client.post(f"{PAGES}/check", json={"text": "x"}).status_code == 200
 
 

@@ -103,7 +103,8 @@ def test_one_bad_document_spoils_its_own_request_only(begin):
                 (["e", "e"], ["one", "two"]), (["f"], ["last"]),
             ]
         ]  # fmt: skip
-        await asyncio.sleep(0.01)
+        # They wait for their turn once they have begun.
+        await asyncio.sleep(0)
         pages._writing._num_threads = 1
         pages._writing._begin(asyncio.get_running_loop())
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -186,7 +187,8 @@ def test_requests_to_a_collection_that_is_deleted_meanwhile(begin):
     async def converse():
         pages._reading._num_threads = 0
         waiting = asyncio.create_task(pages.check(["x"]))
-        await asyncio.sleep(0.01)
+        # They wait for their turn once they have begun.
+        await asyncio.sleep(0)
         service.delete("pages")
         pages._reading._num_threads = 2
         pages._reading._begin(asyncio.get_running_loop())

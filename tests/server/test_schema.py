@@ -154,7 +154,7 @@ def check_garbage(served):
         b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
         b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nhost: evil\r\nconnection: close\r\n\r\n",
     ]:  # fmt: skip
-        connection = connect(served, timeout=3)
+        connection = connect(served)
         connection.sendall(garbage)
         connection.shutdown(1)
         status = status_of(received(connection))

@@ -1,5 +1,6 @@
 """One session and one set of documents for all tests; skipped where there is no Spark."""
 
+import gc
 import os
 import shutil
 import sys
@@ -36,6 +37,13 @@ def spark():
     session = SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """Collect the sockets of PySpark's gateway here: left to chance, another test would be warned of them."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

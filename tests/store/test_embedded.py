@@ -20,6 +20,7 @@ from tests.golden.texts import made_up
 from tests.recipes import RECIPES
 from tests.store.crash_child import make_text
 from tests.store.crash_index import FLUSH_ROWS, open_small
+from tests.waiting import wait_until
 
 NEAR = likewise.Recipe.simhash(within=3)
 
@@ -153,9 +154,7 @@ def fed(path, recipe_name, num=300, seed=4):
             part = range(start, min(start + 60, num))
             index.add_batch([f"doc-{number}" for number in part], [texts[number] for number in part])
             index.remove(f"doc-{start + 3}")
-            limit = time.monotonic() + 10
-            while index.stats["num_in_memory"] >= FLUSH_ROWS and time.monotonic() < limit:
-                time.sleep(0.002)
+            assert wait_until(lambda index=index: index.stats["num_in_memory"] < FLUSH_ROWS)
     with open_small(path, recipe_name) as index:
         return texts, answers(index, texts), [index.get(f"doc-{number}") for number in range(num)]
 

@@ -301,9 +301,10 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
         assert len(index) == files + len(kept)
         assert all(index.get(str(row)).is_new for row in kept)
-    # A second time everything was seen.
+    # The same run again has the answer of the first; to another run all is seen.
     out = dedup("new.jsonl", "-o", "-", "--against", "seen.lw", "--add", cwd=tmp_path).out
-    assert out == b""
+    assert out == (tmp_path / "new" / "kept" / "new.jsonl").read_bytes()
+    assert dedup("new.jsonl", "-o", "-", "--against", "seen.lw", cwd=tmp_path).out == b""
 
 
 def test_what_does_not_go_together_is_refused(tmp_path, files):
@@ -323,4 +324,5 @@ def test_what_does_not_go_together_is_refused(tmp_path, files):
     (tmp_path / "clash.jsonl").write_text('{"id": 3, "text": "words that the index has never seen before at all"}\n')
     ran = dedup("clash.jsonl", "-o", "o", "--against", "seen.lw", "--add", status=2, cwd=tmp_path)
     assert "clash.jsonl:1" in ran.err
+    assert "'3' is in the index seen.lw with another text" in ran.err
     assert not (tmp_path / "o").exists()

@@ -48,7 +48,7 @@ class Use:
     def __init__(self, folder, name, seed, **chosen):
         self.chance = chance = random.Random(seed)
         self.folder, self.recipe = folder, RECIPES[name].replace(keep="first")
-        self.now, self.number = 1000, 0
+        self.clock, self.number = _native.ManualClock(1000), 0
         self.ttl = chosen.get("ttl", chance.choice([None, 50, 300]))
         self.flush_rows = chosen.get("flush_rows", chance.choice([3, 20, 100, None]))
         self.num_bases = chosen.get("num_bases", chance.choice([1, 2, 6, 25]))
@@ -57,7 +57,7 @@ class Use:
         self.index, self.reader = self._open(folder / "index", ttl=self.ttl, store=self.store), None
 
     def _open(self, path, **options):
-        made = functools.partial(_native.OnlineIndex, flush_rows=self.flush_rows)
+        made = functools.partial(_native.OnlineIndex, flush_rows=self.flush_rows, clock=self.clock)
         made.describe = _native.OnlineIndex.describe
         with mock.patch.object(_native, "OnlineIndex", made):
             return likewise.Index(path, self.recipe, threads=self.chance.choice([1, 2]), **options)
@@ -69,7 +69,7 @@ class Use:
         names, weights = zip(*self.STEPS, strict=True)
         try:
             for _ in range(num_steps):
-                self.now += self.chance.choice([0, 0, 0, 1, 5, 20])
+                self.clock.pass_time(self.chance.choice([0, 0, 0, 1, 5, 20]))
                 getattr(self, self.chance.choices(names, weights)[0])()
                 for index in self._open_ones():
                     assert len(index) == len(self.model)
@@ -92,9 +92,9 @@ class Use:
                 ids.append(f"doc-{self.number}")
                 texts += self._texts(1)
                 self.number += 1
-        self.model.expire(self.now)
+        self.model.expire(self.clock.unix_s)
         try:
-            expected = self.model.check_and_add_batch(ids, texts, self.now)
+            expected = self.model.check_and_add_batch(ids, texts, self.clock.unix_s)
         except Refused:
             with pytest.raises(likewise.InvalidInput):
                 self.index.check_and_add_batch(ids, texts)
@@ -164,8 +164,7 @@ class Use:
 def use(folder, name, seed, num_steps, **chosen):
     folder.mkdir()
     using = Use(folder, name, seed, **chosen)
-    with mock.patch("likewise.index.online.time.time", side_effect=lambda: using.now):
-        using.play(num_steps)
+    using.play(num_steps)
 
 
 SIMHASH = ["simhash", "simhash-wide", "simhash-cosine", "simhash-short"]

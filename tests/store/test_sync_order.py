@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from tests.conftest import ROOT
+from tests.waiting import LIMIT_S
 
 NUM_DOCUMENTS = 12
 WRITER = """
@@ -38,7 +39,7 @@ def system_calls(path, tmp_path, durability):
     names = "trace=write,pwrite64,fsync,fdatasync,sync_file_range"
     code = WRITER.format(num=NUM_DOCUMENTS)
     command = ["strace", "-f", "-y", "-e", names, "-o", trace, sys.executable, "-c", code, path, durability]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=LIMIT_S)
     if not trace.exists() or "ptrace" in ran.stderr.lower():
         pytest.skip("this machine allows no tracing")
     assert ran.returncode == 0, ran.stderr

@@ -112,7 +112,7 @@ def test_of_recipes_that_are_the_same_in_three_digits_the_first_is_chosen(monkey
     found = evidence([[0.9, 0.1]] * 3, [1, 0])
     for scores, chosen in (((0.9996, 0.9999, 1.0), 0), ((0.99, 0.9996, 1.0), 1), ((0.98, 0.97, 1.0), 2)):
         curves = [np.full(97, score) for score in scores]
-        monkeypatch.setattr(Sample, "expected_f1", lambda self, odds, curves=curves: curves)
+        monkeypatch.setattr(Evidence, "expected_f1", lambda self, coefficients, curves=curves: curves)
         assert choose(found).candidate == chosen
 
 
@@ -164,3 +164,37 @@ def test_what_is_told_apart_by_chance_is_seldom_said_to_be():
     # One in ten by the test, and some more since the parts share labels.
     assert said <= 8
     assert not cross_validated(evidence(np.full(30, 0.4), labels)).are_told_apart
+
+
+def brute_force_f1(similarity, is_duplicate, setting):
+    taken = similarity.astype(np.float32) >= np.float32(setting)
+    return 2 * (taken & is_duplicate).sum() / (taken.sum() + is_duplicate.sum())
+
+
+def labelled_sample(num=400):
+    """A sample of which every pair is labelled, with duplicates where no rising curve expects them."""
+    random = np.random.default_rng(5)
+    similarity = random.uniform(0.05, 0.95, (2, num))
+    is_duplicate = (similarity[0] > 0.5) & (random.uniform(0, 1, num) < 0.8) | (similarity[0] > 0.3) & (
+        similarity[0] < 0.35
+    )
+    sample = Sample(list(similarity.astype(np.float32)), [SETTINGS] * 2, num)
+    return similarity, is_duplicate, sample
+
+
+def test_labelled_pairs_of_the_sample_count_as_what_they_are():
+    similarity, is_duplicate, sample = labelled_sample()
+    numbers = np.arange(len(is_duplicate))
+    found = Evidence(similarity, is_duplicate, np.ones(len(numbers)), sample, numbers)
+    curves = found.expected_f1(np.zeros(5))
+    for own, curve in zip(similarity, curves, strict=True):
+        assert curve == pytest.approx([brute_force_f1(own, is_duplicate, setting) for setting in SETTINGS])
+
+
+def test_pairs_labelled_as_neither_count_for_nothing():
+    similarity, is_duplicate, sample = labelled_sample()
+    numbers = np.arange(len(is_duplicate))
+    rest, neither = numbers[numbers % 3 > 0], numbers[numbers % 3 == 0]
+    found = Evidence(similarity[:, rest], is_duplicate[rest], np.ones(len(rest)), sample, rest, neither)
+    for own, curve in zip(similarity, found.expected_f1(np.zeros(5)), strict=True):
+        assert curve == pytest.approx([brute_force_f1(own[rest], is_duplicate[rest], setting) for setting in SETTINGS])

@@ -5,7 +5,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -16,7 +15,9 @@ from likewise.recipe import Recipe
 from likewise.tune import Label, Labels, read_labels, tune_files
 from likewise.tune.collection import _nearest, _sample
 from likewise.tune.grid import grid
+from likewise.tune.tuning import open_tuner
 from tests.command import jsonl, likewise_command
+from tests.waiting import LIMIT_S, wait_until
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -195,12 +196,10 @@ def test_control_c_says_that_answers_are_kept(folder):
     ) as process:  # fmt: skip
         process.stdin.write(b"y\nn\n")
         process.stdin.flush()
-        deadline = time.monotonic() + 60
         labels = folder / "r.labels.csv"
-        while time.monotonic() < deadline and not (labels.exists() and len(read_labels(labels)) == 2):
-            time.sleep(0.02)
+        assert wait_until(lambda: labels.exists() and len(read_labels(labels)) == 2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, err
     assert err.decode().splitlines()[-1] == (
         "interrupted: 2 of 60 answered, kept in r.labels.csv; the same command goes on."
@@ -369,3 +368,14 @@ def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_
     assert "SimHash, cosine" in shown
     assert "more differences)" in shown
     assert "--max-diff" not in shown
+
+
+def test_labels_of_the_sample_are_found_in_it_by_their_ids(folder):
+    """The number of a labelled pair among all pairs of the sample is that of the same two documents."""
+    labels = read_labels(folder / "pairs.csv")
+    with open_tuner(folder / "notes.jsonl", labels) as tuner:
+        pairs = tuner._pairs
+        places = np.array([[tuner._place[label.a], tuner._place[label.b]] for label in labels.labels])
+        numbers = tuner._numbers_in_sample(places)
+        assert (np.sort(pairs[numbers], axis=1) == np.sort(places, axis=1)).all()
+        assert (tuner._numbers_in_sample(places[:, ::-1]) == numbers).all()

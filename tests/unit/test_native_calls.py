@@ -13,6 +13,7 @@ import pytest
 
 from likewise import _native
 from likewise.errors import InvalidParameter, LikewiseError
+from tests.waiting import LIMIT_S
 
 TEXTS = ["the cat sat on the mat", "the cat sat on a mat", "the cat sat on the mat", "", "猫が座った", "cat"]
 Texts = _native.Texts
@@ -225,13 +226,23 @@ def many():
 
 
 def test_ctrl_c_ends_a_long_call(many, rules):
-    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    start = time.monotonic()
+    options = {"num_slots": 256, "slot_bits": 8, "scheme": "classical", "threads": 2}
+    part = Texts.from_list([f"{i} {' '.join(f'word{i}' for i in range(3000))}" for i in range(100)])
+    began = time.process_time()
+    _native.sketch_minhash(part, rules, **options)
+    of_a_part = time.process_time() - began
     heavy = Texts.concat([many] * 100)
+    began = time.process_time()
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def interrupted():
+        timer.start()
+        _native.sketch_minhash(heavy, rules, **options)
+
     with pytest.raises(KeyboardInterrupt):
-        _native.sketch_minhash(heavy, rules, num_slots=256, slot_bits=8, scheme="classical", threads=2)
-    assert time.monotonic() - start < 10
+        interrupted()
+    # The time of processors, of which other processes take none: of 4,000 such parts, less than half was done.
+    assert time.process_time() - began < 2000 * of_a_part
 
 
 def test_other_threads_run_during_a_call(many, rules):
@@ -245,13 +256,20 @@ def test_other_threads_run_during_a_call(many, rules):
 
     thread = threading.Thread(target=tick)
     thread.start()
-    start = time.monotonic()
-    _native.sketch_simhash(many, rules, bits=64)
-    seconds = time.monotonic() - start
-    done.set()
-    thread.join()
-    during = [t for t in ticks if start < t < start + seconds]
-    assert len(during) > min(5, seconds / 0.05)
+    num_during = 0
+    try:
+        # As often as it takes on a busy machine; a call that let nobody run would be repeated in vain.
+        for _ in range(50):
+            start = time.monotonic()
+            _native.sketch_simhash(many, rules, bits=64)
+            end = time.monotonic()
+            num_during += sum(start < moment < end for moment in list(ticks))
+            if num_during > 5:
+                break
+    finally:
+        done.set()
+        thread.join()
+    assert num_during > 5
 
 
 def _sketch_in_child(queue):
@@ -270,9 +288,9 @@ def test_a_forked_child_works():
     child = context.Process(target=_sketch_in_child, args=(queue,))
     child.start()
     try:
-        assert queue.get(timeout=60) == np.asarray(batch.sketches)[:6].tolist()
+        assert queue.get(timeout=LIMIT_S) == np.asarray(batch.sketches)[:6].tolist()
     finally:
-        child.join(10)
+        child.join(LIMIT_S)
         child.kill()
 
 

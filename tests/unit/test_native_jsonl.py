@@ -55,7 +55,7 @@ def test_bad_rows_are_told_with_their_place(tmp_path):
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b'{"text":"a"}\n\n{"text":null}\nx\n')
     piece = _native.read_jsonl_piece(path, 0, path.stat().st_size, rules())
-    assert piece.errors[0] == (2, 14, 13, 'field "text" is null')
+    assert piece.errors[0] == (2, 14, 13, 'field "text" is null', 1)
     assert piece.errors[1][:3] == (3, 28, 1)
     assert piece.errors[1][3].startswith("bad JSON")
     assert (piece.num_lines, piece.num_blank) == (4, 1)

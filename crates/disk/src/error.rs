@@ -46,6 +46,11 @@ pub enum Error {
         /// The error of the write that failed.
         reason: String,
     },
+    /// The files of an open store are no longer those at its path; nothing more is done with it.
+    Replaced {
+        /// What happened, and how to go on.
+        reason: String,
+    },
     /// The place, the library or the version of what is there does not serve.
     Unsupported {
         /// What is found and what is needed.
@@ -110,7 +115,7 @@ impl fmt::Display for Error {
                 f,
                 "an earlier write failed ({reason}), so nothing is written any more; close it and open it again"
             ),
-            Error::Unsupported { reason } => f.write_str(reason),
+            Error::Unsupported { reason } | Error::Replaced { reason } => f.write_str(reason),
             Error::Dropped { row } => {
                 write!(f, "the document of row {row} was removed meanwhile; try again")
             }

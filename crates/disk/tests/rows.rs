@@ -111,10 +111,7 @@ fn bad_rows_say_why() {
             br#"{"text":12}"#,
             "field \"text\" is a number, not a string",
         ),
-        (
-            br#"{"text":NaN}"#,
-            "field \"text\" is a number with a fraction or exponent, not a string",
-        ),
+        (br#"{"text":NaN}"#, "field \"text\" is NaN, not a string"),
         (
             br#"{"text":true}"#,
             "field \"text\" is a boolean, not a string",
@@ -130,20 +127,20 @@ fn bad_rows_say_why() {
         (br#"["text"]"#, "the line is a list, not a JSON object"),
         (br#" "text""#, "the line is a string, not a JSON object"),
         (
-            br#"{"text":"a","id":1.0}"#,
-            "id field \"id\" is a number with a fraction or exponent; ids are strings or integers",
+            br#"{"text":"a","id":1.5}"#,
+            "id field \"id\" is a number with a fraction or exponent; ids are strings or whole numbers, and --id-field none reads none",
         ),
         (
             br#"{"text":"a","id":1e2}"#,
-            "id field \"id\" is a number with a fraction or exponent; ids are strings or integers",
+            "id field \"id\" is a number with a fraction or exponent; ids are strings or whole numbers, and --id-field none reads none",
         ),
         (
             br#"{"text":"a","id":true}"#,
-            "id field \"id\" is a boolean; ids are strings or integers",
+            "id field \"id\" is a boolean; ids are strings or whole numbers, and --id-field none reads none",
         ),
         (
-            br#"{"text":"a","id":NaN}"#,
-            "id field \"id\" is a number with a fraction or exponent; ids are strings or integers",
+            br#"{"text":"a","id":-Infinity}"#,
+            "id field \"id\" is -Infinity; ids are strings or whole numbers, and --id-field none reads none",
         ),
         (
             b"{\"text\":\"\xff\"}",
@@ -192,7 +189,11 @@ fn ids_are_strings_and_integers_as_written() {
         ("-0", Some("-0")),
         ("\"\"", Some("")),
         (r#""\ud800\u00e9""#, Some("\u{FFFD}é")),
+        ("7.0", Some("7")),
+        ("-7.00", Some("-7")),
+        ("-0.0", Some("0")),
         ("null", None),
+        ("NaN", None),
     ] {
         let line = format!("{{\"id\":{id},\"text\":\"\"}}");
         let piece = read("ids", line.as_bytes(), &rules());
@@ -209,6 +210,7 @@ fn ids_are_strings_and_integers_as_written() {
         reason(r#"{"text":"","id":null}"#),
         "id field \"id\" is null"
     );
+    assert_eq!(reason(r#"{"text":"","id":NaN}"#), "id field \"id\" is NaN");
     assert_eq!(
         reason(r#"{"text":"","id":1,"id":null}"#),
         "id field \"id\" is null"

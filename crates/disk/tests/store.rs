@@ -402,7 +402,7 @@ fn a_snapshot_is_the_state_of_its_moment() {
         )
         .unwrap()
         .count(),
-        4
+        5
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use likewise_disk::store::{Keeps, NewContents, NewRows};
+use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
 
 use crate::asks::Verdicts;
 use crate::decide::decide;
@@ -20,34 +20,38 @@ impl Index {
     /// Decides documents in their order and adds them, all in one transaction; one whose id is there already with the same text changes nothing
     /// and gets the verdict that it has.
     ///
-    /// `text_of` gives the bytes to keep where texts are kept. `now_s` are seconds since 1970.
+    /// `text_of` gives the bytes to keep where texts are kept. `now_s` are seconds since 1970, by the clock of the machine. `run` is the batch run that adds them, if one does.
     ///
     /// # Errors
     /// [`Error::Input`] where an id stands for another text: nothing is added then; [`Error::ReadOnly`]; those of the store. What was acknowledged
     /// stays.
+    #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     pub fn add(
         &self,
         ids: &[&str],
         documents: &Documents,
         text_of: Option<TextOf<'_>>,
+        run: Option<AddingRun>,
         now_s: u64,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Verdicts, Error> {
         self.ready(cancel)?;
         let verdicts =
-            self.mending(|| self.add_once(ids, documents, text_of, now_s, threads, cancel))?;
+            self.mending(|| self.add_once(ids, documents, text_of, run, now_s, threads, cancel))?;
         self.build_when_due();
         self.drain_when_due();
         self.let_build_catch_up(ids.len(), cancel);
         Ok(verdicts)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "documents, and means")]
     fn add_once(
         &self,
         ids: &[&str],
         documents: &Documents,
         text_of: Option<TextOf<'_>>,
+        run: Option<AddingRun>,
         now_s: u64,
         threads: usize,
         cancel: &AtomicBool,
@@ -56,6 +60,7 @@ impl Index {
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+        let now_s = shared.arrival_time(store, now_s)?;
         shared.expire(store, now_s)?;
         let state = shared.state();
         let staged = decide(shared, &state, store, documents, ids, threads, cancel)?;
@@ -149,6 +154,7 @@ impl Index {
             levels: &staged.levels,
             contents,
             arrival_s: now_s,
+            run,
         };
         store.append(&rows, &[])?;
         shared.note_log(store);
@@ -184,7 +190,9 @@ impl Index {
             let cancel = AtomicBool::new(false);
             let threads = if added_ids.len() == 1 { 1 } else { threads };
             let building = building(shared.isa(), threads, &cancel);
-            tail.extend(rules, &mut keys, documents, building)?;
+            let extended = tail.extend(rules, &mut keys, documents, building);
+            drop(state);
+            shared.changed(store, extended.map_err(Error::from), &cancel)?;
         }
         Ok(verdicts)
     }

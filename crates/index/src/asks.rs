@@ -1,7 +1,8 @@
 //! Checks, additions and removals as calls of a user.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
@@ -17,8 +18,6 @@ use crate::shared::lock;
 
 /// Bytes of a document whose scratch space is not kept for the next.
 const LARGE_BYTES: usize = 1 << 20;
-/// How often the work of a reader is done again whose writer dropped documents meanwhile.
-const MOST_OVERTAKEN: usize = 8;
 
 /// Verdicts of several documents, column by column.
 #[derive(Debug, Default, Clone)]
@@ -80,7 +79,7 @@ impl Index {
         documents
     }
 
-    /// The verdict of each document by itself, were it to come now. Nothing is added.
+    /// The verdict of each document by itself, were it to come now; with `end` as if the rows from that one on were not there. Nothing is added.
     ///
     /// # Errors
     /// [`Error::Forked`], [`Error::Closed`]; those of the store.
@@ -90,16 +89,19 @@ impl Index {
     pub fn check(
         &self,
         documents: &Documents,
+        end: Option<u32>,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Verdicts, Error> {
         self.ready(cancel)?;
-        self.mending(|| self.check_once(documents, threads, cancel))
+        let end = end.unwrap_or(u32::MAX);
+        self.mending(|| self.check_once(documents, end, threads, cancel))
     }
 
     fn check_once(
         &self,
         documents: &Documents,
+        end: u32,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Verdicts, Error> {
@@ -115,6 +117,7 @@ impl Index {
                 Some(&*lease),
                 documents,
                 None,
+                end,
                 range,
                 threads,
                 cancel,
@@ -126,6 +129,63 @@ impl Index {
         }
         verdicts.added = vec![false; documents.len()];
         Ok(verdicts)
+    }
+
+    /// Whether there is a document of each id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>, Error> {
+        self.ready(cancel)?;
+        self.mending(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let mut looker = self.shared.looker(&state, &lease);
+            ids.iter()
+                .map(|id| match cancel.load(Ordering::Relaxed) {
+                    true => Err(CoreError::Cancelled.into()),
+                    false => Ok(looker.row_of_id(id, None)?.is_some()),
+                })
+                .collect()
+        })
+    }
+
+    /// Place of the first document whose id is there with another text.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn first_of_other_text(
+        &self,
+        ids: &[&str],
+        documents: &Documents,
+        cancel: &AtomicBool,
+    ) -> Result<Option<usize>, Error> {
+        self.ready(cancel)?;
+        self.mending(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let mut looker = self.shared.looker(&state, &lease);
+            for (i, id) in ids.iter().enumerate() {
+                if let Some((_, false)) = looker.known(documents, i, id, None)? {
+                    return Ok(Some(i));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Number of rows when a batch run that adds rows first compared its documents with the index: now, unless rows of the run are there.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        self.mending(|| {
+            let state = self.shared.state();
+            let lease = self.shared.lease(&state)?;
+            let found = lease.first_row_of_run(identity)?;
+            Ok(found.unwrap_or_else(|| state.num_rows()))
+        })
     }
 
     /// The document of an id.
@@ -245,21 +305,6 @@ impl Index {
         self.build_when_due();
         self.drain_when_due();
         Ok(removed)
-    }
-
-    /// Does some work; where a table turns out to be damaged it is made again and the work done once more. So is that of a reader whose writer
-    /// dropped documents meanwhile.
-    pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        for _ in 0..MOST_OVERTAKEN {
-            match work() {
-                Err(Error::Disk(likewise_disk::Error::Dropped { .. })) => {
-                    self.ready(&AtomicBool::new(false))?;
-                }
-                Err(error) if self.recover(&error)? => break,
-                other => return other,
-            }
-        }
-        work()
     }
 }
 

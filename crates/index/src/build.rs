@@ -168,7 +168,7 @@ impl Shared {
                 .map(Layer::num_held)
                 .sum()
         };
-        let store = Store::open_reader_in(&self.environment, &self.dir)?;
+        let store = self.source.reader()?;
         self.build_files(&store, rows, most_rows, threads, cancel)
     }
 
@@ -254,21 +254,30 @@ impl Shared {
         store.publish(live.as_slice(), &dropped)?;
         self.num_built.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state_mut();
-        let first = state.layers.iter().position(|layer| inside(&layer.rows()));
-        let Some(first) = first else {
-            // The layers are yet to be made of what the store names.
-            return Ok((dropped, Vec::new()));
-        };
+        let layers = &state.layers;
+        let first = layers.partition_point(|layer| layer.rows().end <= rows.start);
         let last = first
-            + state.layers[first..]
+            + layers[first..]
                 .iter()
                 .take_while(|layer| inside(&layer.rows()) && !layer.rows().is_empty())
                 .count();
+        // A layer may be followed by one behind it only: those of the state may have been loaded again meanwhile and lie otherwise.
+        let is_covered = rows.end <= state.num_rows()
+            && layers
+                .get(last)
+                .is_none_or(|next| next.rows().start >= rows.end);
+        if !is_covered {
+            drop(state);
+            self.load(store, cancel)?;
+            return Ok((dropped, Vec::new()));
+        }
         let new = segment.map(|segment| Layer::Segment(Arc::new(segment)));
         let replaced = state.layers.splice(first..last, new).collect();
         state.forget_noted(rows);
-        note_events(&mut state, rows, &events)?;
-        renew_late(self, store, &mut state)?;
+        let noted = note_events(&mut state, rows, &events)
+            .and_then(|()| renew_late(self, store, &mut state));
+        drop(state);
+        self.changed(store, noted, cancel)?;
         Ok((dropped, replaced))
     }
 

@@ -90,7 +90,7 @@ impl Looker<'_> {
     }
 
     /// The row of an id, and whether it is this document.
-    fn known(
+    pub fn known(
         &mut self,
         documents: &Documents,
         i: usize,
@@ -123,7 +123,7 @@ pub fn other_text(position: usize, id: &str) -> Error {
     )
 }
 
-/// Looks up documents of a range by what is committed, in their order. With `ids` those that are there already are told.
+/// Looks up documents of a range by what is committed before row `end`, in their order. With `ids` those that are there already are told.
 ///
 /// # Errors
 /// Those of the store.
@@ -137,6 +137,7 @@ pub fn look_up(
     own_store: Option<&Store>,
     documents: &Documents,
     ids: Option<&[&str]>,
+    end: u32,
     range: Range<usize>,
     threads: usize,
     cancel: &AtomicBool,
@@ -145,6 +146,7 @@ pub fn look_up(
     let bytes = rules.sketch_bytes();
     // Looks up the documents of a part of the range.
     let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+        looker.end = end;
         let is_single = part.len() == 1;
         if !is_single {
             let keys = &mut looker.keys;
@@ -239,6 +241,7 @@ pub fn decide<'d>(
             Some(store),
             documents,
             Some(ids),
+            u32::MAX,
             range.clone(),
             threads,
             cancel,

@@ -67,7 +67,7 @@ impl Shared {
     /// Those of the disk: then nothing more is written.
     pub fn drain_log(&self) -> Result<(), Error> {
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
-        let drained = match LogDrain::open(&self.environment, &self.dir) {
+        let drained = match self.source.log() {
             Ok(log) => self.drain_beside(&log),
             Err(_) => Ok(()),
         };

@@ -36,6 +36,14 @@ impl Error {
         }
     }
 
+    /// Whether data on disk are not what was written: those of a segment, which are derived, or those of the database.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Error::Damaged | Error::Disk(likewise_disk::Error::Damaged { .. })
+        )
+    }
+
     /// Whether the caller asked the operation to stop.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Disk(likewise_disk::Error::Cancelled))

@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use likewise_disk::environment::{Environment, Task};
-use likewise_disk::segments::{Segment, delete_orphans};
+use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
+use crate::clock::{IndexClock, Known, Moment};
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::load::{apply_events, extend_tail, load_state, open_segments};
+use crate::load::{apply_events, extend_tail};
 use crate::plan::plan_of_coins;
 use crate::rules::Method;
 use crate::sets::RecentSets;
-use crate::shared::{SEGMENTS, Shared, lock};
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::Tail;
 
@@ -50,6 +51,10 @@ pub struct Opening {
     pub ttl_s: Option<u64>,
     /// Rows in memory at which a segment is built; a usual number where `None`.
     pub flush_rows: Option<u32>,
+    /// Whether to open an index to write from which acknowledged documents were lost.
+    pub accept_loss: bool,
+    /// Whether the machine's clock is right, however far it is from what was known before.
+    pub accept_clock: bool,
     /// Files, clock and background work; the system's outside tests.
     pub environment: Environment,
 }
@@ -61,7 +66,7 @@ impl Index {
     /// Those of the store: where there is one already, the directory cannot be written, or the file system is a network's.
     pub fn create(dir: &Path, description: &Description, opening: Opening) -> Result<Self, Error> {
         let store = Store::create_in(&opening.environment, dir, description, opening.durability)?;
-        Index::of_writer(dir, store, opening, &AtomicBool::new(false))
+        Index::of_writer(store, opening, &AtomicBool::new(false))
     }
 
     /// Opens the index of a directory to write and read.
@@ -72,8 +77,14 @@ impl Index {
     /// # Cost
     /// Some milliseconds after a clean close; up to a second where a large segment was not finished.
     pub fn open(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
-        let store = Store::open_in(&opening.environment, dir, opening.durability)?;
-        Index::of_writer(dir, store, opening, cancel)
+        let (environment, durability) = (opening.environment.clone(), opening.durability);
+        let (store, loss) = match opening.accept_loss {
+            true => Store::open_accepting_loss(&environment, dir, durability)?,
+            false => (Store::open_in(&environment, dir, durability)?, None),
+        };
+        let index = Index::of_writer(store, opening, cancel)?;
+        *lock(&index.shared.loss) = loss;
+        Ok(index)
     }
 
     /// Opens the index of a directory to read; it follows what its writer commits.
@@ -82,9 +93,9 @@ impl Index {
     /// Those of the store.
     pub fn open_reader(dir: &Path, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
         let mut store = Store::open_reader_in(&opening.environment, dir)?;
-        let shared = Shared::new(dir, opening)?;
-        let state = store.refresh_and_read(|store| shared.load_well(store, cancel))?;
-        *shared.state_mut() = state;
+        store.check_loss()?;
+        let shared = Shared::new(&store, opening)?;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.follower) = Some(store);
         Ok(Index {
             shared: Arc::new(shared),
@@ -92,44 +103,19 @@ impl Index {
         })
     }
 
-    fn of_writer(
-        dir: &Path,
-        mut store: Store,
-        opening: Opening,
-        cancel: &AtomicBool,
-    ) -> Result<Self, Error> {
-        let durability = opening.durability;
-        let shared = Shared::new(dir, opening)?;
-        let opened = open_segments(&shared, &store, cancel)?;
-        if !opened.bad.is_empty() {
-            store.publish(&[], &opened.bad)?;
-            let num = opened.bad.len() as u64;
-            shared.num_rebuilt.fetch_add(num, Ordering::Relaxed);
-        }
+    fn of_writer(mut store: Store, opening: Opening, cancel: &AtomicBool) -> Result<Self, Error> {
+        let (durability, accept_clock) = (opening.durability, opening.accept_clock);
+        let shared = Shared::new(&store, opening)?;
+        shared.open_clock(&mut store, accept_clock)?;
         let live: Vec<String> = store
             .segments()?
             .into_iter()
             .map(|live| live.name)
             .collect();
         if crate::shared::HAS_SEGMENTS {
-            delete_orphans(&dir.join(SEGMENTS), shared.files(), &live)?;
+            delete_orphans(&shared.segment_dir(), shared.files(), &live)?;
         }
-        let mut segments = shared.mend(&mut store, opened.segments, cancel)?;
-        let state = loop {
-            let loaded = load_state(&shared, &store, segments.clone(), cancel);
-            let bad = match &loaded {
-                Err(error) if !error.is_cancelled() => {
-                    shared.take_damaged(&mut segments, cancel)?
-                }
-                _ => Vec::new(),
-            };
-            if bad.is_empty() {
-                break loaded?;
-            }
-            store.publish(&[], &bad)?;
-            segments = shared.mend(&mut store, segments, cancel)?;
-        };
-        *shared.state_mut() = state;
+        shared.load(&mut store, cancel)?;
         *lock(&shared.writer) = Some(store);
         let index = Index {
             shared: Arc::new(shared),
@@ -205,6 +191,8 @@ impl Index {
     /// As [`guard`](Self::guard); a reader takes what its writer has committed since.
     pub(crate) fn ready(&self, cancel: &AtomicBool) -> Result<(), Error> {
         self.guard()?;
+        self.reload_if_stale(cancel)?;
+        self.shared.look_at_segments();
         let mut follower = lock(&self.shared.follower);
         match follower.as_mut() {
             Some(store) => self.shared.follow(store, cancel),
@@ -233,14 +221,15 @@ impl Index {
 }
 
 impl Shared {
-    fn new(dir: &Path, opening: Opening) -> Result<Self, Error> {
+    fn new(store: &Store, opening: Opening) -> Result<Self, Error> {
         let rules = opening.sketching.rules;
         let plan = match rules.method {
             Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
             Method::Minhash { .. } => None,
         };
         Ok(Shared {
-            dir: dir.to_owned(),
+            dir: store.dir().to_owned(),
+            source: store.source(),
             keys: Keys::new(&rules),
             sketching: opening.sketching,
             plan: RwLock::new(plan),
@@ -257,64 +246,48 @@ impl Shared {
             new_log_pages: AtomicU32::new(0),
             is_draining: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
+            avoided: Mutex::default(),
+            num_loads: AtomicU64::new(0),
+            is_stale: AtomicBool::new(false),
+            last_look: AtomicU64::new(0),
             num_built: AtomicU64::new(0),
             build_error: Mutex::default(),
+            loss: Mutex::default(),
+            clock: Mutex::default(),
+            arrival_shift: Mutex::default(),
             flush_rows: opening.flush_rows,
             environment: opening.environment,
             sketchers: Mutex::default(),
         })
     }
 
-    /// Takes out segments that are damaged; gives their names.
-    fn take_damaged(
-        &self,
-        segments: &mut Vec<Arc<Segment>>,
-        cancel: &AtomicBool,
-    ) -> Result<Vec<String>, Error> {
-        let mut bad = Vec::new();
-        for segment in std::mem::take(segments) {
-            match segment.verify(cancel) {
-                Ok(()) => segments.push(segment),
-                Err(likewise_disk::Error::Cancelled) => {
-                    return Err(Error::Disk(likewise_disk::Error::Cancelled));
-                }
-                Err(_) => bad.push(segment.name().to_owned()),
-            }
-        }
-        self.num_rebuilt
-            .fetch_add(bad.len() as u64, Ordering::Relaxed);
-        Ok(bad)
-    }
-
-    /// What is known by the truth and the segments that are well, for those who only read.
-    fn load_well(&self, store: &Store, cancel: &AtomicBool) -> Result<State, Error> {
-        let mut segments = open_segments(self, store, cancel)?.segments;
-        loop {
-            let loaded = load_state(self, store, segments.clone(), cancel);
-            let is_well = match &loaded {
-                Err(error) if !error.is_cancelled() => {
-                    self.take_damaged(&mut segments, cancel)?.is_empty()
-                }
-                _ => true,
-            };
-            if is_well {
-                return loaded;
-            }
-        }
-    }
-
     /// Takes what the writer has committed since the last look.
     fn follow(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        store.check_files()?;
+        if self.is_stale.load(Ordering::Acquire) {
+            return self.load(store, cancel);
+        }
         if !store.changed()? {
             return Ok(());
         }
         // One state for all of it: what the writer drops meanwhile is still there.
-        store.refresh_and_read(|store| self.follow_to(store, cancel))
+        let followed = store.refresh_and_read(|store| self.take_changes(store, cancel));
+        match followed {
+            Ok(true) => Ok(()),
+            Ok(false) => self.load(store, cancel),
+            Err(error) => self.changed(store, Err(error), cancel),
+        }
     }
 
-    fn follow_to(&self, store: &Store, cancel: &AtomicBool) -> Result<(), Error> {
+    /// Lets the state know of what was committed since; not where the layers are other ones, or events were dropped.
+    fn take_changes(&self, store: &Store, cancel: &AtomicBool) -> Result<bool, Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
         let position = store.position();
-        let live = store.segments()?;
+        let mut live = store.segments()?;
+        {
+            let avoided = lock(&self.avoided);
+            live.retain(|live| !avoided.contains(&live.name));
+        }
         let mut state = self.state_mut();
         let mine: Vec<&str> = state
             .layers
@@ -326,8 +299,7 @@ impl Shared {
             .collect();
         let has_all = state.last_event >= store.num_old_events()?;
         if !has_all || !live.iter().map(|live| live.name.as_str()).eq(mine) {
-            *state = self.load_well(store, cancel)?;
-            return Ok(());
+            return Ok(false);
         }
         let rows = state.num_rows()..position.num_rows;
         if let Some(tail) = state.newest() {
@@ -340,7 +312,53 @@ impl Shared {
             events.push((number, event.clone()));
             Ok(())
         })?;
-        apply_events(self, store, &mut state, &events)
+        apply_events(self, store, &mut state, &events)?;
+        Ok(true)
+    }
+
+    /// Looks at the clocks of the machine, where documents are forgotten by age.
+    fn open_clock(&self, store: &mut Store, accept: bool) -> Result<(), Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
+        let Some(ttl_s) = self.ttl_s else {
+            return Ok(());
+        };
+        let clock = self.environment.clock.as_ref();
+        let known = Known {
+            last_arrival_s: store.last_arrival_s()?,
+            marked: store.last_arrival(),
+            record: store.clock_record()?,
+            num_rows: store.num_rows(),
+        };
+        let now = Moment {
+            wall_s: clock.unix_s(),
+            uptime: clock.uptime(),
+        };
+        *lock(&self.clock) = Some(IndexClock::open(ttl_s, now, known, accept));
+        match accept {
+            true => self.keep_clock(store),
+            // An index that nobody adds to is left as it is.
+            false => Ok(()),
+        }
+    }
+
+    /// The time at which documents that come now arrive, where the clock of the machine says `wall_s`.
+    pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
+        let uptime = self.environment.clock.uptime();
+        let now_s = match lock(&self.clock).as_mut() {
+            Some(clock) => clock.now_s(Moment { wall_s, uptime }, store.num_rows()),
+            None => return Ok(wall_s),
+        };
+        self.keep_clock(store)?;
+        Ok(now_s)
+    }
+
+    fn keep_clock(&self, store: &mut Store) -> Result<(), Error> {
+        let record = lock(&self.clock).as_mut().and_then(IndexClock::take_record);
+        if let Some(record) = record {
+            store.set_clock_record(&record)?;
+            *lock(&self.arrival_shift) = record.shift;
+        }
+        Ok(())
     }
 
     /// Forgets what is too old at a time.
@@ -361,8 +379,8 @@ impl Shared {
         let before = store.last_event();
         store.append(&NewRows::default(), events)?;
         let numbered: Vec<(u64, Event)> = (before + 1..).zip(events.iter().cloned()).collect();
-        let mut state = self.state_mut();
-        apply_events(self, store, &mut state, &numbered)
+        let applied = apply_events(self, store, &mut self.state_mut(), &numbered);
+        self.changed(store, applied, &AtomicBool::new(false))
     }
 
     /// Begins a new tail behind the newest rows, so that those before it stay as they are; gives the end of them.

@@ -10,7 +10,7 @@ use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 use crate::error::Error;
 use crate::late::{Late, building};
 use crate::look::Looker;
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 use crate::state::{Layer, State};
 use crate::tail::{COLLAPSED, Tail, TailRow};
 
@@ -36,13 +36,21 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
     };
     let dir = shared.segment_dir();
     for live in store.segments()? {
-        let segment = open_segment(shared, store, &dir, &live, cancel);
+        if lock(&shared.avoided).contains(&live.name) {
+            opened.bad.push(live.name);
+            continue;
+        }
+        let Some(batch) = last_batch(store, &live)? else {
+            opened.bad.push(live.name);
+            continue;
+        };
+        let segment = open_built(shared, store, &dir, &live, batch, cancel);
         let end = opened
             .segments
             .last()
             .map_or(0, |last: &Arc<Segment>| last.rows().end);
         match segment {
-            Ok(Some(segment)) if segment.rows().start >= end => {
+            Ok(segment) if segment.rows().start >= end => {
                 opened.segments.push(Arc::new(segment));
             }
             Err(error) if error.is_cancelled() => return Err(error),
@@ -60,25 +68,41 @@ pub fn open_segment(
     live: &LiveSegment,
     cancel: &AtomicBool,
 ) -> Result<Option<Segment>, Error> {
-    if live.rows.end > store.num_rows() {
-        return Ok(None);
+    match last_batch(store, live)? {
+        Some(batch) => open_built(shared, store, dir, live, batch, cancel).map(Some),
+        None => Ok(None),
     }
-    let Some(batch) = store.batch_before(live.rows.end)? else {
-        return Ok(None);
-    };
+}
+
+/// Identity of the batch that a segment ends with; nothing where the truth has other rows than it was built of.
+fn last_batch(store: &Store, live: &LiveSegment) -> Result<Option<u64>, Error> {
+    match live.rows.end <= store.num_rows() {
+        true => Ok(store.batch_before(live.rows.end)?),
+        false => Ok(None),
+    }
+}
+
+fn open_built(
+    shared: &Shared,
+    store: &Store,
+    dir: &std::path::Path,
+    live: &LiveSegment,
+    batch: u64,
+    cancel: &AtomicBool,
+) -> Result<Segment, Error> {
     let expected = Expected {
         identity: store.identity(),
         sketch_id: &store.description().sketch_id,
         batch,
     };
-    Ok(Some(Segment::open(
+    Ok(Segment::open(
         dir,
         shared.files(),
         live,
         &expected,
         false,
         cancel,
-    )?))
+    )?)
 }
 
 /// The rows of a range that are not gone, in memory.
@@ -218,8 +242,17 @@ pub fn load_state(
 
 /// Lets a new state know what became of documents since they were added, as far as segments do not.
 fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
+    let num_rows = store.num_rows();
     let mut changes = Vec::new();
     store.changes(|changed| {
+        if changed.row >= num_rows {
+            return Err(likewise_disk::Error::Damaged {
+                reason: format!(
+                    "the database is damaged: what change {} is of is missing",
+                    changed.row
+                ),
+            });
+        }
         changes.push(changed);
         Ok(())
     })?;
@@ -246,9 +279,15 @@ fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(),
                 state.moved.entry(evidence.kept_row).or_default().push(row);
             }
             // A segment that knows that it is kept finds it.
-            (false, Some(None)) if !segment.is_some_and(|of| of.is_kept(row).unwrap_or(false)) => {
-                state.promoted.insert(row);
-                come_late.push(row);
+            (false, Some(None)) => {
+                let is_known = match segment {
+                    Some(segment) => segment.is_kept(row)?,
+                    None => false,
+                };
+                if !is_known {
+                    state.promoted.insert(row);
+                    come_late.push(row);
+                }
             }
             _ => {}
         }

@@ -89,6 +89,8 @@ pub struct Looker<'a> {
     pub recent: &'a RecentSets,
     /// Band keys.
     pub keys: Keys,
+    /// Rows from this one on are treated as if they were not there.
+    pub end: u32,
     /// What the present removal has changed beside the state.
     pub pending: Pending,
     /// What segments said of the documents that are looked up now.
@@ -126,6 +128,7 @@ impl<'a> Looker<'a> {
             sketching,
             recent,
             keys,
+            end: u32::MAX,
             pending: Pending::default(),
             ahead: None,
             held: Quick::default(),
@@ -165,9 +168,9 @@ impl<'a> Looker<'a> {
         }
     }
 
-    /// Whether a row is gone.
+    /// Whether a row is gone, or one of those that are not to be seen.
     pub fn is_gone(&self, row: u32) -> bool {
-        self.pending.gone == Some(row) || self.state.is_gone(row)
+        row >= self.end || self.pending.gone == Some(row) || self.state.is_gone(row)
     }
 
     /// Whether a row is kept and not gone.

@@ -81,10 +81,12 @@ pub fn near_rows(
     for layer in &state.layers {
         let found = match layer {
             Layer::Tail(tail) => tail.search(queries, within, isa, threads, cancel)?,
-            Layer::Segment(segment) => match segment.hamming() {
-                Some(set) => set.search(queries, within, isa, threads, cancel)?,
-                None => continue,
-            },
+            Layer::Segment(segment) => {
+                match segment.search(queries, within, isa, threads, cancel)? {
+                    Some(found) => found,
+                    None => continue,
+                }
+            }
         };
         if !found.rows.is_empty() {
             parts.push((found, RowsOf::layer(layer)));

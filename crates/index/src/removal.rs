@@ -100,7 +100,7 @@ impl Looker<'_> {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {
                     removal.promoted.push(member);
-                    if self.row(member)?.shape() & COLLAPSED != 0 && !self.stands_late(member) {
+                    if self.row(member)?.shape() & COLLAPSED != 0 && !self.stands_late(member)? {
                         let mut late = std::mem::take(&mut self.pending.late);
                         let stood = self.stand(&mut late, member, shared);
                         self.pending.late = late;
@@ -114,10 +114,10 @@ impl Looker<'_> {
     }
 
     /// Whether a row that collapsed is found all the same.
-    fn stands_late(&self, row: u32) -> bool {
+    fn stands_late(&self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
-            Some(Layer::Segment(segment)) => segment.is_found(row).unwrap_or(false),
-            _ => false,
+            Some(Layer::Segment(segment)) => Ok(segment.is_found(row)?),
+            _ => Ok(false),
         }
     }
 

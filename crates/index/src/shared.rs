@@ -1,5 +1,6 @@
 //! What do all threads of an open index share?
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -9,8 +10,9 @@ use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::Store;
+use likewise_disk::store::{ArrivalShift, Loss, Store, StoreSource};
 
+use crate::clock::IndexClock;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
@@ -37,6 +39,8 @@ pub const SEGMENTS: &str = "segments";
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
+    /// Opens its database once more.
+    pub source: StoreSource,
     /// Rules and features.
     pub sketching: Sketching,
     /// How fingerprints in memory are searched; chosen again by those that came last.
@@ -69,10 +73,24 @@ pub struct Shared {
     pub is_draining: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
+    /// Names of those, which are not opened again. A name is never given twice.
+    pub avoided: Mutex<HashSet<String>>,
+    /// How often the state was loaded as a whole.
+    pub num_loads: AtomicU64,
+    /// Whether an error left the state half changed: it is loaded again before it is used.
+    pub is_stale: AtomicBool,
+    /// In which stretch of time the files of segments were looked at last.
+    pub last_look: AtomicU64,
     /// Segments built.
     pub num_built: AtomicU64,
     /// Why the last build in the background failed.
     pub build_error: Mutex<Option<String>>,
+    /// The time for documents that are forgotten by age; none where none are, and in a reader.
+    pub clock: Mutex<Option<IndexClock>>,
+    /// How arrivals are corrected.
+    pub arrival_shift: Mutex<Option<ArrivalShift>>,
+    /// What was lost, and accepted when the index was opened.
+    pub loss: Mutex<Option<Loss>>,
     /// Rows in memory at which a segment is built, where that was given.
     pub flush_rows: Option<u32>,
     /// Files, clock and background work.
@@ -123,9 +141,10 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
             Some(store) => store,
-            None => Store::open_reader_in(&self.environment, &self.dir)?,
+            None => self.source.reader()?,
         };
         store.advance(state.position());
+        store.correct_arrivals(*lock(&self.arrival_shift));
         Ok(Lease {
             readers: &self.readers,
             store: Some(store),

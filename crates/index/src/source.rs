@@ -22,8 +22,8 @@ pub fn table_bytes(num_rows: usize) -> Option<u32> {
     (num_rows >= LARGE).then_some(TABLE_BYTES)
 }
 
-/// Rows that are read of one state of the store: while one is read, the log of what is committed cannot begin anew.
-const ROWS_A_STATE: u32 = 1 << 16;
+/// Rows that are read in one transaction, a matter of milliseconds: while one is open, the log of what is committed cannot begin anew.
+const ROWS_A_STATE: u32 = 1 << 10;
 
 /// What segments of these rules hold; fingerprints with so many bytes of tables each at most.
 pub fn segment_plan(rules: &Rules, table_bytes: Option<u32>) -> SegmentPlan {

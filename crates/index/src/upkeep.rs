@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_disk::segments::unlink_segments;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
+use crate::clock::IndexClock;
 use crate::error::Error;
 use crate::index::Index;
-use crate::load::{load_state, open_segments};
 use crate::shared::lock;
 use crate::state::Layer;
 
@@ -39,6 +38,10 @@ pub struct Facts {
     pub is_building: bool,
     /// Why the last one failed.
     pub build_error: Option<String>,
+    /// What is to be known of the clock, in words, where documents are forgotten by age and it cannot be believed.
+    pub clock_warning: Option<String>,
+    /// What was lost, in words, and accepted when the index was opened.
+    pub loss: Option<String>,
     /// What the database takes.
     pub sizes: Sizes,
 }
@@ -62,6 +65,8 @@ impl Index {
             num_rebuilt: shared.num_rebuilt.load(Ordering::Relaxed),
             is_building: shared.is_building.load(Ordering::Relaxed),
             build_error: lock(&shared.build_error).clone(),
+            clock_warning: lock(&shared.clock).as_ref().and_then(IndexClock::warning),
+            loss: lock(&shared.loss).as_ref().map(ToString::to_string),
             sizes: shared.lease(&state)?.sizes()?,
             ..Facts::default()
         };
@@ -196,53 +201,6 @@ impl Index {
             0 => Ok(()),
             _ => shared.build(0..end, threads, cancel),
         }
-    }
-
-    /// After an error of a damaged segment: drops it, loads or builds what it held, and says whether the work may be tried again.
-    pub(crate) fn recover(&self, error: &Error) -> Result<bool, Error> {
-        let may_be_damage = matches!(
-            error,
-            Error::Damaged | Error::Disk(likewise_disk::Error::Damaged { .. })
-        );
-        if !may_be_damage {
-            return Ok(false);
-        }
-        let shared = &self.shared;
-        let cancel = AtomicBool::new(false);
-        let mut bad = Vec::new();
-        for layer in &shared.state().layers {
-            if let Layer::Segment(segment) = layer
-                && (segment.damage().is_some() || segment.verify(&cancel).is_err())
-            {
-                bad.push(segment.name().to_owned());
-            }
-        }
-        if bad.is_empty() {
-            return Ok(false);
-        }
-        shared
-            .num_rebuilt
-            .fetch_add(bad.len() as u64, Ordering::Relaxed);
-        let mut writer = lock(&shared.writer);
-        let mut follower = lock(&shared.follower);
-        if let Some(store) = writer.as_mut() {
-            store.publish(&[], &bad)?;
-            let opened = open_segments(shared, store, &cancel)?;
-            let segments = shared.mend(store, opened.segments, &cancel)?;
-            let state = load_state(shared, store, segments, &cancel)?;
-            *shared.state_mut() = state;
-            unlink_segments(&shared.segment_dir(), shared.files(), &bad)?;
-        } else if let Some(store) = follower.as_mut() {
-            let state = store.refresh_and_read(|store| {
-                let mut opened = open_segments(shared, store, &cancel)?;
-                opened
-                    .segments
-                    .retain(|segment| !bad.iter().any(|name| name == segment.name()));
-                load_state(shared, store, opened.segments, &cancel)
-            })?;
-            *shared.state_mut() = state;
-        }
-        Ok(true)
     }
 
     /// Closes the index; a second call does nothing. What is in memory becomes a segment where that is worth it.

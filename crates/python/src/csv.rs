@@ -19,9 +19,14 @@ pub fn csv_header(
     py: Python<'_>,
     path: PathBuf,
     delimiter: u8,
+    has_quotes: bool,
 ) -> Result<(Vec<String>, u64, u64), Failure> {
+    let dialect = disk::CsvDialect {
+        delimiter,
+        has_quotes,
+    };
     let header = run(py, 0, |_| {
-        disk::read_csv_header(&open(&path)?, delimiter).map_err(|error| Failure::disk(error, &path))
+        disk::read_csv_header(&open(&path)?, dialect).map_err(|error| Failure::disk(error, &path))
     })?;
     Ok((header.names, header.num_bytes, header.num_blank))
 }
@@ -36,10 +41,12 @@ pub struct CsvReader {
 #[pymethods]
 impl CsvReader {
     #[new]
-    #[pyo3(signature = (path, *, delimiter, text_columns, id_column, id_required, field_columns, max_document))]
+    #[pyo3(signature = (path, *, delimiter, has_quotes, text_columns, id_column, id_required, field_columns, max_document))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         path: PathBuf,
         delimiter: u8,
+        has_quotes: bool,
         text_columns: Vec<usize>,
         id_column: Option<usize>,
         id_required: bool,
@@ -47,9 +54,13 @@ impl CsvReader {
         max_document: u64,
     ) -> Result<Self, Failure> {
         let failure = |error| Failure::disk(error, &path);
-        let header = disk::read_csv_header(&open(&path)?, delimiter).map_err(failure)?;
-        let rules = disk::CsvRules {
+        let dialect = disk::CsvDialect {
             delimiter,
+            has_quotes,
+        };
+        let header = disk::read_csv_header(&open(&path)?, dialect).map_err(failure)?;
+        let rules = disk::CsvRules {
+            dialect,
             num_columns: header.names.len(),
             text_columns,
             id_column,
@@ -61,19 +72,26 @@ impl CsvReader {
         Ok(CsvReader { rules, path })
     }
 
-    /// The records of a piece, behind so many lines that belong to it, such as the header.
-    #[pyo3(signature = (offset, length, num_lines_before=0))]
+    /// The records of a piece with its stray lines, behind so many lines that belong to it, such as the header.
+    #[pyo3(signature = (offset, length, stray_lines, num_lines_before=0))]
     fn read(
         &self,
         py: Python<'_>,
         offset: u64,
         length: u64,
+        stray_lines: Vec<u64>,
         num_lines_before: u64,
     ) -> Result<JsonlPiece, Failure> {
         let piece = run(py, (length / 16) as usize, |_| {
-            disk::CsvStream::open(open(&self.path)?, self.rules.clone(), offset, length)
-                .and_then(|stream| stream.read(num_lines_before))
-                .map_err(|error| Failure::disk(error, &self.path))
+            disk::CsvStream::open(
+                open(&self.path)?,
+                self.rules.clone(),
+                offset,
+                length,
+                stray_lines,
+            )
+            .and_then(|stream| stream.read(num_lines_before))
+            .map_err(|error| Failure::disk(error, &self.path))
         })?;
         to_python(py, piece)
     }
@@ -89,30 +107,35 @@ pub struct CsvSplitter {
 #[pymethods]
 impl CsvSplitter {
     #[new]
-    #[pyo3(signature = (path, *, delimiter, start))]
-    fn new(path: PathBuf, delimiter: u8, start: u64) -> Result<Self, Failure> {
-        let splitter = disk::RecordSplitter::new(open(&path)?, delimiter, start);
+    #[pyo3(signature = (path, *, delimiter, has_quotes, start))]
+    fn new(path: PathBuf, delimiter: u8, has_quotes: bool, start: u64) -> Result<Self, Failure> {
+        let dialect = disk::CsvDialect {
+            delimiter,
+            has_quotes,
+        };
+        let splitter = disk::RecordSplitter::new(open(&path)?, dialect, start);
         Ok(CsvSplitter {
             splitter: Mutex::new(splitter),
             path,
         })
     }
 
-    /// The next piece `(offset, length)` that ends before byte `limit`; None if there is none.
+    /// The next piece `(offset, length, stray lines)` that ends before byte `limit`; None if there is none.
     fn next_piece(
         &self,
         py: Python<'_>,
         limit: u64,
         piece_bytes: u64,
         is_end: bool,
-    ) -> Result<Option<(u64, u64)>, Failure> {
-        run_short(py, |_| {
+    ) -> Result<Option<(u64, u64, Vec<u64>)>, Failure> {
+        let piece = run_short(py, |_| {
             self.splitter
                 .lock()
                 .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?
                 .next_piece(limit, piece_bytes, is_end)
                 .map_err(|error| Failure::disk(error, &self.path))
-        })
+        })?;
+        Ok(piece.map(|piece| (piece.offset, piece.length, piece.stray_lines)))
     }
 }
 

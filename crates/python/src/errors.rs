@@ -102,7 +102,7 @@ impl Failure {
             Error::Disk(disk) => match disk {
                 Disk::Forked => store("ForkedError", &disk),
                 Disk::Locked { .. } => store("IndexLocked", &disk),
-                Disk::Poisoned { .. } => store("IndexPoisoned", &disk),
+                Disk::Poisoned { .. } | Disk::Replaced { .. } => store("IndexPoisoned", &disk),
                 Disk::Cancelled | Disk::InvalidParameter { .. } => Failure::disk(disk, dir),
                 Disk::Io { ref source, .. } if source.raw_os_error().is_some() => {
                     Failure::disk(disk, dir)

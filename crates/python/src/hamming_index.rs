@@ -30,6 +30,17 @@ pub struct HammingSet {
 }
 
 impl HammingSet {
+    /// What the set said, unless the file it was opened from could not be read meanwhile.
+    fn checked<T>(&self, said: Result<T, Error>) -> Result<T, Failure> {
+        if let Some((_, damage)) = &self.opened {
+            damage.look();
+            if damage.is_unreadable() {
+                return Err(self.failure(Error::Damaged));
+            }
+        }
+        said.map_err(|error| self.failure(error))
+    }
+
     /// An error of the set; one about its tables names the file and the place.
     fn failure(&self, error: Error) -> Failure {
         match (&error, &self.opened) {
@@ -191,9 +202,10 @@ impl HammingSet {
                 with_rows: true,
                 cancel,
             };
-            self.set
-                .insert(Fingerprints { words, bits }, rows, building)
-                .map_err(|error| self.failure(error))
+            let inserted = self
+                .set
+                .insert(Fingerprints { words, bits }, rows, building);
+            self.checked(inserted)
         })
     }
 
@@ -228,9 +240,7 @@ impl HammingSet {
         let num_bytes = if len < LONG_QUERIES { 0 } else { LONG_BYTES };
         run(py, num_bytes, |cancel| {
             let queries = Fingerprints { words, bits };
-            self.set
-                .search(queries, within, isa, threads, cancel)
-                .map_err(|error| self.failure(error))
+            self.checked(self.set.search(queries, within, isa, threads, cancel))
         })
         .map(found)
     }
@@ -256,16 +266,12 @@ impl HammingSet {
         let words = words.values();
         let query = Fingerprints { words, bits };
         let within = run_short(py, |cancel| {
-            self.set
-                .nearest_within(query, num, isa, 1, cancel)
-                .map_err(|error| self.failure(error))
+            self.checked(self.set.nearest_within(query, num, isa, 1, cancel))
         })?;
         match within {
             Some(nearest) => Ok(found(nearest)),
             None => run(py, LONG_BYTES, |cancel| {
-                self.set
-                    .nearest_of_all(query, num, cancel)
-                    .map_err(|error| self.failure(error))
+                self.checked(self.set.nearest_of_all(query, num, cancel))
             })
             .map(found),
         }

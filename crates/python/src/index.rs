@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use likewise_core::isa::Isa;
 use likewise_core::text::Document;
-use likewise_disk::environment::Environment;
-use likewise_disk::store::{Durability, Store};
+use likewise_disk::environment::{Clock, Environment};
+use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::door::{LONG_BYTES, parse_isa, run};
+use crate::door::{self, LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::index_given::{check_num_ids, list_of, long_if};
 use crate::index_recipe::{RecipeParts, name_of, sketched_documents};
 use crate::index_shown::{ShownVerdict, listed, shown_facts, shown_verdict, shown_verdicts};
+use crate::manual_clock::ManualClock;
 use crate::texts::{Texts, text_of};
 
 /// A directory of documents that knows which are duplicates of which.
@@ -27,13 +28,14 @@ pub struct OnlineIndex {
     dir: PathBuf,
     measure: &'static str,
     has_distance: bool,
+    clock: Arc<dyn Clock>,
 }
 
 #[pymethods]
 impl OnlineIndex {
     /// Opens the index of a directory; `mode` is create, write or read. `recipe` holds what decides a verdict.
     #[new]
-    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, isa=None))]
+    #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         py: Python<'_>,
@@ -44,6 +46,9 @@ impl OnlineIndex {
         sync_seconds: Option<f64>,
         ttl_seconds: Option<u64>,
         flush_rows: Option<u32>,
+        accept_loss: bool,
+        accept_clock: bool,
+        clock: Option<&ManualClock>,
         isa: Option<&str>,
     ) -> Result<Self, Failure> {
         let isa = parse_isa(isa)?;
@@ -57,6 +62,11 @@ impl OnlineIndex {
             },
             isa,
         };
+        let mut environment = Environment::default();
+        if let Some(clock) = clock {
+            environment.clock = clock.shared();
+        }
+        let clock = environment.clock.clone();
         let opening = Opening {
             sketching,
             durability: match sync_seconds {
@@ -65,7 +75,9 @@ impl OnlineIndex {
             },
             ttl_s: ttl_seconds,
             flush_rows,
-            environment: Environment::default(),
+            accept_loss,
+            accept_clock,
+            environment,
         };
         let description = recipe.description(&rules_of_recipe);
         let index = run(py, LONG_BYTES, |cancel| {
@@ -84,6 +96,7 @@ impl OnlineIndex {
                 Matching::Distance { .. } => "hamming",
             },
             has_distance: rules_of_recipe.zero_distance().is_some(),
+            clock,
         })
     }
 
@@ -106,17 +119,18 @@ impl OnlineIndex {
         run(py, 0, |_| self.asked(self.index.num_documents()))
     }
 
-    /// Verdicts on texts, each by itself.
-    #[pyo3(signature = (texts, *, threads=1))]
+    /// Verdicts on texts, each by itself; with `end` as if the rows from that one on were not there.
+    #[pyo3(signature = (texts, *, end=None, threads=1))]
     fn check<'py>(
         &self,
         py: Python<'py>,
         texts: &Texts,
+        end: Option<u32>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let verdicts = run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, threads, cancel)?;
-            self.asked(self.index.check(&documents, threads, cancel))
+            self.asked(self.index.check(&documents, end, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
@@ -130,7 +144,7 @@ impl OnlineIndex {
         let text = text_of(text)?;
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
-            let verdicts = self.asked(self.index.check(&documents, 1, cancel))?;
+            let verdicts = self.asked(self.index.check(&documents, None, 1, cancel))?;
             Ok(shown_verdict(verdicts))
         })
     }
@@ -141,14 +155,21 @@ impl OnlineIndex {
         py: Python<'_>,
         doc_id: &Bound<'_, PyString>,
         text: &Bound<'_, PyString>,
-        now_seconds: u64,
     ) -> Result<(ShownVerdict, u32, bool), Failure> {
         let (doc_id, text) = (text_of(doc_id)?, text_of(text)?);
         run(py, text.len(), |cancel| {
             let documents = self.sketched_one(&text)?;
             let text_of = |_: usize| text.as_bytes();
             let (ids, index) = ([doc_id.as_ref()], &self.index);
-            let added = index.add(&ids, &documents, Some(&text_of), now_seconds, 1, cancel);
+            let added = index.add(
+                &ids,
+                &documents,
+                Some(&text_of),
+                None,
+                self.clock.unix_s(),
+                1,
+                cancel,
+            );
             let verdicts = self.asked(added)?;
             let (row, is_added) = (verdicts.rows[0], verdicts.added[0]);
             Ok((shown_verdict(verdicts), row, is_added))
@@ -167,23 +188,27 @@ impl OnlineIndex {
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let verdicts = run(py, long_if(documents.len()), |cancel| {
-            self.asked(self.index.check(&documents, threads, cancel))
+            self.asked(self.index.check(&documents, None, threads, cancel))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
     }
 
-    /// Adds texts in one transaction; gives their verdicts.
-    #[pyo3(signature = (ids, texts, now_seconds, *, threads=1))]
+    /// Adds texts in one transaction; gives their verdicts. `run` is the identity and the first row of the batch run that adds them.
+    #[pyo3(signature = (ids, texts, *, run=None, threads=1))]
     fn add<'py>(
         &self,
         py: Python<'py>,
         ids: &Texts,
         texts: &Texts,
-        now_seconds: u64,
+        run: Option<([u8; 16], u32)>,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         check_num_ids(ids, texts.column.len())?;
-        let verdicts = run(py, texts.column.num_bytes, |cancel| {
+        let adding = run.map(|(identity, first_row)| AddingRun {
+            identity,
+            first_row,
+        });
+        let verdicts = door::run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, threads, cancel)?;
             let text_of = |i: usize| texts.column.bytes(i);
             let ids = list_of(ids);
@@ -191,7 +216,8 @@ impl OnlineIndex {
                 &ids,
                 &documents,
                 Some(&text_of),
-                now_seconds,
+                adding,
+                self.clock.unix_s(),
                 threads,
                 cancel,
             ))
@@ -200,8 +226,7 @@ impl OnlineIndex {
     }
 
     /// Adds sketches in one transaction; gives their verdicts.
-    #[pyo3(signature = (ids, sketches, is_empty, num_features, now_seconds, *, threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    #[pyo3(signature = (ids, sketches, is_empty, num_features, *, threads=1))]
     fn add_sketches<'py>(
         &self,
         py: Python<'py>,
@@ -209,7 +234,6 @@ impl OnlineIndex {
         sketches: &Bound<'py, PyAny>,
         is_empty: &Bound<'py, PyAny>,
         num_features: &Bound<'py, PyAny>,
-        now_seconds: u64,
         threads: usize,
     ) -> Result<Bound<'py, PyDict>, Failure> {
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
@@ -217,9 +241,48 @@ impl OnlineIndex {
         let verdicts = run(py, long_if(documents.len()), |cancel| {
             let ids = list_of(ids);
             let index = &self.index;
-            self.asked(index.add(&ids, &documents, None, now_seconds, threads, cancel))
+            self.asked(index.add(
+                &ids,
+                &documents,
+                None,
+                None,
+                self.clock.unix_s(),
+                threads,
+                cancel,
+            ))
         })?;
         shown_verdicts(py, verdicts, self.has_distance)
+    }
+
+    /// Whether there is a document of each id.
+    fn are_known(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<bool>, Failure> {
+        run(py, long_if(ids.column.len()), |cancel| {
+            self.asked(self.index.are_known(&list_of(ids), cancel))
+        })
+    }
+
+    /// Place of the first text whose id is there with another text, or None.
+    #[pyo3(signature = (ids, texts, *, threads=1))]
+    fn first_of_other_text(
+        &self,
+        py: Python<'_>,
+        ids: &Texts,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<Option<usize>, Failure> {
+        check_num_ids(ids, texts.column.len())?;
+        run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            let found = self
+                .index
+                .first_of_other_text(&list_of(ids), &documents, cancel);
+            self.asked(found)
+        })
+    }
+
+    /// Number of rows when a batch run first compared its documents with the index.
+    fn first_row_of_run(&self, py: Python<'_>, identity: [u8; 16]) -> Result<u32, Failure> {
+        run(py, 0, |_| self.asked(self.index.first_row_of_run(identity)))
     }
 
     /// The document of an id as (row, kept id, similarity, distance, arrival in seconds), or None.

@@ -55,7 +55,7 @@ pub struct JsonlPiece {
     num_lines: u64,
     num_blank: u64,
     fields: Vec<Py<Texts>>,
-    errors: Vec<(u32, u64, u64, String)>,
+    errors: Vec<(u32, u64, u64, String, u64)>,
 }
 
 pub fn open(path: &Path) -> Result<File, Failure> {
@@ -111,7 +111,15 @@ pub fn to_python(py: Python<'_>, piece: disk::Piece) -> Result<JsonlPiece, Failu
         errors: piece
             .bad
             .into_iter()
-            .map(|bad| (bad.line_number, bad.offset, bad.length, bad.reason))
+            .map(|bad| {
+                (
+                    bad.line_number,
+                    bad.offset,
+                    bad.length,
+                    bad.reason,
+                    bad.num_lines,
+                )
+            })
             .collect(),
     })
 }
@@ -148,7 +156,7 @@ pub fn read_jsonl_texts(
 /// Writes rows anew without stretches of their texts: the lines one after another, where each ends, and the bytes of text
 /// that went. A row of whose text nothing is left has no line.
 #[pyfunction]
-#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, threads=1))]
+#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python")]
 pub fn rewrite_jsonl_rows(
     py: Python<'_>,
@@ -159,6 +167,7 @@ pub fn rewrite_jsonl_rows(
     counts: &Bound<'_, PyAny>,
     starts: &Bound<'_, PyAny>,
     ends: &Bound<'_, PyAny>,
+    keeps_words_apart: bool,
     threads: usize,
 ) -> Result<(Array, Array, u64), Failure> {
     let offsets = Input::<u64>::take("offsets", offsets)?;
@@ -170,6 +179,7 @@ pub fn rewrite_jsonl_rows(
         counts: counts.values(),
         starts: starts.values(),
         ends: ends.values(),
+        keeps_words_apart,
     };
     let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
     let made = run(py, num_bytes, |cancel| {

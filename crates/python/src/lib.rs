@@ -25,6 +25,7 @@ mod index_given;
 mod index_recipe;
 mod index_shown;
 mod jsonl;
+mod manual_clock;
 mod packed;
 mod parquet;
 mod parts;
@@ -91,6 +92,8 @@ mod _native {
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
         rewrite_jsonl_rows,
     };
+    #[pymodule_export]
+    use super::manual_clock::ManualClock;
     #[pymodule_export]
     use super::packed::{PackedFile, pack_lines};
     #[pymodule_export]

@@ -39,7 +39,13 @@ impl PackedFile {
             max_bytes,
             max_ratio: max_ratio.max(1),
         };
-        let target = File::create(&spool).map_err(|error| Failure::system(error, &spool))?;
+        let target = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&spool)
+            .map_err(|error| Failure::system(error, &spool))?;
         let unpacker =
             disk::Unpacker::open(open(&path)?, target, codec_of(codec)?, limits, threads)
                 .map_err(|error| Failure::disk(error, &path))?;
@@ -63,6 +69,17 @@ impl PackedFile {
                 .map_err(|error| Failure::disk(error, &self.path))
         })?;
         Ok(piece.map(|piece| (piece.offset, piece.length, piece.num_packed)))
+    }
+
+    /// Behind the last piece: why the file cannot be unpacked to its end, and how many plain bytes there are; None where it can.
+    fn damage(&self) -> Result<Option<(String, u64)>, Failure> {
+        let unpacker = self
+            .unpacker
+            .lock()
+            .map_err(|_| Failure::Internal("a reader failed before".to_owned()))?;
+        Ok(unpacker
+            .damage()
+            .map(|(reason, num_plain)| (reason.to_owned(), num_plain)))
     }
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.audit.checks import Check, check_run
@@ -14,13 +15,16 @@ from likewise.audit.missed import Missed, missed_pairs
 from likewise.audit.opening import GivenFiles, open_run
 from likewise.audit.recall import Recall, estimate
 from likewise.audit.search import NOT_ACTED_ON, STAGES, stages_of
-from likewise.audit.strata import Stratum, draw_strata
-from likewise.audit.truth import exact_matches
+from likewise.audit.strata import Stratum, draw_strata, strata_of
+from likewise.audit.truth import exact_matches, num_affordable
+from likewise.dedup.collapse import Collapsed
 from likewise.dedup.stamps import check_unchanged, stamps
 from likewise.progress import Progress, no_progress
 from likewise.recipe_check import check_integer
 
 NUM_SAMPLED = 5000
+# Documents by which the cost of the sample is foreseen.
+_NUM_PILOT = 256
 _MOST_LISTED = 1000
 _MOST_NAMED = 5
 
@@ -78,7 +82,8 @@ def audit(
     run : str or Path
         The output directory of ``dedup_files``; only read.
     num_sampled : int
-        Documents compared with all others. All documents where there are no more: then the figures are exact.
+        Documents compared with all others, at most. All documents where there are no more: then the figures are
+        exact. Fewer where most documents share features, so that the audit takes less time than the run.
     seed : int
         Of the random sample.
     inputs : Path, optional
@@ -127,10 +132,11 @@ def audit(
         before = stamps(opened.inputs)
         documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
         checked = check_run(opened, report)
-        strata = draw_strata(documents, collapsed, recipe, opened.kept, num_sampled=num_sampled, seed=seed)
-        rows = np.concatenate([np.zeros(0, np.int64), *(stratum.rows for stratum in strata)])
-        positions = collapsed.position[rows]
-        sampled = np.unique(positions[positions >= 0]).astype(np.uint32)
+        groups = strata_of(documents, collapsed, recipe, opened.kept)
+        pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
+        affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
+        strata = draw_strata(groups, num_sampled=affordable, seed=seed)
+        sampled = _positions(strata, collapsed)
         matches = exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=report)
         searched = stages_of(matches, documents, collapsed, recipe, threads=opened.threads, progress=report)
         num_right = int(checked.is_right.sum())
@@ -170,6 +176,13 @@ def audit(
         }
         check_unchanged(opened.inputs, before)
     return Audit(checks, strata, recall, precision, len(matches), sealed(fields))
+
+
+def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:
+    """Return the positions of all sampled documents, rising, each once."""
+    rows = np.concatenate([np.zeros(0, np.int64), *(stratum.rows for stratum in strata)])
+    positions = collapsed.position[rows]
+    return np.unique(positions[positions >= 0]).astype(np.uint32)
 
 
 def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:

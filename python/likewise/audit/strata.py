@@ -47,16 +47,10 @@ class Stratum:
         return self.num_documents / len(self.rows) if len(self.rows) else 0.0
 
 
-def draw_strata(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    kept: NDArray[np.bool_],
-    *,
-    num_sampled: int,
-    seed: int,
-) -> list[Stratum]:
-    """Return the strata of a run with a random sample of each.
+def strata_of(
+    documents: Documents, collapsed: Collapsed, recipe: Recipe, kept: NDArray[np.bool_]
+) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of each stratum of a run.
 
     Parameters
     ----------
@@ -66,6 +60,28 @@ def draw_strata(
         Of the run.
     kept : ndarray of shape (n,), bool
         Who stayed.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Rows, rising. How well they are told apart changes how wide the intervals are, not whether they hold.
+    """
+    is_near = np.zeros(len(documents), bool)
+    is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
+    return {
+        REMOVED: np.flatnonzero(~kept),
+        NEAR: np.flatnonzero(kept & is_near),
+        OTHER: np.flatnonzero(kept & ~is_near),
+    }
+
+
+def draw_strata(groups: dict[str, NDArray[np.int64]], *, num_sampled: int, seed: int) -> list[Stratum]:
+    """Return a random sample of each stratum.
+
+    Parameters
+    ----------
+    groups : dict of str to ndarray
+        Their rows.
     num_sampled : int
         Documents looked at in all, at least 2 of each stratum; where there are no more, all of them.
     seed : int
@@ -74,15 +90,8 @@ def draw_strata(
     Returns
     -------
     list of Stratum
-        Without empty ones. How well they are told apart changes how wide the intervals are, not whether they hold.
+        Without empty ones.
     """
-    is_near = np.zeros(len(documents), bool)
-    is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
-    groups = {
-        REMOVED: np.flatnonzero(~kept),
-        NEAR: np.flatnonzero(kept & is_near),
-        OTHER: np.flatnonzero(kept & ~is_near),
-    }
     sizes = _sizes({name: len(rows) for name, rows in groups.items()}, num_sampled)
     random = np.random.default_rng(seed)
     return [

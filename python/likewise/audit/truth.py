@@ -23,6 +23,13 @@ _MOST_AT_ONCE = 1 << 16
 _STAGE = "comparing the sample with all"
 # 16 bytes each are held; a sample of near-copies of one template has very many.
 _MOST_MATCHES = 50_000_000
+# Documents that each document may be measured against, and pairs that are always affordable.
+_MEASURED_EACH = 100
+_FEW_PAIRS = 10_000_000
+# Pairs whose shared features are added up in the time of a measurement.
+_SUMS_A_MEASUREMENT = 16
+# Other documents that a pilot sample is compared with.
+_PILOT_OTHERS = 1000
 # Fingerprints: sampled ones beside all others.
 _SAMPLED_AT_ONCE = 64
 
@@ -118,6 +125,64 @@ def exact_matches(
     return _sorted(found)
 
 
+def num_affordable(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    pilot: NDArray[np.uint32],
+    num_sampled: int,
+    *,
+    seed: int,
+    threads: int,
+) -> int:
+    """Return how many documents to sample, `num_sampled` at most, so that comparing them takes less than a run.
+
+    Parameters
+    ----------
+    documents, collapsed : Documents, Collapsed
+        All of the run.
+    recipe : Recipe
+        Of the run.
+    pilot : ndarray of shape (p,), uint32
+        Positions drawn as the sample will be, but independently of it.
+    num_sampled : int
+        Documents asked for.
+    seed : int
+        Of the draw of the others.
+    threads : int
+        Threads of each call.
+
+    Returns
+    -------
+    int
+        As many as come to 100 exact measurements for each document of the run, or to ten million in all.
+
+    Notes
+    -----
+    Where pages share a template, every document has some of a sampled one's rarest features, and all pairs have to be
+    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the
+    sample, so that the sample is a random one of its size.
+    """
+    num = len(collapsed.order)
+    if recipe.method == "exact" or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
+        return num_sampled
+    random = np.random.default_rng([seed, 1])
+    others = np.sort(random.choice(num, min(num, _PILOT_OTHERS), replace=False))
+
+    def texts_of(positions: NDArray[np.uint32] | NDArray[np.int64]) -> _native.Texts:
+        rows = np.sort(collapsed.order[positions].astype(np.int64))
+        return _native.Texts.concat([read() for _, read in documents.texts(rows, 1)])
+
+    assert recipe.threshold is not None
+    rarest = RarestFeatures(
+        texts_of(pilot), recipe.feature_rules, measure=recipe.measure, threshold=recipe.threshold, threads=threads
+    )
+    num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
+    cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
+    affordable = max(_MEASURED_EACH, _FEW_PAIRS / num)
+    return num_sampled if cost * num_sampled <= affordable else int(affordable / cost)
+
+
 def _sorted(found: list[Matches]) -> Matches:
     if not found:
         nothing = np.zeros(0, np.uint32)
@@ -159,8 +224,7 @@ class _Search:
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
             sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
             for done, positions, others in self._all_texts():
-                near, mine = rarest.sharing(others)
-                if len(near):
+                for near, mine in rarest.sharing(others):
                     yield from self._measured(sets, part, positions, others, near, mine)
                 self.progress(StageAdvanced(_STAGE, (number * len(order) + done) // len(parts)))
 

@@ -49,7 +49,7 @@ Examples:
     default="5000",
     show_default=True,
     metavar="N",
-    help="Documents compared with all others; with as many as there are the figures are exact.",
+    help="Documents to compare with all others, fewer where most share a template. Exact with as many as there are.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
 @click.option(

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from likewise.counts import counted
 if TYPE_CHECKING:
     from likewise._native import Texts
     from likewise.dedup import FileRun
+    from likewise.io.bad_rows import BadRowTally
     from likewise.io.source import Piece
     from likewise.recipe import Recipe
 
@@ -31,6 +32,10 @@ class Tally:
         Counts so far.
     skipped : tuple of str
         What of directories and globs was not read.
+    bad_rows : BadRowTally, optional
+        What the bad rows are compared with.
+    note : str, optional
+        What a user should know of them.
     """
 
     num_documents: int = 0
@@ -38,6 +43,8 @@ class Tally:
     num_added: int = 0
     num_bad_rows: int = 0
     skipped: tuple[str, ...] = ()
+    bad_rows: "BadRowTally | None" = None
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,19 +105,22 @@ def given_documents(
     Raises
     ------
     InvalidInput
-        At a bad row, unless it is to be skipped, and at one without an id.
+        At a bad row, unless it is to be skipped, and at one without an id; at the end, if too many were bad.
     """
+    from likewise.io.bad_rows import BadRowTally
     from likewise.io.inputs import find_inputs
     from likewise.io.jsonl_stream import JsonlStream
     from likewise.io.scratch import scratch_directory
 
     run = take_run(options | {"duplicate_ids": "allow"})
     rules = run.read_rules(recipe)
+    tally.bad_rows = BadRowTally(run.run_rules().max_bad_rows)
     with scratch_directory() as work:
         if inputs == ("-",) and run.format_for(recipe) in (None, "jsonl"):
             stream = JsonlStream(sys.stdin.buffer, "stdin", rules)
             for piece in stream.pieces(work):
                 yield from _checked(piece, stream.name, 0, run, tally, most_at_once, needs_ids=needs_ids)
+            tally.note = tally.bad_rows.finish()
             return
         found = find_inputs(
             list(inputs),
@@ -127,6 +137,7 @@ def given_documents(
                 for piece in job.read():
                     yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
                     first_line += piece.num_lines
+        tally.note = tally.bad_rows.finish()
 
 
 _PIECE_BYTES = 1 << 20
@@ -139,6 +150,7 @@ def _checked(
     import numpy as np
 
     from likewise.errors import InvalidInput
+    from likewise.io.source import BadRow
 
     lines = piece.lines.astype(np.int64) + first_line
     bad_line = None
@@ -159,6 +171,15 @@ def _checked(
         own = [ids[row] if piece.has_id[row] else None for row in rows.tolist()]
         yield GivenDocuments(piece.texts.take(rows), own, name, lines[rows].tolist())
     tally.num_bad_rows += len(piece.bad_rows)
+    if tally.bad_rows is not None:
+        num_without_id = len(lines) - len(chosen) if needs_ids and run.on_error == "skip" else 0
+        first = piece.bad_rows[0] if piece.bad_rows else None
+        if first is None and num_without_id:
+            first = BadRow(int(np.flatnonzero(piece.has_id == 0)[0]), 0, 0, "the row has no id")
+        first = None if first is None else replace(first, line=first.line + first_line)
+        num_bad = sum(bad.num_lines for bad in piece.bad_rows) + num_without_id
+        if bad_line is None:
+            tally.bad_rows.add_rows(name, len(chosen), num_bad, first)
     if bad_line is not None:
         bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
         reason = "the row has no id, by which an index knows it again; name its field with --id-field, or go on with "
@@ -175,5 +196,7 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
     added = f", {tally.num_added:,} added" if tally.num_added else ""
     bad = f"; {counted(tally.num_bad_rows, 'bad row')} skipped" if tally.num_bad_rows else ""
     click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)
+    if tally.note is not None:
+        click.echo(f"note: {tally.note}", err=True)
     if tally.skipped:
         click.echo(skipped_line(tally.skipped), err=True)

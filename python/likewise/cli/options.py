@@ -159,7 +159,9 @@ _OPTIONS = {
         help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
     ),
     "id_field": click.option(
-        "--id-field", metavar="NAME", help="Field of the id.  [default: id where there is one, else file:line]"
+        "--id-field",
+        metavar="NAME",
+        help="Field of the id; none: use file:line.  [default: id where there is one, else file:line]",
     ),
     "on_error": click.option(
         "--on-error",
@@ -184,6 +186,19 @@ _OPTIONS = {
         type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
         help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
         "--tokens bytes or chunks: binary, a file a document]",
+    ),
+    "quote": click.option(
+        "--quote",
+        type=click.Choice(["none", "double"]),
+        help="double: a quote at the beginning of a CSV field opens a quoted field; none: it is plain text.  [default: "
+        "double; of TSV none, unless the file has doubled quotes or a quoted header]",
+    ),
+    "max_bad_rows": click.option(
+        "--max-bad-rows",
+        default="50%",
+        show_default=True,
+        metavar="SHARE|N",
+        help="Fail if more rows are bad: a share such as 1%, or a count.",
     ),
     "delimiter": click.option(
         "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
@@ -228,8 +243,8 @@ _SKETCH = (
 _SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
-_FORMAT = ("file_format", "delimiter", "max_unpacked", "max_unpack_ratio")
-_INPUT = ("text_field", "id_field", "duplicate_ids", "max_document", *_FORMAT, "threads")
+_FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
+_INPUT = ("text_field", "id_field", "max_bad_rows", "duplicate_ids", "max_document", *_FORMAT, "threads")
 # Of commands that read documents; what they write does not depend on threads.
 READING = (*_INPUT, "on_error")
 _MATCH = ("threshold", "within", "measure", "short_threshold")
@@ -367,6 +382,8 @@ def take_run(options: dict[str, Any]) -> "FileRun":
         stdin=sys.stdin.buffer,
         file_format=options.pop("file_format"),
         delimiter=options.pop("delimiter"),
+        quote=options.pop("quote"),
+        max_bad_rows=options.pop("max_bad_rows"),
         max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
         max_unpack_ratio=options.pop("max_unpack_ratio"),
         memory_bytes=options.pop("memory", None),

@@ -106,4 +106,6 @@ def search_line(summary: dict[str, Any]) -> str:
 
 def bad_line(summary: dict[str, Any]) -> str:
     """Return how many rows were bad, and how many lines blank."""
-    return f"{counted(summary['num_bad_rows'], 'bad row')}, {counted(summary['num_blank_lines'], 'blank line')}"
+    rows, lines = summary["num_bad_rows"], summary.get("num_bad_lines", 0)
+    held = f" of {lines:,} lines" if lines > rows else ""
+    return f"{counted(rows, 'bad row')}{held}, {counted(summary['num_blank_lines'], 'blank line')}"

@@ -10,6 +10,8 @@ import click
 from likewise.progress import Event, Planned, Progress, StageAdvanced, StageStarted, Warned, no_progress
 
 _SECONDS_BETWEEN_LINES = 10.0
+# Of less than this no rate is told: the first parts of a stage say little about the others.
+_SECONDS_OF_A_RATE = 2.0
 
 
 class _Lines:
@@ -33,9 +35,9 @@ class _Lines:
                 click.echo(f"{event.stage} ...", err=True)
         elif isinstance(event, StageAdvanced):
             now = time.monotonic()
-            if now - self._said >= _SECONDS_BETWEEN_LINES:
+            if now - self._said >= _SECONDS_BETWEEN_LINES and now - self._began >= _SECONDS_OF_A_RATE:
                 self._said = now
-                rate = event.done / max(1e-9, now - self._began)
+                rate = event.done / (now - self._began)
                 left = (self._total - event.done) / rate if rate else 0.0
                 amount = _amount(event.done, self._unit)
                 share = f" of {_amount(self._total, self._unit)}" if self._total else ""

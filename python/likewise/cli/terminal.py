@@ -73,7 +73,9 @@ def _hint_of(error: OSError) -> str:
         # Part of a glob is no directory to be made.
         if isinstance(error, FileNotFoundError) and not glob.has_magic(str(folder)) and not folder.exists():
             return f"there is no directory {folder}: make it first, or check the name."
-    return "check the name; quote globs so that likewise expands them."
+    if isinstance(error, PermissionError):
+        return "check who may read and write it."
+    return f"check the {'pattern; quote it so that likewise expands it' if glob.has_magic(name) else 'name'}."
 
 
 def _explain_ours(error: LikewiseError) -> int:

@@ -4,8 +4,10 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import dataclass
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +24,7 @@ from likewise.recipe import Recipe, as_recipe
 MOST_DOCUMENTS = 1000
 MOST_BYTES = 4 << 20
 _LONGEST_PAUSE_S = 10.0
+_CONNECT_S = 5.0
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -41,6 +44,8 @@ class Call:
         Whether it may be sent again after a connection broke, when it may have been done.
     is_long : bool
         Whether it may take as long as it takes.
+    idempotency_key : str, optional
+        By which the service recognizes the call when it is sent again.
     """
 
     method: str
@@ -49,11 +54,124 @@ class Call:
     understand: Callable[[Any], Any]
     is_repeatable: bool = True
     is_long: bool = False
+    idempotency_key: str | None = None
 
 
-def patience(call: Call) -> dict[str, Any]:
-    """Return what a request says of its time, beside what the client says of all."""
-    return {"timeout": None} if call.is_long else {}
+@dataclass
+class Attempts:
+    """The attempts of one call, all of which share one time limit.
+
+    Parameters
+    ----------
+    call : Call
+        What is asked.
+    url : str
+        The address of the service, for errors.
+    retries : int
+        Attempts after the first one.
+    timeout_s : float
+        Seconds for all attempts and the pauses between them. A long call is limited only while it connects.
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    call: Call
+    url: str
+    retries: int
+    timeout_s: float
+    clock: Callable[[], float] = time.monotonic
+    _num_failed: int = field(default=0, init=False)
+    # Whether the service may have done what was asked although no answer came.
+    _is_uncertain: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._end = math.inf if self.call.is_long else self.clock() + self.timeout_s
+
+    def request(self) -> dict[str, Any]:
+        """Return the arguments of the next request."""
+        left_s = self.left_s()
+        connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, left_s)
+        headers = {"content-type": "application/json"}
+        if self.call.idempotency_key is not None:
+            headers["idempotency-key"] = self.call.idempotency_key
+        return {
+            "method": self.call.method,
+            "url": self.call.path,
+            "content": self.call.body,
+            "headers": headers,
+            # To connect, to read, to write, to wait for a free connection.
+            "timeout": (connect_s, left_s, left_s, left_s),
+        }
+
+    def left_s(self) -> float | None:
+        """Return the seconds that are left, or None for a call without a limit."""
+        return None if self.call.is_long else max(0.001, self._end - self.clock())
+
+    def check_time(self) -> None:
+        """Raise TimeoutError if the time is over; for each part of an answer that may never end."""
+        if self.clock() > self._end:
+            raise TimeoutError
+
+    def after_failure(self, error: Exception, *, is_sent: bool) -> float:
+        """Return the seconds to wait before the next attempt after one without an answer.
+
+        Parameters
+        ----------
+        error : Exception
+            Of the connection.
+        is_sent : bool
+            Whether the request may have reached the service.
+
+        Raises
+        ------
+        ServiceError
+            ``unreachable`` if there is no further attempt.
+        """
+        self._is_uncertain |= is_sent
+        wait_s = pause_s(self._num_failed, None)
+        if self._is_last(wait_s) or (is_sent and not self.call.is_repeatable):
+            raise self._unreachable(error) from error
+        self._num_failed += 1
+        return wait_s
+
+    def after_answer(self, status: int, content: bytes, headers: Mapping[str, str]) -> float | None:
+        """Return the seconds to wait before the next attempt, or None if the answer is final.
+
+        Raises
+        ------
+        ServiceError
+            ``uncertain`` if an earlier attempt may have removed the document that is now unknown.
+        """
+        wait_s = pause_s(self._num_failed, headers.get("retry-after"))
+        is_retried = _is_at_limit(status, content) or (status == 504 and self.call.idempotency_key is not None)
+        if is_retried and not self._is_last(wait_s):
+            self._num_failed += 1
+            self._is_uncertain |= status == 504
+            return wait_s
+        is_unknown = status == 404 and b'"unknown-document"' in content
+        if is_unknown and self._is_uncertain and "idempotent-replayed" not in headers:
+            raise ServiceError(
+                "uncertain",
+                "no document has the id, but an earlier attempt got no answer and may have removed it; "
+                "the service does not know the answer any more",
+                status=status,
+            )
+        return None
+
+    def _is_last(self, wait_s: float) -> bool:
+        return self._num_failed >= self.retries or self.clock() + wait_s >= self._end
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        if self.clock() >= self._end:
+            return ServiceError("unreachable", f"{self.url} did not answer within {self.timeout_s:g} s")
+        return ServiceError("unreachable", f"{self.url} does not answer: {error or type(error).__name__}")
+
+
+def check_retries(retries: int) -> int:
+    """Return the number of retries, or raise InvalidParameter if it is negative."""
+    if retries < 0:
+        raise InvalidParameter("retries", f"{retries} given; it must be 0 or more")
+    return retries
 
 
 def check_url(url: str) -> str:
@@ -85,7 +203,7 @@ def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
     return shape
 
 
-def is_retried(status: int, content: bytes) -> bool:
+def _is_at_limit(status: int, content: bytes) -> bool:
     """Return whether an answer says that the service is at its limit; not that a collection is broken."""
     return status == 429 or (status == 503 and b'"poisoned"' not in content and b'"store"' not in content)
 
@@ -95,11 +213,6 @@ def pause_s(attempt: int, retry_after: str | None) -> float:
     least = float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0
     backoff = min(_LONGEST_PAUSE_S, 0.1 * 2.0**attempt) * random.uniform(0.5, 1.0)
     return max(min(_LONGEST_PAUSE_S, least), backoff)
-
-
-def unreachable(url: str, error: Exception) -> ServiceError:
-    """Return the error that nobody answered."""
-    return ServiceError("unreachable", f"{url} does not answer: {error or type(error).__name__}")
 
 
 def chosen_collection(url: str, answer: Any) -> str:  # noqa: ANN401 - JSON
@@ -136,12 +249,12 @@ class CollectionCalls:
         """Add documents."""
         names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
         body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
-        return self._post("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
+        return self._change("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
 
     def add_one(self, doc_id: object, text: str) -> Call:
         """Add a document."""
         body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
-        return self._post("check-and-add", body, lambda answer: Verdict(**answer))
+        return self._change("check-and-add", body, lambda answer: Verdict(**answer))
 
     def get(self, doc_id: object) -> Call:
         """Ask for a document."""
@@ -160,8 +273,7 @@ class CollectionCalls:
 
     def remove(self, doc_id: object) -> Call:
         """Remove a document."""
-        # Sent again it would say that there is none.
-        return self._post("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of, is_repeatable=False)
+        return self._change("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of)
 
     def describe(self) -> Call:
         """Ask what the collection is."""
@@ -192,10 +304,13 @@ class CollectionCalls:
             "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
         )
 
-    def _post(
-        self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any], *, is_repeatable: bool = True
-    ) -> Call:
-        return Call("POST", f"{self.base}/{verb}", encoded(body), understand, is_repeatable)
+    def _post(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+        return Call("POST", f"{self.base}/{verb}", encoded(body), understand)
+
+    def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+        """Return a call that changes documents, with a key by which the service recognizes it."""
+        key = secrets.token_hex(16)
+        return Call("POST", f"{self.base}/{verb}", encoded(body), understand, idempotency_key=key)
 
 
 LIST = Call("GET", "/v1/collections", None, lambda answer: answer)

@@ -8,14 +8,12 @@ from typing import Any
 from likewise.errors import MissingExtra, StoreError
 
 
-def begin(kind: str, url: str, headers: dict[str, str], timeout_s: float, trusted: SSLContext) -> Any:  # noqa: ANN401
+def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> Any:  # noqa: ANN401
     """Return connections to a service; `kind` is Client or AsyncClient."""
     import httpx2
 
     # Addresses are the user's own: no proxy of the environment, no redirection to elsewhere with the key.
-    return getattr(httpx2, kind)(
-        base_url=url, headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False, verify=trusted
-    )
+    return getattr(httpx2, kind)(base_url=url, headers=headers, follow_redirects=False, trust_env=False, verify=trusted)
 
 
 class Connections:
@@ -31,8 +29,6 @@ class Connections:
         The address of the service.
     headers : dict
         Of every request.
-    timeout_s : float
-        Seconds that a request may take.
 
     Raises
     ------
@@ -40,13 +36,13 @@ class Connections:
         If the extra ``client`` is not installed.
     """
 
-    def __init__(self, kind: str, url: str, headers: dict[str, str], timeout_s: float) -> None:
+    def __init__(self, kind: str, url: str, headers: dict[str, str]) -> None:
         try:
             import httpx2
         except ImportError as error:
             raise MissingExtra("client", f"likewise.{kind}") from error
         # Reading the certificates takes 40 ms: once for all loops and processes.
-        self._address = (kind, url, headers, timeout_s, httpx2.create_ssl_context(trust_env=False))
+        self._address = (kind, url, headers, httpx2.create_ssl_context(trust_env=False))
         # Until it is used it belongs to nobody.
         self._unused = [begin(*self._address)]
         # Those of parents are held, since what belongs to a parent is not for this process to close.
@@ -91,4 +87,11 @@ def is_transport_error(error: Exception) -> bool:
     """Return whether a connection failed or broke, or an answer did not come in time."""
     import httpx2
 
-    return isinstance(error, httpx2.TransportError)
+    return isinstance(error, httpx2.TransportError | TimeoutError)
+
+
+def is_sent(error: Exception) -> bool:
+    """Return whether a request may have reached the service although its connection failed."""
+    import httpx2
+
+    return not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from likewise.client import calls
-from likewise.client.calls import Call, CollectionCalls
-from likewise.client.connection import Connections, is_transport_error
-from likewise.errors import InvalidParameter, StoreError
+from likewise.client.calls import Attempts, Call, CollectionCalls
+from likewise.client.connection import Connections, is_sent, is_transport_error
+from likewise.errors import StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.index.ids import rows_from
 from likewise.recipe import Recipe
@@ -26,9 +26,10 @@ class Client:
     collection : str, optional
         Its name; the only one of the service where None.
     timeout_s : float
-        Seconds that one request may take.
+        Seconds for one request, its retries included. Verifying, compacting, copying and deleting a collection have no
+        limit.
     retries : int
-        Times that a request is tried again, with growing pauses, where the service is at its limit (429, 503) or the
+        Maximum number of retries of a request, with growing pauses, when the service is at its limit (429, 503) or the
         connection breaks.
 
     Raises
@@ -38,8 +39,10 @@ class Client:
 
     Notes
     -----
-    Adding again what was added changes nothing, so that it is tried again without harm; what cannot be repeated (a
-    removal, making a collection) is tried again only if the service said that it was not done. Batches of any size are
+    Additions and removals carry a random idempotency key: when one is retried, the service returns the answer of the
+    first attempt. A service that was restarted in between no longer has that answer. Then a repeated addition returns
+    its verdict with ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or
+    deleting a collection is retried only if the service reported that it was not done. Batches of any size are
     sent in requests of at most 1,000 documents, each of them all or none. Threads may share one client;
     a forked process gets connections of its own.
 
@@ -61,10 +64,9 @@ class Client:
         retries: int = 5,
     ) -> None:
         self._url = calls.check_url(url)
-        self._retries = retries
-        self._connections = Connections(
-            "Client", self._url, calls.headers_of(key), check_seconds("timeout_s", timeout_s)
-        )
+        self._retries = calls.check_retries(retries)
+        self._timeout_s = check_seconds("timeout_s", timeout_s)
+        self._connections = Connections("Client", self._url, calls.headers_of(key))
         self._name = collection
         self._measure: str | None = None
 
@@ -206,27 +208,24 @@ class Client:
         return self._measure
 
     def _ask(self, call: Call) -> Any:  # noqa: ANN401 - what the call understands
-        for attempt in range(self._retries + 1):
-            is_last = attempt == self._retries
-            retry_after = None
+        attempts = Attempts(call, self._url, self._retries, self._timeout_s)
+        while True:
             connection = self._connections.own()
             try:
-                response = connection.request(
-                    call.method, call.path, content=call.body, headers=_TYPE, **calls.patience(call)
-                )
+                content = bytearray()
+                with connection.stream(**attempts.request()) as response:
+                    for part in response.iter_bytes():
+                        attempts.check_time()
+                        content += part
             except Exception as error:
                 if self._connections.is_closed:
                     raise StoreError("the client is closed") from None
                 if not is_transport_error(error):
                     raise
-                if is_last or not call.is_repeatable:
-                    raise calls.unreachable(self._url, error) from error
+                wait_s = attempts.after_failure(error, is_sent=is_sent(error))
             else:
-                if is_last or not calls.is_retried(response.status_code, response.content):
-                    return call.understand(calls.answered(response.status_code, response.content))
-                retry_after = response.headers.get("retry-after")
-            time.sleep(calls.pause_s(attempt, retry_after))
-        raise InvalidParameter("retries", f"{self._retries} given; it must be 0 or more")
-
-
-_TYPE = {"content-type": "application/json"}
+                found = attempts.after_answer(response.status_code, bytes(content), response.headers)
+                if found is None:
+                    return call.understand(calls.answered(response.status_code, bytes(content)))
+                wait_s = found
+            time.sleep(wait_s)

@@ -10,6 +10,7 @@ from likewise.dedup.decision import Decision
 from likewise.dedup.documents import Documents
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.web import provenance, record_counts
+from likewise.io.csv import CsvFile
 from likewise.io.inputs import Inputs
 from likewise.io.output import OutputDirectory
 from likewise.progress import Progress, Warned
@@ -35,6 +36,7 @@ def about_inputs(
                 "num_kept": int(decision.kept[rows].sum()),
                 "num_bad_rows": len(documents.bad_rows[number]),
                 **record_counts(file),
+                **({"quote": file.quote} if isinstance(file, CsvFile) else {}),
             }
         )
     return {

@@ -12,6 +12,7 @@ from likewise.dedup.room import Room
 from likewise.dedup.sketched import SketchedPiece
 from likewise.errors import InvalidInput
 from likewise.growing_texts import GrowingTexts
+from likewise.io.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source import BadRow, Source
 from likewise.io.spool import Spool
 from likewise.recipe import Recipe
@@ -31,12 +32,15 @@ class IngestRules:
         What to do about bad rows.
     needs_texts : bool
         Whether texts will be read again, so that a spool is filled where the source cannot.
+    max_bad_rows : BadRowLimit
+        The most bad rows of the documents, and of the reference documents.
     """
 
     needs_lengths: bool = False
     fields: tuple[str, ...] = ()
     on_error: str = "fail"
     needs_texts: bool = True
+    max_bad_rows: BadRowLimit = NO_LIMIT
 
 
 class Columns:
@@ -93,6 +97,8 @@ class Columns:
         self._num_texts = [0] * len(sources)
         self._num_lines = [0] * len(sources)
         self._num_blank = 0
+        # Of documents, and of reference documents.
+        self._tallies = BadRowTally(rules.max_bad_rows), BadRowTally(rules.max_bad_rows)
 
     def add(self, number: int, part: SketchedPiece) -> None:
         """Take the next piece, of source `number`; raises InvalidInput for bad rows that are not to be passed over."""
@@ -102,6 +108,7 @@ class Columns:
             self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
         if piece.bad_rows and self._rules.on_error == "fail":
             raise refusal(self._sources[number], self._bad[number][0])
+        self._tallies[number < self._num_reference_sources].add(self._sources[number].name, first_line, piece)
         if part.handle is not None:
             self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
         self._sketches.append(part.sketches)
@@ -127,6 +134,10 @@ class Columns:
         self._num_texts[number] += num_documents
         if self._num_texts[number] > self._num_documents[number]:
             raise InvalidInput("the file holds other documents than were kept of it", self._sources[number].name)
+
+    def check_bad_rows(self) -> list[str]:
+        """Return what a user should know of the bad rows; raises InvalidInput where they are too many."""
+        return [told for tally in self._tallies if (told := tally.finish()) is not None]
 
     def documents(self) -> Documents:
         """Return all documents; the columns are given away."""

@@ -19,6 +19,9 @@ from likewise.recipe import Recipe
 class Engine(Protocol):
     """Reads, sketches, compares and decides the documents of files; what is written is written by the local run."""
 
+    def check(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if the engine cannot do a resolved recipe."""
+
     def decided(
         self,
         sources: Sequence[Source],

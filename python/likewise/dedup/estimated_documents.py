@@ -1,8 +1,9 @@
 """About how many documents files hold, from a look at the beginning of some of them."""
 
-import io
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from likewise.io.csv import CsvFile
 from likewise.io.csv_records import csv_records
@@ -45,12 +46,16 @@ def _documents_in(file: InputFile) -> float:
     head = _head(file) if isinstance(file, LineFile) else b""
     if not head:
         return unpacked_bytes(file) / _LINE_BYTES
-    if isinstance(file, CsvFile):
-        # A line end between quotes ends no record.
-        num_seen = sum(1 for _ in csv_records(io.BytesIO(head), file.delimiter))
-    else:
-        num_seen = head.count(b"\n")
+    num_seen = _records_in(head, file) if isinstance(file, CsvFile) else head.count(b"\n")
     return max(1, num_seen) * unpacked_bytes(file) / len(head)
+
+
+def _records_in(head: bytes, file: CsvFile) -> int:
+    """Return how many records begin a file; a line end between quotes ends none."""
+    with tempfile.TemporaryDirectory(prefix="likewise-") as work:
+        path = Path(work) / "head"
+        path.write_bytes(head)
+        return sum(1 for _ in csv_records(path, file.delimiter, has_quotes=file.has_quotes))
 
 
 def _head(file: LineFile) -> bytes:

@@ -7,15 +7,17 @@ from likewise.dedup.plan_memory import MIN_MEMORY_BYTES
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.errors import InvalidParameter
+from likewise.io.bad_rows import DEFAULT_MAX_BAD_ROWS, bad_row_limit
 from likewise.io.source import ReadRules
 from likewise.recipe import Recipe
-from likewise.recipe_check import check_integer
+from likewise.recipe_check import check_choice, check_integer
 from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.sizes import take_bytes
 from likewise.threads import num_threads
 
 # Bound of memory for each thread that unpacks: it holds a packed frame and its plain bytes, of up to 8 MB.
 _MEMORY_AN_UNPACKER = 128_000_000
+QUOTES = ("none", "double")
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class FileRun:
     text_fields : tuple of str
         Dotted names of the text; several are joined with a newline.
     id_field : str, optional
-        Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``.
+        Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``. Where
+        ``"none"``: always ``file:line``.
     on_error : {"fail", "skip", "keep"}
         What to do about bad rows.
     duplicate_ids : {"fail", "allow"}
@@ -43,6 +46,13 @@ class FileRun:
         and the recipe has tokens ``bytes`` or ``chunks``: binary.
     delimiter : str, optional
         What stands between the fields of CSV.
+    quote : {"none", "double"}, optional
+        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None: yes in CSV; in TSV only if
+        all names of its header are quoted, or its first megabyte has fields with doubled quotes and no quote that
+        opens a field is left open.
+    max_bad_rows : int, float or str
+        With `on_error` ``skip`` or ``keep`` the most bad rows of a run: a count (an integer, ``"100"``) or a share of
+        all rows (a float from 0 to 1, ``"1%"``). More are an error.
     max_unpacked_bytes, max_unpack_ratio : int
         A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
     memory_bytes : float or str, optional
@@ -59,12 +69,16 @@ class FileRun:
     stdin: BinaryIO | None = None
     file_format: str | None = None
     delimiter: str | None = None
+    quote: str | None = None
+    max_bad_rows: float | str = DEFAULT_MAX_BAD_ROWS
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
         """Return what is read of each file."""
+        if self.quote is not None:
+            check_choice("quote", self.quote, QUOTES)
         check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)
         check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
         check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
@@ -77,6 +91,8 @@ class FileRun:
             self.max_unpack_ratio,
             recipe.markup is not None,
             threads=self._unpacking_threads(),
+            quote=self.quote,
+            passes_damage=self.on_error != "fail",
         )
 
     def format_for(self, recipe: Recipe) -> str | None:
@@ -111,7 +127,8 @@ class FileRun:
 
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""
-        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids)
+        limit = bad_row_limit(self.max_bad_rows)
+        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit)
 
     def identity(self) -> dict[str, object]:
         """Return the options that decide what is read, as JSON values."""
@@ -123,4 +140,5 @@ class FileRun:
             "max_document": self.max_document_bytes,
             "format": self.file_format,
             "delimiter": self.delimiter,
+            "quote": self.quote,
         }

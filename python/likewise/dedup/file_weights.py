@@ -55,7 +55,7 @@ def weigh_files(
     Raises
     ------
     InvalidInput
-        If a row is bad and `run` does not say ``on_error="skip"``, or `output` is an input.
+        If a row is bad and `run` does not say ``on_error="skip"``, too many are, or `output` is an input.
     """
     recipe = check_is_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     run = run or FileRun()
@@ -78,6 +78,7 @@ def weigh_files(
             progress=progress or no_progress,
             memory_bytes=memory_bytes,
             on_error=rules.on_error,
+            max_bad_rows=rules.max_bad_rows,
         )
 
 

@@ -18,7 +18,13 @@ from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
 from likewise.dedup.near_pairs import check_floor, write_near_pairs
 from likewise.dedup.opening import bounded_run, found_inputs
-from likewise.dedup.references import about_references, check_alone, check_references, find_references
+from likewise.dedup.references import (
+    about_references,
+    check_alone,
+    check_references,
+    find_references,
+    tell_direction,
+)
 from likewise.dedup.remote_run import run_to_store
 from likewise.dedup.resume import PARTS_VERSION, open_parts
 from likewise.dedup.run import evidence_tables, open_documents
@@ -149,6 +155,8 @@ def dedup_files(
     is_against = bool(against) or (index is not None and index.against is not None)
     check_floor(store_pairs, recipe, is_against=is_against)
     with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target, report) as found:
+        if is_against:
+            tell_direction(recipe, report)
         references = find_references(against, recipe, run, target, report)
         reading = replace(found, files=(*references.files, *found.files))
         read = stamps(found)
@@ -167,8 +175,16 @@ def dedup_files(
             **({"keep_sketches": True} if keep_sketches else {}),
             **({} if store_pairs is None else {"store_pairs": store_pairs}),
         }
-        with told_if_left(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh), report) as directory:
-            work = directory.work
+        unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
+        work = unfinished.work
+        # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
+        if engine is not None:
+            engine.check(recipe)
+        else:
+            bounded = bounded_run(
+                reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
+            )
+        with told_if_left(unfinished, report) as directory:
             kept_ids: Sequence[str] = ()
             stored: dict[str, object] = {}
             about_run: dict[str, object] = {}
@@ -179,9 +195,6 @@ def dedup_files(
                         engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
                     )
                 else:
-                    bounded = bounded_run(
-                        reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
-                    )
                     rules = replace(rules, threads=bounded.threads(rules.threads))
                     counting_bytes = bounded.room.weighing_bytes
                     recipe = weighed_files(
@@ -211,6 +224,7 @@ def dedup_files(
                     stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
                 began = Timing.now()
+                directory.check_own()
                 with timing.wall("writing"):
                     write_bad_rows(documents, work / ERRORS)
                     write_evidence(evidence_tables(documents, recipe, decision, kept_ids), work / EVIDENCE)
@@ -238,8 +252,9 @@ def dedup_files(
                 (work / SUMMARY).write_text(
                     json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
                 )
+                beside.add_kept(documents, decision)
                 directory.finish()
-                beside.finish(documents, decision)
+                beside.finish()
     return summary
 
 
@@ -282,6 +297,8 @@ def stream_dedup(
         scratch_directory() as work,
     ):
         check_stream(found.files)
+        if against or (index is not None and index.against is not None):
+            tell_direction(recipe, report)
         references = find_references(against, recipe, run, None, report)
         reading = replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)
@@ -309,7 +326,8 @@ def stream_dedup(
                         assert isinstance(file, LineFile)
                         stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
-            beside.finish(documents, decision)
+            beside.add_kept(documents, decision)
+            beside.finish()
             summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
             summary |= about_references(against, documents, decision)
             return summary | about_inputs(found, documents, decision, run, "kept")

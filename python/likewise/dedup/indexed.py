@@ -1,5 +1,6 @@
 """A run beside an online index: what it has seen goes, and what the run saw it is told."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.dedup.about_inputs import content_digest
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
@@ -22,9 +24,12 @@ from likewise.io.locks import try_lock
 from likewise.io.places import check_place
 from likewise.progress import Progress
 from likewise.recipe import Recipe
+from likewise.recipe_identity import canonical_json
+from likewise.sorting import slices
 
 if TYPE_CHECKING:
     from likewise.index import Index
+    from likewise.index.batch_run import BatchRun
 
 # Documents of one question, or of one transaction.
 _AT_ONCE = 10_000
@@ -134,7 +139,21 @@ class Seen:
         )
 
 
-def ask_index(index: "Index", documents: Documents) -> Seen:
+def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
+    """Return the identity of a run that adds its documents to an index: what they are, and what decides them.
+
+    Neither the output directory nor the place and times of the inputs count, so a job that is repeated elsewhere is
+    the same run.
+    """
+    sources = range(documents.num_reference_sources, len(documents.sources))
+    made_of = {
+        "recipe": recipe.to_dict(),
+        "inputs": [[documents.sources[number].name, content_digest(documents, number)] for number in sources],
+    }
+    return hashlib.blake2b(canonical_json(made_of).encode(), digest_size=16).digest()
+
+
+def ask_index(index: "Index | BatchRun", documents: Documents) -> Seen:
     """Ask an index about every document of a run.
 
     Returns
@@ -159,15 +178,24 @@ def ask_index(index: "Index", documents: Documents) -> Seen:
     )
 
 
-def check_unknown(index: "Index", documents: Documents, rows: NDArray[np.int64]) -> None:
-    """Raise InvalidInput if the index knows the id of a document that it has not seen."""
-    for row, doc_id in zip(rows.tolist(), documents.doc_ids(rows).to_pylist(), strict=True):
-        if index.get(doc_id) is not None:
-            file, line = documents.place(row)
-            raise InvalidInput(f"the id {doc_id!r} stands for another text in the index", file, line)
+def check_ids(run: "BatchRun", path: Path, documents: Documents, rows: NDArray[np.int64]) -> None:
+    """Raise InvalidInput if the index at `path` has the id of one of these documents with another text."""
+    parts = [rows[part] for part in slices(len(rows), _AT_ONCE)]
+    known = [some[run.known(documents.doc_ids(some))] for some in parts]
+    for some, texts in _batches(documents, np.concatenate([np.zeros(0, np.int64), *known])):
+        ids = documents.doc_ids(some)
+        place = run.first_of_other_text(ids, texts)
+        if place is not None:
+            file, line = documents.place(int(some[place]))
+            raise InvalidInput(
+                f"the id {ids[place].as_py()!r} is in the index {path} with another text; remove it there, or give "
+                "this document another id",
+                file,
+                line,
+            )
 
 
-def add_documents(index: "Index", documents: Documents, rows: NDArray[np.int64]) -> None:
+def add_documents(index: "Index | BatchRun", documents: Documents, rows: NDArray[np.int64]) -> None:
     """Add documents in their order."""
     for some, texts in _batches(documents, rows):
         index.add_batch(documents.doc_ids(some), texts)
@@ -209,6 +237,7 @@ class BesideIndex:
         self._use.check_recipe(recipe)
         self._use.check_ids(rules.duplicate_ids)
         self._index: Index | None = None
+        self._run: BatchRun | None = None
         self._unfinished: Path | None = None
         self._lock = ExitStack()
         self._num_seen = 0
@@ -248,8 +277,12 @@ class BesideIndex:
         collapsed = ordered(documents, recipe, timing)
         seen = None
         if self._index is not None:
+            if self._use.add:
+                from likewise.index.batch_run import BatchRun
+
+                self._run = BatchRun(self._index, adding_identity(documents, recipe))
             with timing.wall("asking_the_index"):
-                seen = ask_index(self._index, documents)
+                seen = ask_index(self._run or self._index, documents)
             collapsed = seen.without(collapsed)
             # An index may have grown since verdicts were put aside.
             log = None
@@ -266,10 +299,10 @@ class BesideIndex:
         Raises
         ------
         InvalidInput
-            If a document that would be added has an id that the index knows.
+            If a document that would be added has an id that the index has with another text.
         """
-        if self._use.add and self._index is not None:
-            check_unknown(self._index, documents, np.flatnonzero(decision.kept))
+        if self._run is not None and self._use.against is not None:
+            check_ids(self._run, self._use.against, documents, np.flatnonzero(decision.kept))
         if self._use.create is not None:
             from likewise.index import Index
 
@@ -282,16 +315,23 @@ class BesideIndex:
             # It waits for its name while results are written, and is no less a living run's than before.
             self._hold_unfinished()
 
-    def finish(self, documents: Documents, decision: Decision) -> None:
-        """Give a new index its name; add what stays to the one that the run was held against."""
+    def add_kept(self, documents: Documents, decision: Decision) -> None:
+        """Add what stays to the index of `against`.
+
+        An output gets its name after this: a run that ends in between is repeated with the same answer, but nobody
+        would repeat one that left a finished output.
+        """
+        if self._run is not None:
+            add_documents(self._run, documents, np.flatnonzero(decision.kept))
+
+    def finish(self) -> None:
+        """Give a new index its name."""
         if self._use.create is not None and self._unfinished is not None:
             _check_absent(self._use.create)
             # Windows renames no directory in which a file is open.
             self._lock.close()
             self._unfinished.rename(self._use.create)
             self._unfinished = None
-        if self._use.add and self._index is not None:
-            add_documents(self._index, documents, np.flatnonzero(decision.kept))
 
     def _hold_unfinished(self) -> None:
         assert self._unfinished is not None

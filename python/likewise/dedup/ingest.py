@@ -15,6 +15,7 @@ import numpy as np
 from likewise._native import Rarity, Texts
 from likewise.dedup.columns import Columns, IngestRules
 from likewise.dedup.documents import Documents
+from likewise.dedup.fields import check_documents
 from likewise.dedup.kept_sketches import KeptSketches
 from likewise.dedup.reference_files import References
 from likewise.dedup.resume import SPOOL_NAME, FoundPart, Position, RunParts
@@ -25,7 +26,7 @@ from likewise.errors import LikewiseError
 from likewise.io.lines import LineFile
 from likewise.io.source import Job, Piece, Source
 from likewise.io.spool import Spool
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe import Recipe
 from likewise.sketch import sketch_texts
 
@@ -166,7 +167,7 @@ def ingest(
     Raises
     ------
     InvalidInput
-        At the first bad row, if `on_error` is ``fail``.
+        At the first bad row, if `on_error` is ``fail``; if no row is a document, or more are bad than the rules allow.
     """
     began = time.perf_counter()
     stage = "sketching"
@@ -229,6 +230,9 @@ def ingest(
                 break
         gather(0)
         documents = columns.documents()
+        check_documents(documents)
+        for told in columns.check_bad_rows():
+            progress(Warned(told))
     except BaseException:
         pool.shutdown(cancel_futures=True)
         if parts is not None:

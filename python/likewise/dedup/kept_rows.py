@@ -19,7 +19,8 @@ def kept_places(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    bad = documents.bad_rows[number] if on_error == "keep" else []
+    # Of the damage of a file there may be no bytes to keep.
+    bad = [row for row in documents.bad_rows[number] if row.length] if on_error == "keep" else []
     # Bad rows come in the order of the file, as documents do.
     bad_offsets = np.array([row.offset for row in bad], np.uint64)
     bad_lengths = np.array([row.length for row in bad], np.uint32)

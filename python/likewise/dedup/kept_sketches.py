@@ -200,7 +200,7 @@ def _placed(
     """Yield the kept rows of a source, some at a time, and where they stand in its kept file: offsets, lines from 0."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
     # Bad rows stand between them where those are kept.
-    bad = documents.bad_rows[number] if documents.keeps_bad_rows else []
+    bad = [row for row in documents.bad_rows[number] if row.length] if documents.keeps_bad_rows else []
     bad_offsets = np.array([row.offset for row in bad], np.uint64)
     bad_lengths = np.array([row.length for row in bad], np.uint64)
     is_lines = isinstance(file, LineFile)

@@ -298,13 +298,14 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
 
     reader = pa.RecordBatchReader.from_stream(texts)
     names = reader.schema.names
-    for name in (text_field, *([id_field] if id_field else []), *fields):
+    rules = ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES)
+    for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
         if name not in names:
             raise InvalidInput(
                 f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the "
                 "text by text_field"
             )
-    return BatchStream(reader, ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES))
+    return BatchStream(reader, rules)
 
 
 def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types

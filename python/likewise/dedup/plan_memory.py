@@ -39,8 +39,10 @@ _MOST_ROWS = 1 << 20
 # A value of a field that `keep` asks for, as text and as a number or date; a place in the spool.
 _BYTES_A_FIELD = 400
 _BYTES_A_SPOOLED = 8
-# A feature in a table of weights.
-_BYTES_A_WEIGHT = 13
+# The digest of a feature set while distinct ones are counted, in a hash table that may be less than half full.
+_BYTES_A_DIGEST = 40
+# What counting needs beside the digests to be worth its while.
+_LEAST_COUNTING_BYTES = 32_000_000
 # Columns of a document beside its sketch, with a usual id; what ordering and deciding add, in files.
 _COLUMN_BYTES = 80
 _ORDER_BYTES = 100
@@ -80,6 +82,8 @@ class MemoryPlan:
         Of the whole run, about, on two cores of today.
     tables_bytes : int, optional
         Part of what is held: the tables of a search by distance that comes slab by slab.
+    digests_bytes : int
+        Part of what stages take: digests of all documents while features are counted.
     """
 
     memory_bytes: int
@@ -92,6 +96,7 @@ class MemoryPlan:
     disk_bytes: int
     seconds: float
     tables_bytes: int | None = None
+    digests_bytes: int = 0
 
     @property
     def work_bytes(self) -> int:
@@ -107,7 +112,7 @@ class MemoryPlan:
             rows_at_once=min(_MOST_ROWS, self.work_bytes // (4 * _BYTES_A_ROW)),
             buckets_bytes=self.work_bytes * 4 // 5,
             tables_bytes=self.tables_bytes,
-            weighing_bytes=self.work_bytes // 2,
+            weighing_bytes=min(self.work_bytes // 2, self.work_bytes - self.digests_bytes),
         )
 
     def lines(self) -> tuple[str, ...]:
@@ -177,27 +182,35 @@ class _Task:
             disk_bytes=disk,
             seconds=seconds,
             tables_bytes=tables,
+            digests_bytes=self._digests_bytes(num_documents),
         )
+
+    def _digests_bytes(self, num_documents: int) -> int:
+        return _BYTES_A_DIGEST * num_documents if self.recipe.needs_counting else 0
+
+    def _least_work_bytes(self, num_documents: int) -> int:
+        counting = self._digests_bytes(num_documents) + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
+        return max(_LEAST_WORK_BYTES, counting)
 
     def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
         """Return threads, what is held throughout, and of that what tables take that come slab by slab."""
-        held = 0
+        held, least = 0, self._least_work_bytes(num_documents)
         for threads in range(self.threads, 0, -1):
             held = self._held_bytes(num_documents, threads)
-            if held + _LEAST_WORK_BYTES <= self.memory_bytes:
+            if held + least <= self.memory_bytes:
                 return threads, held, None
         if self._has_slabs():
             tables = int(num_documents * table_bytes(self.recipe))
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
                 # Time goes by the square of the slabs, so that they get the most of what is free.
-                share = (self.memory_bytes - held - _LEAST_WORK_BYTES) * 3 // 4
+                share = (self.memory_bytes - held - least) * 3 // 4
                 if share >= _LEAST_TABLES_BYTES:
                     return threads, held + share, share
         raise InvalidParameter(
             "memory",
             f"{self.memory_bytes / 1e6:,.0f} MB given; {'about ' if is_estimated else ''}{num_documents:,} "
-            f"documents by this recipe need {(held + _LEAST_WORK_BYTES) / 1e6:,.0f} MB: {self._why(num_documents)}",
+            f"documents by this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
         )
 
     def _has_slabs(self) -> bool:
@@ -208,8 +221,7 @@ class _Task:
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
-        table = self.recipe.table
-        fixed += _BYTES_A_WEIGHT * (0 if table is None else table.num_listed or 0)
+        fixed += 0 if self.recipe.table is None else self.recipe.table.native.num_bytes
         return fixed + threads * self.format_bytes + int(num_documents * self._bytes_a_document(threads))
 
     def _bytes_a_document(self, threads: int) -> float:
@@ -245,6 +257,11 @@ class _Task:
             reasons.append(f"{tables:.0f} bytes a fingerprint in the tables of its search")
         if fields:
             reasons.append(f"{_BYTES_A_FIELD} bytes a document for each field of --keep")
+        if self.recipe.needs_counting:
+            reasons.append(
+                f"{_BYTES_A_DIGEST} bytes a document while features are counted; "
+                "likewise weights counts them in a run of its own"
+            )
         if self.format_bytes:
             reasons.append(f"{self.format_bytes / 1e6:,.0f} MB more for Parquet or web archives")
         return ", ".join(reasons)
@@ -264,7 +281,7 @@ class BoundedRun:
     threads : int
         Threads asked for.
     work : Path
-        The directory that takes columns and whatever else does not stay in memory.
+        The directory that takes columns and whatever else does not stay in memory; it need not exist yet.
     writes_copies : bool
         Whether kept documents are copied into it.
 
@@ -341,7 +358,11 @@ class BoundedRun:
         return {} if self.plan is None else {"memory": self.plan.to_dict()}
 
     def _check_disk(self, plan: MemoryPlan) -> None:
-        free = shutil.disk_usage(self._work).free
+        # The run makes its directory after this check.
+        existing = next(path for path in (self._work, *self._work.absolute().parents) if path.exists())
+        # What an unfinished run left is continued or deleted.
+        found = sum(path.stat().st_size for path in self._work.rglob("*") if path.is_file())
+        free = shutil.disk_usage(existing).free + found
         if plan.disk_bytes > free:
             raise InvalidParameter(
                 "memory",

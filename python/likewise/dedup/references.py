@@ -13,6 +13,7 @@ from likewise.dedup.kept_sketches import open_kept_sketches
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.reference_files import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.csv import take_quotes
 from likewise.io.inputs import find_inputs
 from likewise.io.output import KEPT, SUMMARY
 from likewise.io.summaries import read_summary
@@ -63,6 +64,18 @@ def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sket
         )
 
 
+def tell_direction(recipe: Recipe, progress: Progress) -> None:
+    """Say which way containment is measured, where the other way may be meant."""
+    if recipe.measure == "containment":
+        progress(
+            Warned(
+                "containment is the share of a new document's features that a document of --against has; a new one "
+                "that contains a document of --against, such as a quoted text or a test question, stays. To remove "
+                "those too, use --method shingles --measure overlap against a run or files"
+            )
+        )
+
+
 def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
     """Raise InvalidParameter if an index is asked or made beside reference documents."""
     if against and index is not None and (index.against is not None or index.create is not None):
@@ -106,6 +119,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         max_document_bytes=options["max_document"],
         file_format=options["format"],
         delimiter=options["delimiter"],
+        quote=options["quote"],
         max_unpacked_bytes=run.max_unpacked_bytes,
         max_unpack_ratio=run.max_unpack_ratio,
     )
@@ -121,6 +135,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         delimiter=as_then.delimiter,
         output=output,
     )
+    take_quotes(found.files, summary["inputs"])
     sketches = open_kept_sketches(path, found.files, recipe)
     if sketches is None:
         progress(Warned(f"{path} keeps no sketches (--keep-sketches): its kept documents are read and sketched again"))

@@ -13,7 +13,7 @@ from likewise.dedup.collapse import Collapsed, collapse
 from likewise.dedup.columns import IngestRules
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.fields import check_documents, num_without_field
+from likewise.dedup.fields import num_without_field
 from likewise.dedup.ingest import ON_ERROR, ingest
 from likewise.dedup.plan_memory import BoundedRun
 from likewise.dedup.priority import keep_needs, with_references_first
@@ -21,6 +21,7 @@ from likewise.dedup.reference_files import References
 from likewise.dedup.resume import RunParts
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
+from likewise.io.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.evidence import Places, evidence_table
 from likewise.io.source import Source
 from likewise.progress import Progress
@@ -43,11 +44,14 @@ class RunRules:
         What to do about bad rows.
     duplicate_ids : {"fail", "allow"}
         Whether two documents may have one id.
+    max_bad_rows : BadRowLimit
+        The most bad rows of the documents, and of the reference documents.
     """
 
     threads: int
     on_error: str = "fail"
     duplicate_ids: str = "fail"
+    max_bad_rows: BadRowLimit = NO_LIMIT
 
     def __post_init__(self) -> None:
         check_choice("on_error", self.on_error, ON_ERROR)
@@ -102,7 +106,7 @@ def open_documents(
         If no row is a document, no document has a field that `keep` asks for, or two have one id.
     """
     needs_lengths, fields = keep_needs(recipe.keep)
-    wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts)
+    wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows)
     documents = ingest(
         sources,
         recipe,
@@ -118,7 +122,6 @@ def open_documents(
     try:
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
-        check_documents(documents)
         ranked_by = () if references is None else references.ranked_by
         documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
         if rules.duplicate_ids == "fail":

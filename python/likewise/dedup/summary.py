@@ -67,6 +67,9 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
         "num_short": documents.num_short,
         "num_blank_lines": documents.num_blank,
         "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
+        "num_bad_lines": sum(
+            row.num_lines for bad in documents.bad_rows[documents.num_reference_sources :] for row in bad
+        ),
         **({"num_without_field": documents.num_without_field} if documents.num_without_field else {}),
         "num_candidates": decision.num_candidates,
         "num_measured": decision.num_measured,

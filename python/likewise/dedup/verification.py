@@ -16,8 +16,11 @@ from likewise.groups import REMOVED
 from likewise.growing import frozen
 from likewise.recipe import Recipe
 
-# A feature and its weight, and what a set takes beside them, as the budget counts them.
-_BYTES_A_FEATURE = 12
+# A feature with its bits in the bitmap: at most 2 bytes. With a weight: 4 bytes more, and bits for each of at most 15
+# copies.
+_BYTES_A_FEATURE = 8 + 2
+_BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
+# What a set takes beside its features, as the budget counts it.
 _BYTES_A_SET = 200
 # Feature sets of the texts that one call reads again.
 _MOST_READ_BYTES = 16 << 20
@@ -61,6 +64,8 @@ class Verifier:
         # The short check counts each feature once.
         rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
         # Sets lie in slots; 0 is none. What is as long as the documents is one number of 32 bits each.
+        is_weighted = not recipe.is_distance_only and recipe.weights != "none"
+        self._bytes_a_feature = _BYTES_A_WEIGHTED_FEATURE if is_weighted else _BYTES_A_FEATURE
         self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
         num_slots = min(num_positions, self._budget // _BYTES_A_SET + 2) + 1
         self._sets = _native.FeatureSets(num_slots, rules)
@@ -197,7 +202,9 @@ class Verifier:
         return self._documents.num_features[self._order[positions]]
 
     def _bytes_of(self, positions: NDArray[np.uint32]) -> int:
-        return int(self._num_features(positions).sum(dtype=np.int64)) * _BYTES_A_FEATURE + _BYTES_A_SET * len(positions)
+        return int(self._num_features(positions).sum(dtype=np.int64)) * self._bytes_a_feature + _BYTES_A_SET * len(
+            positions
+        )
 
     def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
@@ -257,7 +264,7 @@ class Verifier:
         idle = np.flatnonzero((self._last_used > 0) & (self._last_used < self._tick)).astype(np.uint32)
         idle = idle[np.argsort(self._last_used[idle], kind="stable")]
         features = self._num_features(self._position_of[idle]).astype(np.int64)
-        freed = np.cumsum(features * _BYTES_A_FEATURE + _BYTES_A_SET)
+        freed = np.cumsum(features * self._bytes_a_feature + _BYTES_A_SET)
         excess = self._sets.num_bytes + needed - self._budget // 2
         num = max(int(np.searchsorted(freed, excess)) + 1, num_needed - self._num_free)
         self._drop(idle[:num])

@@ -11,6 +11,7 @@ from likewise.dedup.timing import Timing
 from likewise.errors import InvalidInput
 from likewise.filter_size import FilterSize
 from likewise.io.arrow import BatchStream
+from likewise.io.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.scratch import scratch_directory
 from likewise.io.source import Job, Source
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
@@ -96,6 +97,7 @@ def count_sources(
     progress: Progress,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     on_error: str = "skip",
+    max_bad_rows: BadRowLimit = NO_LIMIT,
 ) -> Weights:
     """Return the weights of features by their rarity in all documents.
 
@@ -107,6 +109,8 @@ def count_sources(
         Memory of the counts.
     on_error : {"fail", "skip"}
         What to do about bad rows. A second pass tells them better, and knows their lines.
+    max_bad_rows : BadRowLimit
+        The most bad rows.
 
     Returns
     -------
@@ -116,10 +120,15 @@ def count_sources(
     Raises
     ------
     InvalidInput
-        At a bad row, if `on_error` is ``fail``.
+        At a bad row, if `on_error` is ``fail``; if more rows are bad than `max_bad_rows`.
     """
     counter = Counter(recipe, memory_bytes)
-    _read_into(counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error)
+    tally = BadRowTally(max_bad_rows)
+    _read_into(
+        counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error, tally=tally
+    )
+    if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
+        progress(Warned(told))
     with timing.wall("weighing"):
         table = counter.finish(threads=threads)
     for doubt in doubts_of(table):
@@ -136,6 +145,7 @@ def _read_into(
     timing: Timing,
     progress: Progress,
     on_error: str,
+    tally: BadRowTally | None = None,
 ) -> None:
     """Read all documents once and let `counter` have their texts."""
     began = time.perf_counter()
@@ -158,7 +168,9 @@ def _read_into(
             for source in sources:
                 inner_threads = threads if _is_one_job(source) else 1
                 for job in source.jobs(_PIECE_BYTES, unpacked):
-                    waiting.append((job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error)))
+                    waiting.append(
+                        (job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error, tally))
+                    )
                     gather(_JOBS_A_THREAD * threads)
                 gather(0)
     except BaseException:
@@ -190,9 +202,13 @@ def _is_one_job(source: Source) -> bool:
     return 0 < source.num_bytes <= _PIECE_BYTES
 
 
-def _count(counter: Counter | FilterSize, source: Source, job: Job, threads: int, on_error: str) -> None:
+def _count(
+    counter: Counter | FilterSize, source: Source, job: Job, threads: int, on_error: str, tally: BadRowTally | None
+) -> None:
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
             raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", source.name)
+        if tally is not None:
+            tally.add(source.name, None, piece)
         counter.add(piece.texts, threads=threads)

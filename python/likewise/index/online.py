@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import os
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -58,6 +57,11 @@ class Index:
         Whether to read beside the writer; what it commits is seen by the next call.
     threads : int, optional
         Threads of each call; all processors where None.
+    accept_loss : bool
+        Whether to open an index from whose database or log acknowledged documents were lost. ``stats["loss"]`` then
+        shows which. Otherwise that is a StoreError.
+    accept_clock : bool
+        Whether the machine's clock is right, with a `ttl`, even though ``stats["clock_warning"]`` says otherwise.
 
     Raises
     ------
@@ -95,6 +99,8 @@ class Index:
         ttl: float | None = None,
         read_only: bool = False,
         threads: int | None = None,
+        accept_loss: bool = False,
+        accept_clock: bool = False,
     ) -> None:
         directory = directory_of(path)
         seconds = sync_seconds(durability)
@@ -124,6 +130,8 @@ class Index:
             resolved.feature_rules,
             sync_seconds=seconds,
             ttl_seconds=ttl_s,
+            accept_loss=accept_loss,
+            accept_clock=accept_clock,
         )
 
     def __enter__(self) -> Self:
@@ -218,7 +226,7 @@ class Index:
         """
         if type(text) is not str or not self._takes_str or not is_kept_as_given(doc_id):
             return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
-        found, row, added = self._native.add_text(doc_id, text, int(time.time()))
+        found, row, added = self._native.add_text(doc_id, text)
         return self._verdict(doc_id, found, row + 1, added=added)
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
@@ -247,16 +255,15 @@ class Index:
         on the way, the verdicts of earlier ones are lost to the caller, but the documents are there, and the same ids
         may be given again.
         """
-        now = int(time.time())
         if isinstance(texts, Sketches):
             names = all_ids(ids)
-            columns = self._native.add_sketches(names, *self._sketch_columns(texts), now, threads=self._threads)
+            columns = self._native.add_sketches(names, *self._sketch_columns(texts), threads=self._threads)
             return self._verdicts(columns, names)
         parts: list[Verdicts] = []
         for names, batch in paired(ids, document_batches(texts, self._recipe)):
             with rows_from(sum(map(len, parts))):
                 try:
-                    columns = self._native.add(names, batch, now, threads=self._threads)
+                    columns = self._native.add(names, batch, threads=self._threads)
                 except InvalidParameter as error:
                     raise too_long(error, names) from error
             parts.append(self._verdicts(columns, names))

@@ -16,7 +16,7 @@ from likewise.recipe_check import check_choice, check_integer
 DATABASE = "documents.sqlite"
 STORES = ("sketch", "shingles", "text")
 # What is there of an index that was being made when the process ended.
-_UNFINISHED = {"writer.lock", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
+_UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
 # What the root of a file system, or a desktop, puts into any directory.
 _OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
 _TTL = "ttl_s"

@@ -44,6 +44,17 @@ _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _WEB_ARCHIVE = (b"WARC/", b"filedesc://")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
+# First bytes of what is met under names of JSON Lines and CSV, what it is, and what to do.
+_NO_LINES = (
+    (b"\xff\xfe", "UTF-16", "convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16", "convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8"),
+    (b"BZh", "bzip2", "unpack it first, as with bunzip2"),
+    (b"\xfd7zXZ\0", "xz", "unpack it first, as with unxz"),
+    (b"PK\x03\x04", "a zip archive", "unpack it first, as with unzip"),
+    (b"PAR1", "Parquet", "rename it, or add --format parquet"),
+    (b"ARROW1", "Arrow", "rename it, or add --format arrow"),
+)
+_START_BYTES = 512
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 
 
@@ -95,11 +106,16 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if forced == "binary":
         # Bytes are taken as they are, packed or not.
         return Format(forced)
-    if forced is None and (known := format_by_name(path)) is not None:
+    known = format_by_name(path) if forced is None else None
+    if known is not None and known.kind not in LINE_FORMATS:
         return known
     with path.open("rb") as file:
-        start = file.read(512)
+        start = file.read(_START_BYTES)
     codec = codec_by_bytes(start)
+    if known is not None or forced in LINE_FORMATS:
+        _check_lines(start, name)
+    if known is not None:
+        return Format(known.kind, codec or known.codec)
     if forced is not None:
         if codec is not None and codec not in _CODECS.get(forced, ()):
             kinds = ", ".join(kind for kind, codecs in _CODECS.items() if codec in codecs)
@@ -124,6 +140,13 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if path.suffix.lower() == ".json":
         raise InvalidInput("this is not one JSON object a line; convert it, or read it as it is by --format text", name)
     return Format("text")
+
+
+def _check_lines(start: bytes, name: str) -> None:
+    """Raise InvalidInput if a file that begins so holds no lines of text, by its first bytes."""
+    for magic, what, remedy in _NO_LINES:
+        if start.startswith(magic):
+            raise InvalidInput(f"the file holds {what}, whatever its name says; {remedy}", name, 1)
 
 
 def codec_by_bytes(start: bytes) -> str | None:

@@ -26,7 +26,7 @@ from likewise.io.formats import (
 )
 from likewise.io.html_text import HtmlReaders
 from likewise.io.jsonl import JsonlFile
-from likewise.io.output import EVIDENCE, SUMMARY
+from likewise.io.output import EVIDENCE, IDENTITY, SUMMARY, UNFINISHED
 from likewise.io.parquet import ParquetFile
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source import ReadRules
@@ -77,6 +77,7 @@ class _Found:
     files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     has_links: bool = False
+    has_outputs: bool = False
     datasets: list[tuple[Path, Dataset]] = field(default_factory=list)
     companions: list[tuple[Path, Path]] = field(default_factory=list)
 
@@ -148,7 +149,7 @@ def find_inputs(
             streams.append(stream)
             found.files.append((stream, stream.parent, known))
         elif path.is_dir():
-            if (path / SUMMARY).is_file() and (path / EVIDENCE).is_file():
+            if _is_output(path):
                 raise InvalidInput(
                     "this is the output of a run; name the documents that it kept (its directory kept), or its inputs",
                     name,
@@ -192,6 +193,8 @@ def _why_nothing(found: _Found) -> str:
     listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
     if found.has_links:
         hint = "links inside a directory are not followed: name their targets, or name them by a glob such as 'DIR/*'"
+    elif found.has_outputs:
+        hint = "outputs of runs are skipped: name the directories of the documents that they kept, such as OUT/kept"
     elif any(name.endswith("/") for name in found.skipped):
         hint = "a glob takes files, not directories: name the directories themselves"
     else:
@@ -209,9 +212,16 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
     # Stores of two kinds may have one path.
     place = place / name.partition("://")[0].lower()
     wanted, targets = [], []
+    paths = {file.path for file in remote.files}
+    outputs = [
+        f"{folder}/" for folder in sorted({path.rpartition("/")[0] for path in paths}) if _holds_run(folder, paths)
+    ]
     for file in remote.files:
         target = place / local_name(file.path)
-        if (
+        if remote.kind == "directory" and any(file.path.startswith(folder) for folder in outputs):
+            found.skipped.append(file.path)
+            found.has_outputs = True
+        elif (
             remote.kind == "file"
             or forced is not None
             or format_by_name(target)
@@ -226,6 +236,11 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
         _walk(place / local_name(remote.root), None, forced, found)
     else:
         found.files.extend((target, target.parent, None) for target in targets)
+
+
+def _holds_run(folder: str, paths: set[str]) -> bool:
+    """Return whether a directory of a store is the output of a finished run, by all paths there."""
+    return {f"{folder}/{SUMMARY}", f"{folder}/{EVIDENCE}"} <= paths
 
 
 def _absolute(name: str | Path) -> Path:
@@ -248,13 +263,14 @@ def _file(
         raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
     if not path.is_file():
         raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
-    found = known or format_of(path, name, forced)
+    # How lines are packed is seen from their bytes.
+    found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
-        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between)
+        return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
         return WarcFile(path, name, num_bytes, rules, found.codec, readers)
     kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
@@ -271,6 +287,10 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         found.skipped.extend(links)
         found.has_links |= bool(links)
         names[:] = [name for name in names if here / name != forbidden and not (here / name).is_symlink()]
+        outputs = [name for name in names if _is_output(here / name)]
+        found.skipped.extend(f"{(here / name).relative_to(root).as_posix()}/" for name in outputs)
+        found.has_outputs |= bool(outputs)
+        names[:] = [name for name in names if name not in outputs]
         dataset = open_dataset(here) if forced in (None, "arrow") else None
         if dataset is not None:
             found.datasets.append((here, dataset))
@@ -300,11 +320,21 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
     if not matches:
         raise FileNotFoundError(2, "no such file or directory", name)
     holders = {parent for path in matches for parent in path.parents}
+    if len(matches) == 1 and matches[0] == _absolute(name) and not matches[0].exists():
+        target = os.readlink(matches[0])  # noqa: PTH115 - as it is written
+        raise InvalidInput(f"this is a link that leads nowhere, to {target}; mend or delete it", name)
     caches = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
+    is_own = _RunFiles(name)
     for path in matches:
         if forbidden is not None and path.is_relative_to(forbidden):
             continue
-        if path.is_dir():
+        if not path.exists():
+            found.skipped.append(path.name)
+            found.has_links = True
+        elif is_own(path):
+            found.skipped.append(path.name)
+            found.has_outputs = True
+        elif path.is_dir():
             # Nothing below it was meant by the glob, which whoever wrote it may not know.
             if path not in holders and not _is_empty(path):
                 found.skipped.append(f"{path.name}/")
@@ -312,6 +342,39 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             found.files.append((path, path.parent, None))
         else:
             found.skipped.append(path.name)
+
+
+def _is_output(directory: Path) -> bool:
+    """Return whether a directory is the output of a run, finished or not."""
+    # One that nobody may look into is none.
+    with suppress(OSError):
+        is_finished = (directory / SUMMARY).is_file() and (directory / EVIDENCE).is_file()
+        return is_finished or (directory / UNFINISHED / IDENTITY).is_file()
+    return False
+
+
+class _RunFiles:
+    """Tells which matches of a glob belong to the outputs of runs, and were not asked for.
+
+    Those are a run's own files, such as its errors, and whatever ``**`` finds in the output of a run below the
+    directory that it begins at. ``runs/*/kept/*.jsonl`` asks for what runs kept.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        before, is_recursive, _ = pattern.partition("**")
+        self._begin = _absolute(before[: before.rfind("/") + 1] or ".") if is_recursive else None
+        self._known: dict[Path, bool] = {}
+
+    def __call__(self, path: Path) -> bool:
+        below = [path.parent]
+        if self._begin is not None:
+            below += [folder for folder in path.parents if folder != self._begin and self._begin in folder.parents]
+        return any(map(self._is_output, below))
+
+    def _is_output(self, directory: Path) -> bool:
+        if directory not in self._known:
+            self._known[directory] = _is_output(directory)
+        return self._known[directory]
 
 
 def _is_empty(directory: Path) -> bool:

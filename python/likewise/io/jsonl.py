@@ -25,8 +25,8 @@ class JsonlFile(LineFile):
         rules = self.rules
         return _native.JsonlRules(
             list(rules.text_fields),
-            "id" if rules.id_field is None else rules.id_field,
-            rules.id_field is not None,
+            rules.id_name(("id",)),
+            rules.requires_id,
             list(rules.fields),
             rules.max_document_bytes,
         )
@@ -37,8 +37,11 @@ class JsonlFile(LineFile):
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the file at line ends, unpacking it on the way."""
+        end = 0
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
             yield Job(num_bytes, partial(self._read, offset, length))
+            end = offset + length
+        yield from self.damage_jobs(end)
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the object on a line, those inside others dotted; none if it is no object."""

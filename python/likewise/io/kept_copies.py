@@ -1,7 +1,9 @@
 """The copies that a run wrote of what it kept, read again one document after the other."""
 
 import io
+import shutil
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ from likewise.errors import InvalidInput
 from likewise.io.csv_records import csv_records
 from likewise.io.formats import Format, format_of
 from likewise.io.output import KEPT
+from likewise.io.scratch import scratch_directory
 from likewise.recipe_tokens import BYTE_TOKENS
 
 BATCH_ROWS = 65536
@@ -27,11 +30,14 @@ class KeptCopy(NamedTuple):
         What it holds.
     delimiter : str
         What stands between the fields of a record.
+    has_quotes : bool
+        Whether a quote at the beginning of a field opens a quoted one.
     """
 
     path: Path | None
     form: Format
     delimiter: str = ","
+    has_quotes: bool = True
 
 
 def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
@@ -54,7 +60,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
         if path.exists():
             found = format_of(path, str(path), form)
             between = options.get("delimiter") or ("\t" if found.kind == "tsv" else ",")
-            copies.append(KeptCopy(path, found, between))
+            copies.append(KeptCopy(path, found, between, file.get("quote") != "none"))
         # Text files of which nothing stays leave no file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
             raise InvalidInput("the run's kept file is missing; run it again", str(path))
@@ -66,13 +72,12 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
 def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
     """Return what documents of copies can be held against: ``table``, the header of records, else the format."""
     kinds: set[str | bytes] = set()
-    for path, form, between in copies:
-        if path is not None and form.kind in _RECORDS:
+    for copy in copies:
+        if copy.path is not None and copy.form.kind in _RECORDS:
             # A file of nothing has no header.
-            with _plain(path, form.codec) as lines:
-                kinds.update([next(csv_records(lines, between), b"")] if lines.peek(1) else [])
+            kinds.update(islice(_records(copy), 1))
         else:
-            kinds.add("table" if form.kind in _TABLES else form.kind)
+            kinds.add("table" if copy.form.kind in _TABLES else copy.form.kind)
     return kinds
 
 
@@ -81,7 +86,8 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
 
     Records and lines come without their line ends.
     """
-    for path, form, between in copies:
+    for copy in copies:
+        path, form = copy.path, copy.form
         if path is None:
             continue
         if form.kind in _TABLES:
@@ -91,13 +97,11 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
         if form.kind in ("text", "binary"):
             yield path.read_bytes()
             continue
+        if form.kind in _RECORDS:
+            yield from islice(_records(copy), 1, None)
+            continue
         with _plain(path, form.codec) as lines:
-            if form.kind not in _RECORDS:
-                yield from (line.rstrip(b"\r\n") for line in lines)
-                continue
-            records = csv_records(lines, between)
-            next(records, None)
-            yield from records
+            yield from (line.rstrip(b"\r\n") for line in lines)
 
 
 def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:
@@ -117,6 +121,19 @@ def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[An
             yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
         else:
             yield from pa.ipc.open_stream(source)
+
+
+def _records(copy: KeptCopy) -> Iterator[bytes]:
+    """Yield the header and the records of a copy."""
+    assert copy.path is not None
+    if copy.form.codec is None:
+        yield from csv_records(copy.path, copy.delimiter, has_quotes=copy.has_quotes)
+        return
+    with scratch_directory() as work:
+        plain = work / "records"
+        with _plain(copy.path, copy.form.codec) as packed, plain.open("wb") as file:
+            shutil.copyfileobj(packed, file, 1 << 20)
+        yield from csv_records(plain, copy.delimiter, has_quotes=copy.has_quotes)
 
 
 def _plain(path: Path, codec: str | None) -> io.BufferedReader:

@@ -10,12 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.errors import InvalidInput
 from likewise.io.refusals import FULL
-from likewise.io.source import BadRow, Piece, ReadRules, as_array
+from likewise.io.source import BadRow, Job, Piece, ReadRules, as_array
 from likewise.io.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
 _LINES_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Why a packed file cannot be unpacked to its end.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong with it, and where.
+    num_plain : int
+        Bytes that were unpacked.
+    """
+
+    reason: str
+    num_plain: int
 
 
 @dataclass(eq=False)
@@ -45,6 +62,7 @@ class LineFile:
     codec: str | None = None
     keeps_unpacked: bool = field(default=False, init=False)
     _plain_path: Path | None = field(default=None, init=False, repr=False)
+    _damage: Damage | None = field(default=None, init=False, repr=False)
 
     @property
     def plain_path(self) -> Path:
@@ -66,7 +84,14 @@ class LineFile:
         return 0
 
     def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
-        """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself."""
+        """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself.
+
+        Raises
+        ------
+        InvalidInput
+            Behind the last line, if the file is damaged there and the rules do not pass over that.
+        """
+        self._damage = None
         if self.codec is None:
             for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
                 yield offset, length, length
@@ -91,8 +116,27 @@ class LineFile:
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
             pieces.append(piece)
             yield piece
-        if self.keeps_unpacked:
+        if (damage := packed.damage()) is not None:
+            self._damage = Damage(*damage)
+            if not self.rules.passes_damage:
+                raise InvalidInput(
+                    f"{self._damage.reason}; mend the file, or read what can be read with --on-error skip", self.name
+                )
+        elif self.keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
+
+    def damage_jobs(self, position: int) -> Iterator[Job]:
+        """Yield what gives the damage of the file, if any, as a bad row: behind byte `position` nothing was read."""
+        damage = self._damage
+        if damage is None:
+            return
+        length = damage.num_plain - position
+        with self.plain_path.open("rb") as file:
+            file.seek(position)
+            num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
+        reason = f"{damage.reason}; nothing behind this place was read"
+        piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
+        yield Job(0, lambda: iter([piece]))
 
     def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
         try:
@@ -163,6 +207,23 @@ def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[
         starts.append(begins[firsts])
         sizes.append(ends[np.append(firsts[1:], len(begins)) - 1] - begins[firsts])
     return np.concatenate(starts), np.concatenate(sizes)
+
+
+def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
+    """Return a piece of bad rows alone, each of which is a line."""
+    nothing = _native.Texts.from_list([])
+    return Piece(
+        texts=nothing,
+        ids=nothing,
+        has_id=np.zeros(0, np.uint8),
+        offsets=np.zeros(0, np.uint64),
+        lengths=np.zeros(0, np.uint32),
+        lines=np.zeros(0, np.uint32),
+        num_lines=len(bad_rows),
+        num_blank=0,
+        fields=[nothing] * num_fields,
+        bad_rows=bad_rows,
+    )
 
 
 def piece_of(native: _native.JsonlPiece) -> Piece:

@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from likewise.errors import EngineFailed, InvalidInput, LikewiseError, RecipeMismatch
+from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.io.locks import try_lock
 from likewise.io.refusals import place_named
 
@@ -40,7 +41,8 @@ class OutputDirectory:
     """A run's output, as a context: entered it is claimed; left by an exception, parts remain or nothing does.
 
     What stands in the directory :attr:`parts` stays if the run is cut off by anything but a fault of its input, and is
-    found there by a run of the same identity. Everything else of an unfinished run is deleted.
+    found there by a run of the same identity. Everything else of an unfinished run is deleted, so a command checks all
+    that could refuse it before it enters the directory.
 
     Parameters
     ----------
@@ -95,8 +97,14 @@ class OutputDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        is_refused = isinstance(error, LikewiseError) and not isinstance(error, EngineFailed)
-        self.is_left = error is not None and not is_refused and self._has_parts()
+        if not self._is_own():
+            # What is there now belongs to whoever put it there.
+            self._release()
+            if isinstance(error, OSError):
+                raise self._replaced() from error
+            return
+        # Once its input is mended, a run has another identity and could not continue.
+        self.is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
         if self.is_left:
             self._delete_all_but_parts()
             self._release()
@@ -110,8 +118,20 @@ class OutputDirectory:
             with place_named(str(self.path), self.work):
                 raise error
 
+    def check_own(self) -> None:
+        """Raise InvalidInput if the directory was removed or replaced since the run began."""
+        if not self._is_own():
+            raise self._replaced()
+
     def finish(self) -> None:
-        """Give every file its final name, the summary last; undone if it is interrupted."""
+        """Give every file its final name, the summary last; undone if it is interrupted.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`check_own`: files in a copy of the directory may be incomplete.
+        """
+        self.check_own()
         replaced = self.work / "replaced"
         replaced.mkdir()
         done: list[str] = []
@@ -133,6 +153,18 @@ class OutputDirectory:
                     (replaced / name).rename(self.path / name)
             raise
 
+    def _is_own(self) -> bool:
+        """Return whether the directory is still the one that was claimed, by the file that holds its lock."""
+        if self._lock is None:
+            return True
+        try:
+            return os.path.samestat((self.work / IDENTITY).stat(), os.fstat(self._lock.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _replaced(self) -> InvalidInput:
+        return InvalidInput(f"{self.path} was removed or replaced while the run was writing to it; run again")
+
     def _claim(self) -> None:
         identity_path = self.work / IDENTITY
         if self.work.exists():
@@ -151,25 +183,30 @@ class OutputDirectory:
         _lock_file(self._lock, self.path)
         self._lock.write(json.dumps(self._identity, sort_keys=True, indent=1).encode())
         self._lock.flush()
+        # Parts are synced, and worth nothing without it.
+        os.fsync(self._lock.fileno())
 
     def _check_unfinished(self, identity_path: Path) -> bool:
         """Return whether what is unfinished is of this run; holds its lock."""
-        if not identity_path.exists():
-            return False
-        self._lock = identity_path.open("rb")
-        _lock_file(self._lock, self.path)
-        try:
-            found = json.loads(self._lock.read())
-        except (ValueError, RecursionError):
-            return False
+        found = None
+        if identity_path.exists():
+            self._lock = identity_path.open("rb")
+            _lock_file(self._lock, self.path)
+            with contextlib.suppress(ValueError, RecursionError):
+                found = json.loads(self._lock.read())
         ours = json.loads(json.dumps(self._identity))
-        if self._fresh or not isinstance(found, dict):
+        if self._fresh:
             return False
         if found == ours:
             return True
         if not self._has_parts():
             # Of whatever run it is, nothing would be lost.
             return False
+        if not isinstance(found, dict):
+            raise InvalidInput(
+                f"{self.path} holds an unfinished run whose {IDENTITY} is missing or damaged; start over with "
+                "--fresh, or choose another directory"
+            )
         names = sorted(set(found) | set(ours))
         differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
         raise RecipeMismatch(

@@ -1,6 +1,6 @@
 """What every reader gives: pieces of documents, and their texts again by position."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+
+# As an id field: rows have no ids.
+NO_ID_FIELD = "none"
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class ReadRules:
     text_fields : tuple of str
         Dotted names; several texts are joined with a newline.
     id_field : str, optional
-        Field of the id. Where None, ``id`` if a row has it.
+        Field of the id. Where None, ``id`` if a row has it; where ``""`` or ``"none"``, rows have no ids.
     fields : tuple of str
         Further fields that `keep` asks for.
     max_document_bytes : int
@@ -33,6 +36,12 @@ class ReadRules:
         Whether pages of web archives are taken as HTML, since the recipe reads it.
     threads : int
         Threads that unpack a file whose parts can be unpacked at once.
+    quote : {"none", "double"}, optional
+        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None, CSV has such fields, and TSV
+        if it looks so.
+    passes_damage : bool
+        Whether what was unpacked of a damaged gzip or zstd file is read and the damage is a bad row; else it is an
+        error.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -43,6 +52,23 @@ class ReadRules:
     max_unpack_ratio: int = 250
     keeps_markup: bool = False
     threads: int = 1
+    quote: str | None = None
+    passes_damage: bool = False
+
+    def __post_init__(self) -> None:
+        if self.id_field == NO_ID_FIELD:
+            object.__setattr__(self, "id_field", "")
+
+    @property
+    def requires_id(self) -> bool:
+        """Whether a row without an id is bad."""
+        return bool(self.id_field)
+
+    def id_name(self, names: Collection[str]) -> str | None:
+        """Return the field of the id in rows that have these fields; None if they have no ids."""
+        if self.id_field is None:
+            return "id" if "id" in names else None
+        return self.id_field or None
 
 
 @dataclass(frozen=True)
@@ -57,12 +83,15 @@ class BadRow:
         Bytes of the line in its file, without the newline; for tables the row and 1.
     reason : str
         What is wrong with it.
+    num_lines : int
+        Lines of the file that it takes: a record of CSV may take several.
     """
 
     line: int
     offset: int
     length: int
     reason: str
+    num_lines: int = 1
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _FIELDS_OF_INPUTS: dict[str, tuple[type, ...]] = {
 }
 _OPTIONS: dict[str, tuple[type, ...]] = {
     "text_field": (list,),
-    **dict.fromkeys(("id_field", "format", "delimiter"), _MAYBE_TEXT),
+    **dict.fromkeys(("id_field", "format", "delimiter", "quote"), _MAYBE_TEXT),
     **dict.fromkeys(("on_error", "output"), _TEXT),
     "max_document": _COUNT,
 }

@@ -13,6 +13,9 @@ from likewise.errors import InvalidInput
 from likewise.io.columns import taken_rows
 from likewise.io.source import BadRow, Piece, ReadRules
 
+# Beyond it a float stands for several whole numbers.
+_MOST_WHOLE = 2.0**53
+
 
 @dataclass(frozen=True)
 class TableRows:
@@ -32,7 +35,7 @@ class TableRows:
     def columns(self, schema: Any) -> list[str]:  # noqa: ANN401 - PyArrow has no types
         """Return text fields, the id field or "", further fields: as columns that exist."""
         rules = self.rules
-        id_field = rules.id_field or ("id" if "id" in schema.names else "")
+        id_field = rules.id_name(schema.names) or ""
         for name in (*rules.text_fields, *([id_field] if id_field else [])):
             if not has_column(schema, name):
                 raise InvalidInput(
@@ -49,10 +52,13 @@ class TableRows:
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
         texts = self._texts(batch)
         good, reasons = self._good_rows(texts, first_row)
-        ids = self._ids(batch, id_field) if id_field else None
+        ids, why_not = self._ids(batch, id_field) if id_field else (None, {})
+        for row in sorted(why_not):
+            reasons.setdefault(row, f"{id_field} is {why_not[row]}")
+            good[row] = False
         if ids is not None and ids.null_count:
             has_id = np.asarray(ids.is_valid())
-            if rules.id_field is not None:
+            if rules.requires_id:
                 for row in np.flatnonzero(good & ~has_id).tolist():
                     reasons[row] = f"{id_field} is null"
                 good &= has_id
@@ -134,15 +140,40 @@ class TableRows:
             good &= ~long
         return good, reasons
 
-    def _ids(self, batch: Any, name: str) -> Any:  # noqa: ANN401
+    def _ids(self, batch: Any, name: str) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+        """Return ids as an Arrow array, null where a row has none, and what is there where that is no id."""
         import pyarrow as pa
 
         column = _column(batch, name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_integer(column.type) or _is_text(column.type):
-            return column.cast(pa.large_string())
-        raise InvalidInput(f"column {name!r} holds {column.type}; ids are text or whole numbers", self.name)
+            return column.cast(pa.large_string()), {}
+        if pa.types.is_floating(column.type):
+            return _ids_of_numbers(column, required=self.rules.requires_id)
+        raise InvalidInput(
+            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or "
+            "read no ids with --id-field none",
+            self.name,
+        )
+
+
+def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+    """Return whole numbers as ids: pandas makes fractions of whole numbers where one is missing, and of that NaN."""
+    import pyarrow as pa
+
+    values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    is_null = np.isnan(values)
+    is_whole = ~is_null & (np.trunc(values) == values) & (np.abs(values) <= _MOST_WHOLE)
+    why_not = {
+        row: f"{values[row]!s}, not a whole number up to 2^53; read no ids with --id-field none"
+        for row in np.flatnonzero(~is_whole & ~is_null).tolist()
+    }
+    if required:
+        is_missing = np.asarray(column.is_null())
+        why_not |= {row: "null" if is_missing[row] else "NaN" for row in np.flatnonzero(is_null).tolist()}
+    whole = pa.array(np.where(is_whole, values, 0).astype(np.int64), mask=~is_whole)
+    return whole.cast(pa.large_string()), why_not
 
 
 def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401

@@ -66,7 +66,7 @@ def check_rules(rules: ReadRules, name: str) -> None:
             f"a record has no field {rules.text_fields[0]!r}: its text is that of its page; leave out --text-field",
             name,
         )
-    if rules.id_field not in (None, *FIELDS[:2]):
+    if rules.id_field not in (None, "", *FIELDS[:2]):
         raise InvalidInput(f"a record has no field {rules.id_field!r} for its id; --id-field is record_id or url", name)
 
 
@@ -108,8 +108,8 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
         "content_type": content_type,
         "status": status,
     }
-    found.doc_id = found.fields[rules.id_field or "record_id"]
-    if not found.doc_id and rules.id_field is not None:
+    found.doc_id = "" if rules.id_field == "" else found.fields[rules.id_field or "record_id"]
+    if not found.doc_id and rules.requires_id:
         found.reason = f"the record has no {rules.id_field}"
     elif len(body) > rules.max_document_bytes:
         found.reason = f"the document has over {rules.max_document_bytes} bytes, which --max-document allows"

@@ -1,6 +1,9 @@
 -- The state that a caller decides on; what is too old is forgotten first.
--- ARGV: now_s ('' for the server's clock). Returns {identity, rows, epoch, watermark, empty_row or '-1', kept documents ever less those removed}.
-local state = redis.call('HMGET', meta, 'identity', 'rows', 'epoch', 'watermark', 'empty_row', 'ttl_s', 'purged', 'num_kept')
+-- ARGV: now_s ('' for the server's clock), writer, steps and mark that the caller saw before ('' for none).
+-- Returns {identity, rows, epoch, watermark, empty_row or '-1', kept documents ever less those removed, steps, mark,
+-- what is remembered of the writer or '', whether the history went through the given mark}.
+local state = redis.call('HMGET', meta, 'identity', 'rows', 'epoch', 'watermark', 'empty_row', 'ttl_s', 'purged',
+  'num_kept', 'steps', 'mark')
 local watermark = tonumber(state[4])
 local ttl = tonumber(state[6])
 if ttl then
@@ -39,4 +42,5 @@ if ttl then
     redis.call('DEL', key)
   end
 end
-return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1', state[8]}
+return {state[1], state[2], state[3], tostring(watermark), state[5] or '-1', state[8], state[9], state[10],
+  redis.call('HGET', prefix .. 'writers', ARGV[2]) or '', ARGV[3] ~= '' and follows(ARGV[3], ARGV[4]) and 1 or 0}

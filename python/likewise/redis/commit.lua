@@ -1,18 +1,21 @@
--- Adds documents that were decided on the state (rows, epoch), if that state still is what decides them.
--- ARGV: identity, writer, counter, lock token, rows, epoch, least row relied on, now_s; then the columns of the
--- documents: fingerprints, flags, distances, leaders (4 bytes), whether leaders are of this batch, text digests,
+-- Adds documents that were decided on a state, if the history went through that state and it still decides them.
+-- Without documents it proves only that. ARGV: identity, writer, counter, lock token; steps, mark, rows and epoch of the
+-- state; least row relied on, now_s; then the columns of the documents: fingerprints, flags, distances, leaders (4 bytes), whether leaders are of this batch, text digests,
 -- id hashes (8 bytes), ends of the ids (4 bytes), the ids, ends of the short sets (4 bytes), the short sets.
--- Returns {'ok', first row} | {'done', first row} | {'behind', rows} | {'epoch'|'locked'|'lost'|'replaced', 0}.
+-- Returns {'ok', first row} | {'done', first row} | {'behind', rows} | {'epoch'|'late'|'locked'|'lost'|'replaced', 0}.
 local identity, writer, counter, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local seen_rows, epoch, least_row, now = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
-local fingerprints, flags_of, distances, leaders, in_batch = ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local digests, hashes, id_ends, ids, set_ends, sets = ARGV[14], ARGV[15], ARGV[16], ARGV[17], ARGV[18], ARGV[19]
+local steps, mark, seen_rows, epoch = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local least_row, now = tonumber(ARGV[9]), ARGV[10]
+local fingerprints, flags_of, distances, leaders, in_batch = ARGV[11], ARGV[12], ARGV[13], ARGV[14], ARGV[15]
+local digests, hashes, id_ends, ids, set_ends, sets = ARGV[16], ARGV[17], ARGV[18], ARGV[19], ARGV[20], ARGV[21]
 local num = #flags_of
 
 local refused = refusal(identity, writer, counter, token)
 if refused then return refused end
-local state = redis.call('HMGET', meta, 'rows', 'epoch', 'watermark', 'ttl_s')
+local state = redis.call('HMGET', meta, 'rows', 'epoch', 'watermark', 'ttl_s', 'steps', 'mark', 'num_kept')
 local rows, watermark, ttl = tonumber(state[1]), tonumber(state[3]), tonumber(state[4])
+-- The number of documents alone proves nothing: a server that went back in time may have been filled with others.
+if state[6] ~= mark and not follows(steps, mark) then return {'epoch', 0} end
 if state[2] ~= epoch or least_row < watermark then return {'epoch', 0} end
 if rows + num > 4294967294 then return redis.error_reply('ERR the index is full: rows are numbered with 32 bits') end
 
@@ -42,7 +45,14 @@ if rows > seen_rows then
   end
 end
 
+for j = 1, num do
+  local is_here = has(flags_of:byte(j), KEPT) or in_batch:byte(j) == 1
+  if not is_here and unpack_row(leaders:sub(4 * j - 3, 4 * j)) >= rows then
+    return redis.error_reply('ERR a document names a row that is not there')
+  end
+end
 remember(writer, counter, rows)
+if num == 0 then return {'ok', rows} end
 local records, heads, num_kept = {}, {}, 0
 local second = math.max(tonumber(now ~= '' and now or redis.call('TIME')[1]), rows > 0 and arrival(rows - 1) or 0)
 local second_bytes = pack_row(second)
@@ -108,8 +118,8 @@ while j <= num do
   end
   j = last + 1
 end
-redis.call('HINCRBY', meta, 'rows', num)
-redis.call('HINCRBY', meta, 'num_kept', num_kept)
+local now_steps, now_mark = advance(state[5], state[6], writer, counter)
+redis.call('HSET', meta, 'rows', rows + num, 'num_kept', tonumber(state[7]) + num_kept, 'steps', now_steps, 'mark', now_mark)
 
 if ttl then
   -- Buckets forget what expired when they are added to, one of sixteen times.

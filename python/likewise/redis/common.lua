@@ -123,6 +123,21 @@ local function link(leader, row_bytes)
   return head
 end
 
+-- What stands for the whole history of writes: each write hashes what was before it with the name of its writer and
+-- the writer's counter. The last ones are kept, each where the number of writes up to it says.
+local function mark_at(steps) return (tonumber(steps) % RING) * MARK end
+-- Whether the history went through a mark that a caller saw. One that the ring no longer holds counts as not seen.
+local function follows(steps, mark)
+  local at = mark_at(steps)
+  return redis.call('GETRANGE', prefix .. 'marks', at, at + MARK - 1) == mark
+end
+-- Takes one more write into the history; the caller stores the steps and the mark that this returns.
+local function advance(steps, mark, writer, counter)
+  local now, next_mark = tonumber(steps) + 1, redis.sha1hex(mark .. writer .. ':' .. counter):sub(1, MARK)
+  redis.call('SETRANGE', prefix .. 'marks', mark_at(now), next_mark)
+  return now, next_mark
+end
+
 -- Whether another index than the caller's, or none, is here; whether this call was done before; whether another writes.
 local function refusal(identity, writer, counter, token)
   if redis.call('HGET', meta, 'identity') ~= identity then return {'replaced', 0} end
@@ -130,6 +145,8 @@ local function refusal(identity, writer, counter, token)
   if slot then
     local last, answer = slot:match('^(%d+):(%d+)')
     if last == counter then return {'done', tonumber(answer)} end
+    -- One that arrives after a later one of the same client: nobody waits for its answer any more.
+    if tonumber(last) > tonumber(counter) then return {'late', 0} end
   end
   local holder = redis.call('GET', prefix .. 'lock')
   if token ~= '' and holder ~= token then return {'lost', 0} end

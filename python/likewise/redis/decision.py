@@ -12,7 +12,7 @@ from likewise.errors import InvalidInput
 from likewise.recipe import Recipe
 from likewise.redis.arrivals import SHORT_FEATURES, Arrivals
 from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, SHORT, STANDS, Layout
-from likewise.redis.search import Hits, Reader, Record, ShortSet, State, has_leader
+from likewise.redis.search import Hits, Reader, Record, Records, ShortSet, State, has_leader
 
 # Documents of this batch are rows from here on, behind all of the index.
 BATCH = 1 << 40
@@ -29,7 +29,7 @@ class Seen:
         As of when.
     hits : Hits
         Kept documents within the radius, and those standing for their class at distance 0.
-    records : dict of int to Record
+    records : Records
         Rows in `hits`, their leaders, and rows of `known`.
     short_sets : dict of int to ShortSet
         Features of those that are short.
@@ -39,7 +39,7 @@ class Seen:
 
     state: State
     hits: Hits
-    records: dict[int, Record]
+    records: Records
     short_sets: dict[int, ShortSet]
     known: dict[int, int] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ def see(reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArr
     wanted = {*hits.row.tolist(), *(row for rows in candidates.values() for row in rows)}
     if state.empty_row is not None and arrivals.is_empty.any():
         wanted.add(state.empty_row)
-    seen = Seen(state, hits, {}, {})
+    seen = Seen(state, hits, Records(), {})
     add_records(reader, seen, reader.records(wanted))
     if ids is not None:
         _find_known(seen, arrivals, ids, candidates)

@@ -5,6 +5,7 @@ import functools
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -20,13 +21,14 @@ from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_integer, check_seconds
 from likewise.redis import upkeep
+from likewise.redis.acknowledged import Acknowledged
 from likewise.redis.answers import MEASURE, document_of, verdicts_of
 from likewise.redis.arrivals import Arrivals, arrivals_of, encoded_ids
 from likewise.redis.decision import BATCH, Decision, Seen, candidates_of_ids, see
 from likewise.redis.description import open_description
 from likewise.redis.layout import GONE, MAX_ROWS, prefix_bytes
 from likewise.redis.removal import decide_members, is_kept, removal_columns
-from likewise.redis.search import Reader, Record, State
+from likewise.redis.search import Reader, Record, State, Unreadable
 from likewise.redis.server import Server
 from likewise.redis.writing import Writer
 from likewise.sketch import Sketches, batch_of_one
@@ -42,7 +44,8 @@ class RedisIndex:
 
     Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of
     two that add the same page one is new. Verdicts are those of the index in a directory and of
-    :func:`likewise.dedup`. As durable as the server is (docs/concepts/redis.md).
+    :func:`likewise.dedup`. As durable as the server is (docs/concepts/redis.md): where the server has lost writes that
+    it had acknowledged to this client, the next call raises :class:`likewise.errors.LostWrites`, which names them.
 
     Parameters
     ----------
@@ -95,8 +98,9 @@ class RedisIndex:
         self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
         self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
         self._layout = self._description.layout
-        self._reader = Reader(self._server, self._layout, self._description.identity)
-        self._writer = Writer(self._server, self._reader, self._layout, self._description.identity)
+        identity, name, acknowledged = self._description.identity, secrets.token_bytes(8), Acknowledged()
+        self._reader = Reader(self._server, self._layout, identity, name, acknowledged)
+        self._writer = Writer(self._server, self._reader, self._layout, identity, name, acknowledged)
         self._threads = num_threads(threads)
         self._read_only = read_only
         self._process = os.getpid()
@@ -132,7 +136,7 @@ class RedisIndex:
 
     def __len__(self) -> int:
         self._check()
-        return upkeep.num_documents(self._server, self._reader)
+        return int(self._settled(lambda: upkeep.num_documents(self._server, self._reader)))
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes, tokens, or Sketches of one
         """Return whether a text is new, and if not, of what it is a duplicate; nothing is added."""
@@ -231,11 +235,16 @@ class RedisIndex:
         """Return what the index holds under an id; None where it holds nothing."""
         self._check()
         doc_id = as_stored(doc_id)
-        record = self._record(doc_id, self._reader.begin())
+        found: Document | None = self._settled(lambda: self._found(doc_id))
+        return found
+
+    def _found(self, doc_id: str) -> tuple[State, Document | None]:
+        state = self._reader.begin()
+        record = self._record(doc_id, state)
         if record is None:
-            return None
+            return state, None
         kept_id = None if is_kept(record) else self._reader.records({record.leader})[record.leader].doc_id
-        return document_of(record, kept_id, self._layout.bits)
+        return state, document_of(record, kept_id, self._layout.bits)
 
     def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
         """Return the kept documents that match a text, the most similar first, then the oldest."""
@@ -279,14 +288,23 @@ class RedisIndex:
         """
         self._check(writes=True)
         doc_id = as_stored(doc_id)
+        num_unreadable = 0
         while True:
             with self._writer.alone() as token:
                 state = self._reader.begin()
-                record = self._known(doc_id, state)
-                hold = functools.partial(self._writer.hold, token)
-                moved, promoted, records = decide_members(self._reader, self.recipe, self._layout, state, record, hold)
+                try:
+                    record = self._known(doc_id, state)
+                    hold = functools.partial(self._writer.hold, token)
+                    moved, promoted, records = decide_members(
+                        self._reader, self.recipe, self._layout, state, record, hold
+                    )
+                except Unreadable:
+                    num_unreadable += 1
+                    if num_unreadable == _ATTEMPTS:
+                        raise
+                    continue
                 columns = removal_columns(moved, promoted, encoded_ids([doc_id])[0])
-                if self._writer.remove(token, record.row, columns):
+                if self._writer.remove(token, state, record.row, doc_id, columns):
                     return Removal(
                         doc_id,
                         is_kept(record),
@@ -309,7 +327,9 @@ class RedisIndex:
             Look every document up in every table, too: about 30 us each.
         """
         self._check()
-        return list(self._settled(lambda: upkeep.verify(self._server, self._reader, self._layout, full=full)))
+        return list(
+            self._settled(lambda: upkeep.verify(self._server, self._reader, self._layout, full=full), is_long=True)
+        )
 
     def compact(self) -> int:
         """Give back room that buckets reserve or expired documents fill; return the number of keys looked at."""
@@ -343,6 +363,8 @@ class RedisIndex:
 
     def _known(self, doc_id: str, state: State) -> Record:
         record = self._record(doc_id, state)
+        if record is None and not self._reader.follow(state)[1]:
+            raise Unreadable(f"the index on {self._server.name} changed while it was read; repeat the call")
         if record is None:
             raise InvalidInput(f"no document has the id {json.dumps(doc_id, ensure_ascii=False)}")
         return record
@@ -356,12 +378,25 @@ class RedisIndex:
         records = self._reader.records(rows).values()
         return next((r for r in records if r.doc_id == doc_id and not r.flags & GONE), None)
 
-    def _settled(self, read: Any) -> Any:  # noqa: ANN401 - what `read` returns with its state
-        """Return what was read while no document was removed or forgotten; in the end under the lock."""
-        for _ in range(_ATTEMPTS):
-            state, found = read()
-            after = self._reader.begin()
-            if (after.epoch, after.watermark) == (state.epoch, state.watermark):
+    def _settled(self, read: Any, *, is_long: bool = False) -> Any:  # noqa: ANN401 - what `read` returns with its state
+        """Return what was read while no document was removed or forgotten; in the end under the lock.
+
+        A long read checks by itself that the server did not go back in time.
+
+        Raises
+        ------
+        Unreadable
+            If documents that others name are not there, as often as they are read.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                state, found = read()
+            except Unreadable:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            after, is_same = self._reader.follow(state)
+            if (is_same or is_long) and (after.epoch, after.watermark) == (state.epoch, state.watermark):
                 return found
         with self._writer.alone():
             return read()[1]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidParameter
 from likewise.recipe import Recipe
 
-FORMAT = 1
+FORMAT = 2
 # Records in a chunk, one string of the server: fixed records first, then the ids end to end.
 ROWS_A_CHUNK = 64
 # So that ends of the ids of a chunk fit 16 bits.

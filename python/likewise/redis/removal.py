@@ -8,7 +8,7 @@ from likewise import _native
 from likewise.recipe import Recipe
 from likewise.redis.decision import are_alike
 from likewise.redis.layout import EMPTY, KEPT, SHORT, Layout
-from likewise.redis.search import Reader, Record, State
+from likewise.redis.search import Reader, Record, Records, State
 
 # Members decided at once.
 _AT_ONCE = 1000
@@ -44,7 +44,7 @@ def decide_members(
     members = reader.members(leader, state) if is_kept(gone) else []
     moved: list[tuple[Record, int, int]] = []
     promoted: list[Record] = []
-    records: dict[int, Record] = {}
+    records = Records()
     for start in range(0, len(members), _AT_ONCE):
         part = members[start : start + _AT_ONCE]
         hold()
@@ -56,7 +56,7 @@ def decide_members(
         sets = reader.short_sets(of_part | others)
         for record in promoted:
             sets.update(reader.short_sets({record.row: record}))
-        records |= of_part | others
+        records.update(of_part | others)
         bounds = np.searchsorted(hits.query, np.arange(len(texts) + 1)).tolist()
         place = {i: number for number, i in enumerate(texts)}
         for i, row in enumerate(part):

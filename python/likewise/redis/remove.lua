@@ -1,11 +1,16 @@
 -- Takes one document out; its members were decided anew by the caller, who holds the lock.
--- ARGV: identity, writer, counter, lock token, row, moved rows (4 bytes each), their new leaders (4 bytes), their
--- distances (1 byte), promoted rows (4 bytes), hash of the id (8 bytes). Returns {'ok'|'done'|'lost'|'replaced', 0}.
-local identity, writer, counter, token, row = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
-local moved, leaders, distances, promoted, hash = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+-- ARGV: identity, writer, counter, lock token, mark of the state decided on, row, moved rows (4 bytes each), their new leaders (4 bytes), their
+-- distances (1 byte), promoted rows (4 bytes), hash of the id (8 bytes). Returns {'ok'|'done'|'late'|'lost'|'replaced', 0}.
+local identity, writer, counter, token, mark, row = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local moved, leaders, distances, promoted, hash = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local refused = refusal(identity, writer, counter, token)
 if refused then return refused end
+-- Nobody else writes under the lock; another mark is that of a server that went back in time.
+local state = redis.call('HMGET', meta, 'steps', 'mark')
+if state[2] ~= mark then return {'lost', 0} end
 remember(writer, counter, 0)
+local now_steps, now_mark = advance(state[1], mark, writer, counter)
+redis.call('HSET', meta, 'steps', now_steps, 'mark', now_mark)
 
 local function read(of)
   local key, at = place(of)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import StoreError
+from likewise.redis.acknowledged import Acknowledged, Expected
 from likewise.redis.layout import HAS_DIGEST, NO_ROW, ROWS_A_CHUNK, SHORT, Layout
 from likewise.redis.server import Server
 
@@ -19,7 +20,8 @@ _SET_DIGEST_BYTES = 16
 class State(NamedTuple):
     """What a decision is made on: rows below `num_rows`, as of the removal `epoch`, those from `watermark` on.
 
-    `num_kept` are all that were ever kept, less those removed; expired ones count on.
+    `num_kept` are all that were ever kept, less those removed; expired ones count on. `mark` identifies the whole
+    history of writes up to this state, `steps` of them.
     """
 
     num_rows: int
@@ -27,6 +29,8 @@ class State(NamedTuple):
     watermark: int
     empty_row: int | None
     num_kept: int
+    steps: bytes
+    mark: bytes
 
 
 class Record(NamedTuple):
@@ -40,6 +44,20 @@ class Record(NamedTuple):
     flags: int
     distance: int
     arrival_s: int
+
+
+class Unreadable(StoreError):
+    """Documents that others name are not there: the index changed while it was read, or is damaged."""
+
+
+class Records(dict[int, Record]):
+    """Records by their rows; one that is not there is an error of the index."""
+
+    def __missing__(self, row: int) -> Record:
+        raise Unreadable(
+            f"document {row} of the index is not there: the index changed while it was read, or keys were lost; "
+            "repeat the call, or check the index with verify"
+        )
 
 
 class ShortSet(NamedTuple):
@@ -95,12 +113,25 @@ class Reader:
     layout : Layout
     identity : bytes
         Of the index; another one under the same prefix is refused.
+    name : bytes
+        Of this client, under which the server remembers its last write.
+    acknowledged : Acknowledged
+        Its last writes, compared with what the server remembers whenever a state is read.
     now_s : int, optional
         The time, in place of the server's clock.
     """
 
-    def __init__(self, server: Server, layout: Layout, identity: bytes, now_s: int | None = None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        layout: Layout,
+        identity: bytes,
+        name: bytes,
+        acknowledged: Acknowledged,
+        now_s: int | None = None,
+    ) -> None:
         self._server, self._layout, self._identity = server, layout, identity
+        self._name, self._acknowledged = name, acknowledged
         self.now_s = now_s
 
     @property
@@ -109,15 +140,34 @@ class Reader:
         return "" if self.now_s is None else str(self.now_s)
 
     def begin(self) -> State:
-        """Return the state now."""
-        return self._state(self._server.run("begin", self.now))
+        """Return the state now.
 
-    def _state(self, reply: list[bytes]) -> State:
+        Raises
+        ------
+        LostWrites
+            If the server has lost writes that this client had acknowledged.
+        """
+        return self.follow(None)[0]
+
+    def follow(self, before: State | None) -> tuple[State, bool]:
+        """Return the state now, and whether the server's history went through a state read before."""
+        self._server.check_now_and_then()
+        expected = self._acknowledged.expected
+        reply = self._server.run(*self._question(before))
+        return self._state(reply, expected), bool(reply[9])
+
+    def _question(self, before: State | None) -> tuple[Any, ...]:
+        seen = (b"", b"") if before is None else (before.steps, before.mark)
+        return ("begin", self.now, self._name, *seen)
+
+    def _state(self, reply: list[bytes], expected: Expected) -> State:
         if reply[0] != self._identity:
             raise StoreError(f"the index on {self._server.name} was deleted or replaced; open it again")
+        self._acknowledged.check(self._server.name, reply[8], expected)
         empty = int(reply[4])
         watermark = int(reply[3])
-        return State(int(reply[1]), reply[2], watermark, empty if empty >= watermark else None, int(reply[5]))
+        empty_row = empty if empty >= watermark else None
+        return State(int(reply[1]), reply[2], watermark, empty_row, int(reply[5]), reply[6], reply[7])
 
     def look(
         self, raw: NDArray[np.uint8], hashes: NDArray[np.uint64] | None, state: State | None = None
@@ -127,7 +177,11 @@ class Reader:
         The state is read first: what was added later is left out, and whoever removes meanwhile changes the epoch.
         """
         asks_ids = hashes is not None and len(hashes) > 0
-        first: list[tuple[Any, ...]] = [] if state is not None else [self._server.command("begin", self.now)]
+        expected = self._acknowledged.expected
+        first: list[tuple[Any, ...]] = []
+        if state is None:
+            self._server.check_now_and_then()
+            first.append(self._server.command(*self._question(None)))
         if hashes is not None and asks_ids:
             head, packed = self._server.prefix + b"i", hashes.tobytes()
             first.append(("MGET", *(head + packed[i : i + 2] for i in range(0, len(packed), 8))))
@@ -142,7 +196,7 @@ class Reader:
             some = raw[start : start + step]
             replies = self._server.calls([*first, *self._questions(some)])
             if first:
-                state = state if state is not None else self._state(replies[0])
+                state = state if state is not None else self._state(replies[0], expected)
                 buckets = replies[len(first) - 1] if asks_ids else []
                 replies, first = replies[len(first) :], []
             assert state is not None
@@ -265,15 +319,15 @@ class Reader:
         total = len(repeated)
         return Hits(query[repeated], np.concatenate(each).astype(np.int64), distance[repeated], np.ones(total, bool))
 
-    def records(self, rows: "set[int] | range") -> dict[int, Record]:
+    def records(self, rows: "set[int] | range") -> Records:
         """Return what is known of rows; those whose record expired are left out."""
         by_chunk: dict[int, list[int]] = {}
         for row in rows:
             by_chunk.setdefault(row // ROWS_A_CHUNK, []).append(row)
+        records = Records()
         if not by_chunk:
-            return {}
+            return records
         chunks = self._server.call("MGET", *(self._server.prefix + b"d%d" % chunk for chunk in by_chunk))
-        records = {}
         for of_chunk, chunk in zip(by_chunk.values(), chunks, strict=True):
             if chunk is None:
                 continue
@@ -283,12 +337,20 @@ class Reader:
         return records
 
     def added(self, start: int, stop: int) -> tuple[NDArray[np.void], list[bytes]]:
-        """Return the records of the rows ``start:stop`` as they are, and their ids."""
+        """Return the records of the rows ``start:stop`` as they are, and their ids.
+
+        Raises
+        ------
+        Unreadable
+            If they are not all there.
+        """
         chunks = range(start // ROWS_A_CHUNK, -(-stop // ROWS_A_CHUNK))
         packed = self._server.call("MGET", *(self._server.prefix + b"d%d" % chunk for chunk in chunks))
         first = self._layout.chunk_bytes
         records, ids = [], []
         for number, chunk in zip(chunks, packed, strict=True):
+            if chunk is None:
+                raise Unreadable(f"documents up to {stop} of the index are not there; repeat the call")
             fixed = np.frombuffer(chunk, self._layout.record, ROWS_A_CHUNK)
             low = max(0, start - number * ROWS_A_CHUNK)
             high = min(ROWS_A_CHUNK, stop - number * ROWS_A_CHUNK)

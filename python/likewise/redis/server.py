@@ -24,6 +24,8 @@ _LONGEST_PAUSE_S = 1.0
 # Policies that never take away keys without an expiry time of their own, of which an index has none.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 _OLDEST = (6, 0)
+# How long a policy that was read is relied on.
+_POLICY_S = 10.0
 
 
 class Server:
@@ -66,6 +68,7 @@ class Server:
         self.name = f"{place} database {options.get('db') or 0}"
         self.prefix = prefix
         self._scripts: dict[str, tuple[str, str]] = {}
+        self._policy_until = 0.0
 
     def close(self) -> None:
         """Give the connections back."""
@@ -132,12 +135,21 @@ class Server:
         version = tuple(int(part) for part in str(info.get("redis_version", "0")).split(".")[:2])
         if version < _OLDEST:
             raise StoreError(f"the server at {self.name} is version {info['redis_version']}; 6.0 or later is needed")
+        self._check_policy(info)
+
+    def check_now_and_then(self) -> None:
+        """Raise StoreError if the server was told since to drop keys when it is full; asked every few seconds."""
+        if time.monotonic() >= self._policy_until:
+            self._check_policy(self._guarded(lambda: self._client.info("memory")))
+
+    def _check_policy(self, info: dict[str, Any]) -> None:
         policy = info.get("maxmemory_policy", "noeviction")
         if policy not in _SAFE_POLICIES:
             raise StoreError(
                 f"the server at {self.name} drops any key when it is full (maxmemory-policy {policy}); an index that "
-                "lost a key would give wrong verdicts: set noeviction"
+                "lost a key would give wrong verdicts: set noeviction, and check an existing index with verify --full"
             )
+        self._policy_until = time.monotonic() + _POLICY_S
 
     def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         def send() -> list[Any]:

@@ -1,7 +1,7 @@
 -- Takes expired entries out of packed buckets and gives back the room that APPEND reserves.
--- ARGV: watermark, then pairs of key and length of an entry. Returns how many entries went.
-local watermark, gone = tonumber(ARGV[1]), 0
-for i = 2, #ARGV, 2 do
+-- ARGV: pairs of key and length of an entry. Returns how many entries went.
+local watermark, gone = tonumber(redis.call('HGET', meta, 'watermark')), 0
+for i = 1, #ARGV, 2 do
   local key, length = ARGV[i], tonumber(ARGV[i + 1])
   local packed = redis.call('GET', key) or ''
   local left = {}

@@ -12,7 +12,7 @@ from likewise.counts import counted
 from likewise.redis.answers import MEASURE
 from likewise.redis.description import Description
 from likewise.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, ROWS_A_CHUNK, SHORT, STANDS, Layout
-from likewise.redis.search import Hits, Reader, Record, State
+from likewise.redis.search import Hits, Reader, Record, State, Unreadable
 from likewise.redis.server import Server
 
 _AT_ONCE = 16 * ROWS_A_CHUNK
@@ -23,13 +23,13 @@ _CLASSIC_ADVICE = (
 )
 
 
-def num_documents(server: Server, reader: Reader) -> int:
-    """Return how many documents there are that were neither removed nor forgotten."""
+def num_documents(server: Server, reader: Reader) -> tuple[State, int]:
+    """Return how many documents there are that were neither removed nor forgotten, as of a state."""
     state = reader.begin()
     has_ttl, num_gone = server.call("HMGET", server.prefix + b"meta", "ttl_s", "num_gone")
     if has_ttl is not None:
         num_gone = server.call("ZCOUNT", server.prefix + b"gone", state.watermark, "+inf")
-    return state.num_rows - state.watermark - int(num_gone)
+    return state, state.num_rows - state.watermark - int(num_gone)
 
 
 def stats(server: Server, reader: Reader, description: Description) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def stats(server: Server, reader: Reader, description: Description) -> dict[str,
     info = server.info()
     layout = description.layout
     facts: dict[str, Any] = {
-        "num_documents": num_documents(server, reader),
+        "num_documents": max(0, num_documents(server, reader)[1]),
         "num_rows": state.num_rows,
         # Kept documents that expire are not counted one by one.
         "num_kept": state.num_kept if description.ttl_s is None else None,
@@ -65,6 +65,7 @@ def stats(server: Server, reader: Reader, description: Description) -> dict[str,
 def export(reader: Reader, layout: Layout, path: Path) -> int:
     """Write the documents as lines of JSON; return how many."""
     state = reader.begin()
+    newest = _newest(reader, state)
     num = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for records in _all_records(reader, state):
@@ -86,12 +87,26 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
                     line |= {"similarity": similarity, "distance": record.distance}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 num += 1
+    _check_newest(reader, state, newest)
     return num
+
+
+def _newest(reader: Reader, state: State) -> tuple[str, bytes, int] | None:
+    """Return what identifies the newest document of a state; None where there is none, or its record expired."""
+    record = reader.records({state.num_rows - 1}).get(state.num_rows - 1) if state.num_rows else None
+    return None if record is None else (record.doc_id, record.fingerprint, record.arrival_s)
+
+
+def _check_newest(reader: Reader, state: State, newest: tuple[str, bytes, int] | None) -> None:
+    """Raise Unreadable if the server went back in time since: a long read outlasts the marks that the server keeps."""
+    now = _newest(reader, state)
+    if now != newest and (now is not None or reader.begin().watermark < state.num_rows):
+        raise Unreadable("the server went back in time while the index was read; repeat the call")
 
 
 def compact(server: Server, reader: Reader, layout: Layout) -> int:
     """Rewrite all packed buckets at their exact size; return how many."""
-    watermark = reader.begin().watermark
+    reader.begin()
     kinds = {b"i": ID_ENTRY.itemsize, b"r": layout.entry_bytes, b"b": layout.entry_bytes}
     if layout.is_classic:
         del kinds[b"b"]
@@ -103,7 +118,7 @@ def compact(server: Server, reader: Reader, layout: Layout) -> int:
         wanted = [key for key in keys if key[len(server.prefix) :][:1] in kinds]
         for start in range(0, len(wanted), _KEYS_AT_ONCE):
             part = wanted[start : start + _KEYS_AT_ONCE]
-            server.run("trim", watermark, *(x for key in part for x in (key, kinds[key[len(server.prefix) :][:1]])))
+            server.run("trim", *(x for key in part for x in (key, kinds[key[len(server.prefix) :][:1]])))
         num += len(wanted)
         if not int(cursor):
             return num
@@ -117,6 +132,7 @@ def _escaped(prefix: bytes) -> bytes:
 def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tuple[State, list[str]]:
     """Return what is wrong, as of a state."""
     state = reader.begin()
+    newest = _newest(reader, state)
     findings: list[str] = []
     num_kept = num_rows = 0
     for records in _all_records(reader, state, gone=True):
@@ -134,6 +150,7 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tup
     # Expired ones are not counted one by one.
     if not state.watermark and state.num_kept != num_kept:
         findings.append(f"{state.num_kept} kept documents were counted, there are {num_kept}")
+    _check_newest(reader, state, newest)
     return state, findings
 
 

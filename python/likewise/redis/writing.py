@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from likewise.errors import StoreError
+from likewise.redis.acknowledged import Acknowledged
 from likewise.redis.arrivals import Arrivals
 from likewise.redis.decision import BATCH, Decision, Seen, catch_up, see
 from likewise.redis.layout import HAS_DIGEST, NO_ROW, Layout
-from likewise.redis.search import Reader
+from likewise.redis.search import Reader, State, Unreadable
 from likewise.redis.server import Server
 
 # How long a writer that died may keep others waiting.
@@ -38,11 +39,17 @@ class Writer:
     layout : Layout
     identity : bytes
         Of the index.
+    name : bytes
+        Of this client.
+    acknowledged : Acknowledged
+        Where its writes are noted.
     """
 
-    def __init__(self, server: Server, reader: Reader, layout: Layout, identity: bytes) -> None:
+    def __init__(
+        self, server: Server, reader: Reader, layout: Layout, identity: bytes, name: bytes, acknowledged: Acknowledged
+    ) -> None:
         self._server, self._reader, self._layout, self._identity = server, reader, layout, identity
-        self._name = secrets.token_bytes(8)
+        self._name, self._acknowledged = name, acknowledged
         self._counter = 0
         self._one_at_a_time = threading.Lock()
 
@@ -58,29 +65,41 @@ class Writer:
         hashes: Any,  # noqa: ANN401 - ndarray of uint64
         recipe: Any,  # noqa: ANN401 - Recipe
     ) -> tuple[Seen, Decision, dict[int, int]]:
-        """Decide and add in one transaction; return what decided, the verdicts, and the rows of those added."""
+        """Decide and add in one transaction; return what decided, the verdicts, and the rows of those added.
+
+        Where all ids are known the transaction adds nothing; it proves that what was read is of one history.
+        """
         with self._one_at_a_time, ExitStack() as lock:
-            token, num_spoiled, seen = _NO_TOKEN, 0, None
+            token, num_spoiled, seen, behind = _NO_TOKEN, 0, None, None
             while True:
                 if num_spoiled >= _FREE_ATTEMPTS and not token:
                     token = lock.enter_context(self.lock())
-                if seen is None:
-                    seen = see(self._reader, arrivals, ids, hashes)
-                decision = Decision(arrivals, seen, recipe, self._layout)
+                try:
+                    if seen is None:
+                        seen = see(self._reader, arrivals, ids, hashes)
+                    elif behind is not None:
+                        catch_up(self._reader, seen, arrivals, encoded, behind, self._layout)
+                    decision = Decision(arrivals, seen, recipe, self._layout)
+                except Unreadable:
+                    if token:
+                        raise
+                    num_spoiled += 1
+                    seen = None
+                    continue
+                finally:
+                    behind = None
                 added = [i for i in range(len(ids)) if i not in seen.known]
-                if not added:
-                    return seen, decision, {}
-                state = (seen.state.num_rows, seen.state.epoch, seen.least_row, self._reader.now)
                 columns = _columns(arrivals, decision, added, encoded, hashes)
-                status, number = self._send("commit", token, *state, *columns)
+                status, number = self._send("commit", token, *_proof(seen, self._reader.now), *columns)
                 if status in (b"ok", b"done"):
+                    self._acknowledged.add(self._counter, ids)
                     return seen, decision, {i: number + place for place, i in enumerate(added)}
                 if status == b"locked":
                     self._wait()
                     continue
                 num_spoiled += 1
                 if status == b"behind":
-                    catch_up(self._reader, seen, arrivals, encoded, number, self._layout)
+                    behind = number
                     continue
                 seen = None
                 if status == b"lost":
@@ -95,10 +114,13 @@ class Writer:
                 raise StoreError(f"another client holds the lock of the index on {self._server.name}")
             time.sleep(_PAUSE_S)
 
-    def remove(self, token: bytes, row: int, columns: tuple[bytes, ...]) -> bool:
-        """Take a document out, under the lock; return whether the lock still held."""
-        status, _ = self._send("remove", token, row, *columns)
-        return status in (b"ok", b"done")
+    def remove(self, token: bytes, state: State, row: int, doc_id: str, columns: tuple[bytes, ...]) -> bool:
+        """Take a document out, under the lock; return whether the lock and the state still held."""
+        status, _ = self._send("remove", token, state.mark, row, *columns)
+        if status not in (b"ok", b"done"):
+            return False
+        self._acknowledged.add(self._counter, [], doc_id)
+        return True
 
     def _send(self, name: str, token: bytes, *arguments: Any) -> tuple[bytes, int]:  # noqa: ANN401
         self._counter += 1
@@ -142,6 +164,12 @@ class Writer:
         self._server.run("hold", token, _LOCK_MS)
 
 
+def _proof(seen: Seen, now: str) -> tuple[Any, ...]:
+    """Return what a commit was decided on, as commit.lua takes it."""
+    state = seen.state
+    return state.steps, state.mark, state.num_rows, state.epoch, seen.least_row, now
+
+
 def _columns(
     arrivals: Arrivals,
     decision: Decision,
@@ -150,7 +178,7 @@ def _columns(
     hashes: Any,  # noqa: ANN401
 ) -> tuple[bytes, ...]:
     """Return the columns of the documents to be added, as commit.lua takes them."""
-    which = np.array(added)
+    which = np.array(added, np.int64)
     flags = decision.flags[which]
     digests = np.zeros(len(added), np.uint32)
     if arrivals.digests is not None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.bad_rows import BadRowLimit, BadRowTally
 from likewise.io.jsonl import JsonlFile
 from likewise.io.source import BadRow, Job, Piece
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -79,13 +80,13 @@ class Collection:
         with self._lock:
             self._pieces[file][job] = replace(piece, texts=_NO_TEXTS)
 
-    def finish(self, *, allow_doubles: bool) -> None:
-        """Put the pieces together.
+    def finish(self, *, allow_doubles: bool, max_bad_rows: BadRowLimit) -> str | None:
+        """Put the pieces together; return what a user should know of the bad rows.
 
         Raises
         ------
         InvalidInput
-            If an id comes twice, and that is not allowed.
+            If an id comes twice, and that is not allowed; if more rows are bad than allowed.
         """
         ordered = [[of_one[job] for job in sorted(of_one)] for of_one in self._pieces]
         lines = []
@@ -106,6 +107,12 @@ class Collection:
         self._pieces = []
         if not allow_doubles:
             self._check_ids()
+        tally = BadRowTally(max_bad_rows)
+        for number, file in enumerate(self.files):
+            bad = self.bad_rows[number]
+            num_good = int(self.starts[number + 1] - self.starts[number])
+            tally.add_rows(file.name, num_good, sum(row.num_lines for row in bad), bad[0] if bad else None)
+        return tally.finish()
 
     def file_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of each row's file."""

@@ -126,7 +126,7 @@ def dedup_parts(
         else:
             repeats, about = repeated_units(collection, recipe, parts, rules, work=work, timing=timing, progress=report)
         repeats = _in_order(repeats)
-        rewriter = Rewriter(collection, repeats, threads=rules.threads)
+        rewriter = Rewriter(collection, repeats, keeps_words_apart=parts.unit == "span", threads=rules.threads)
         report(StageStarted("writing", 0, "bytes"))
         began = Timing.now()
         with timing.wall("writing"):

@@ -12,7 +12,7 @@ from likewise import _native
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
 from likewise.io.source import Job, Piece, as_array
-from likewise.progress import Progress
+from likewise.progress import Progress, Warned
 from likewise.repeats.collection import Collection, Repeats, check_piece, read_in_order
 from likewise.repeats.units import PartRules
 
@@ -64,7 +64,9 @@ def repeated_spans(
     num_words = parts.min_tokens
     with timing.wall("reading_and_sketching"):
         counts, seen = _first_pass(collection, num_words, rules, work, progress)
-    collection.finish(allow_doubles=rules.duplicate_ids == "allow")
+    told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
+    if told is not None:
+        progress(Warned(told))
     of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
     with timing.wall("candidates"):

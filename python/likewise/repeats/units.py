@@ -15,7 +15,7 @@ from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.io.jsonl import JsonlFile
 from likewise.io.source import Job, Piece, ReadOnce, as_array
-from likewise.progress import Progress
+from likewise.progress import Progress, Warned
 from likewise.recipe import Recipe
 from likewise.recipe_check import check_choice, check_integer
 from likewise.repeats.collection import Collection, Repeats
@@ -165,7 +165,9 @@ def repeated_units(
     ) as documents:
         decision = decided(documents, recipe, of_parts, timing, progress)
         cut = [file.cut() for file in files]
-        collection.finish(allow_doubles=rules.duplicate_ids == "allow")
+        told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
+        if told is not None:
+            progress(Warned(told))
         counts, starts, ends = (np.concatenate(columns).astype(np.int64) for columns in zip(*cut, strict=True))
         owners = np.repeat(np.arange(len(counts)), counts)
         # Parts without a word that counts, such as a lone accent, repeat nothing.

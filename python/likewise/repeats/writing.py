@@ -71,12 +71,15 @@ class Rewriter:
         The documents.
     repeats : Repeats
         What goes.
+    keeps_words_apart : bool
+        Whether a space is written where two words would become one.
     threads : int
         Threads that write lines anew.
     """
 
-    def __init__(self, collection: Collection, repeats: Repeats, *, threads: int) -> None:
+    def __init__(self, collection: Collection, repeats: Repeats, *, keeps_words_apart: bool, threads: int) -> None:
         self._collection = collection
+        self._keeps_words_apart = keeps_words_apart
         self._threads = threads
         self._rows, self._bounds = np.unique(repeats.rows, return_index=True)
         self._bounds = np.append(self._bounds, len(repeats))
@@ -106,6 +109,7 @@ class Rewriter:
                 np.diff(self._bounds[first : behind + 1]).astype(np.uint32),
                 self._starts[spans].astype(np.uint32),
                 self._ends[spans].astype(np.uint32),
+                keeps_words_apart=self._keeps_words_apart,
                 threads=self._threads,
             )
             self.num_removed_bytes += num_removed
@@ -156,7 +160,7 @@ def _write(collection: Collection, rewriter: Rewriter, number: int, out: BinaryI
     low, high = collection.starts[number : number + 2].tolist()
     offsets, lengths = (column[low:high].astype(np.int64) for column in (collection.offsets, collection.lengths))
     rows = np.arange(low, high)
-    if keeps_bad and (bad := collection.bad_rows[number]):
+    if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
         offsets = np.concatenate([offsets, [row.offset for row in bad]])
         lengths = np.concatenate([lengths, [row.length for row in bad]])
         order = np.argsort(offsets, kind="stable")

@@ -28,9 +28,8 @@ class Administration:
 
     async def list_all(self) -> Json:
         """Return all collections."""
-        collections = list(self._service.collections.values())
-        shown = await self._service.in_thread(lambda: [one.describe() for one in collections])
-        return {"collections": shown, "broken": self._service.broken}
+        shown, broken = await self._service.in_thread(self._service.describe)
+        return {"collections": shown, "broken": broken}
 
     async def create(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
         """Make a collection, or raise Problem."""

@@ -32,29 +32,29 @@ def media_type(scope: Scope) -> str:
 
 @asynccontextmanager
 async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory: Budget) -> AsyncIterator[bytes]:
-    """Give the whole body, unpacked; its memory is taken from the budget until the end.
+    """Give the whole body, unpacked; its memory is taken from the budget, for the key of the request, until the end.
 
     Raises
     ------
     Problem
-        ``too-large``, ``too-slow``, ``unsupported-media-type``, ``bad-request`` for what cannot be unpacked, or
-        ``overloaded`` where other bodies fill the memory.
+        ``too-large``, ``too-slow``, ``unsupported-media-type``, ``bad-request`` for what cannot be unpacked, or what
+        the budget raises.
     """
     most = settings.max_body_bytes
     length = _length(scope)
     if length > most:
         raise Problem("too-large", f"{length} bytes; {most} are allowed")
     body = bytearray()
+    key: str = scope["state"]["key"].name
     taken = 0
     try:
         async for piece in pieces(scope, receive, settings, most):
-            if not memory.take(len(piece)):
-                raise Problem("overloaded", "bodies of other requests fill the memory")
+            memory.take(key, len(piece))
             taken += len(piece)
             body += piece
         yield bytes(body)
     finally:
-        memory.give_back(taken)
+        memory.give_back(key, taken)
 
 
 async def pieces(

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from likewise.errors import IndexPoisoned, InvalidInput, StoreError
+from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError
 from likewise.index import Index, Verdicts
+from likewise.server.idempotency import Answers, Repeatable, check_same
 from likewise.server.lanes import Asked, Lane
 from likewise.server.metrics import Metrics
 from likewise.server.problems import Problem
@@ -39,6 +40,9 @@ class Collection:
         self.index = index
         self.ttl_s = ttl_s
         self.is_poisoned = False
+        # Apart from each other, so that many additions do not displace the answers of removals.
+        self.removed = Answers()
+        self._added = Answers()
         self._metrics = metrics
         most = settings.max_batch
         self._reading = Lane(f"{name}-read", self._check, num_threads=_NUM_READERS, max_documents=most)
@@ -49,14 +53,16 @@ class Collection:
         found: list[dict[str, Any]] = await self._reading.ask((), texts)
         return found
 
-    async def check_and_add(self, ids: Sequence[str], texts: Sequence[str]) -> list[dict[str, Any]]:
+    async def check_and_add(
+        self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None
+    ) -> list[dict[str, Any]]:
         """Decide documents and add them, all or none; they are on the disk when this returns."""
-        found: list[dict[str, Any]] = await self._writing.ask(ids, texts)
+        found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
         return found
 
     async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Return what a method of the index that reads returns."""
-        return await self._reading.run(call, *arguments, **options)
+        return await self._reading.run(self._noted, call, *arguments, **options)
 
     async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         """Return what a method of the index that writes returns, in turn with the additions."""
@@ -79,7 +85,7 @@ class Collection:
         """Return what is counted of the collection, by the names of the counters."""
         try:
             facts = self.index.stats
-        except StoreError:
+        except (LikewiseError, OSError):
             return {"poisoned": float(self.is_poisoned)}
         return {
             "documents": facts["num_documents"],
@@ -99,48 +105,76 @@ class Collection:
     def _check(self, batch: list[Asked]) -> list[Any]:
         began = time.perf_counter()
         texts = _texts(batch)
-        shown = shown_verdicts(self.index.check_batch(texts))
+        shown = shown_verdicts(self._noted(self.index.check_batch, texts))
         self._count("check", len(texts), time.perf_counter() - began)
         return _dealt(batch, shown)
 
     def _add(self, batch: list[Asked]) -> list[Any]:
         began = time.perf_counter()
-        results: list[Any] = [None] * len(batch)
-        places = list(range(len(batch)))
+        results, places, repeats = self._unanswered(batch)
         num_documents = 0
         while places:
             part = [batch[place] for place in places]
             ids = part[0].ids if len(part) == 1 else list(chain.from_iterable(asked.ids for asked in part))
             try:
-                shown = shown_verdicts(self.index.check_and_add_batch(ids, _texts(part)))
+                shown = shown_verdicts(self._noted(self.index.check_and_add_batch, ids, _texts(part)))
             except InvalidInput as error:
                 # Nothing was added: the others go on without the request that is to blame.
                 blamed, problem = _blame(part, error)
                 results[places.pop(blamed)] = problem
                 continue
             except IndexPoisoned as error:
-                self.is_poisoned = True
                 for place in places:
                     results[place] = error
                 break
             for place, answer in zip(places, _dealt(part, shown), strict=True):
                 results[place] = answer
+                self._added.keep(batch[place].request, answer, len(answer))
             num_documents = len(shown)
             break
+        for place, first in repeats:
+            results[place] = results[first]
         seconds = time.perf_counter() - began
         self._count("check_and_add", num_documents, seconds)
         self._metrics.commit.observe(seconds)
         return results
 
+    def _unanswered(self, batch: list[Asked]) -> tuple[list[Any], list[int], list[tuple[int, int]]]:
+        """Return the results that are known, the places of new requests, and places that repeat another place."""
+        results: list[Any] = [None] * len(batch)
+        places: list[int] = []
+        repeats: list[tuple[int, int]] = []
+        firsts: dict[tuple[str, str, str], int] = {}
+        for place, asked in enumerate(batch):
+            request = asked.request
+            try:
+                results[place] = self._added.find(request)
+                first = None if request is None else firsts.setdefault(request.key, place)
+                if request is not None and first is not None and first != place:
+                    earlier = batch[first].request
+                    assert earlier is not None
+                    check_same(earlier.content, request.content)
+                    repeats.append((place, first))
+                elif results[place] is None:
+                    places.append(place)
+            except Problem as problem:
+                results[place] = problem
+        return results, places, repeats
+
     def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
         began = time.perf_counter()
         try:
-            return call(*arguments)
+            return self._noted(call, *arguments)
+        finally:
+            self._metrics.commit.observe(time.perf_counter() - began)
+
+    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a call of the index returns, and note when the index takes no more writes."""
+        try:
+            return call(*arguments, **options)
         except IndexPoisoned:
             self.is_poisoned = True
             raise
-        finally:
-            self._metrics.commit.observe(time.perf_counter() - began)
 
     def _count(self, op: str, num_documents: int, seconds: float) -> None:
         self._metrics.work.labels(op).observe(seconds)

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.index import Group, Index
+from likewise.server.idempotency import Answers, Repeatable
 from likewise.server.problems import Problem
 from likewise.server.service import Service
 
@@ -43,13 +45,18 @@ class Documents:
         """Return verdicts on lines of texts."""
         return await self._checked(collection, [line.text for line in lines])
 
-    async def check_and_add(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Add a document; its verdict."""
-        return (await self._added(collection, [body]))[0]
+        return (await self._added(collection, [body], request))[0]
 
-    async def check_and_add_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def check_and_add_batch(
+        self,
+        collection: str,
+        body: Any,  # noqa: ANN401
+        request: Repeatable | None,
+    ) -> Json:
         """Add documents; their verdicts."""
-        return {"verdicts": await self._added(collection, body.documents)}
+        return {"verdicts": await self._added(collection, body.documents, request)}
 
     async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
         """Add lines of documents; their verdicts."""
@@ -93,26 +100,27 @@ class Documents:
         """Return the neighbours of lines of texts."""
         return await self._neighbours(collection, [line.text for line in lines], [line.limit for line in lines])
 
-    async def remove(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Remove a document, or raise Problem."""
-        return _found((await self._removed(collection, [body.doc_id]))[0], body)
+        removals, num_known = await self._removed(collection, [body.doc_id], request)
+        return _found(removals[0], body, is_replayed=num_known > 0)
 
-    async def remove_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+    async def remove_batch(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Remove documents."""
-        return {"removals": await self._removed(collection, body.doc_ids)}
+        return {"removals": (await self._removed(collection, body.doc_ids, request))[0]}
 
     async def remove_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
         """Remove documents of lines of ids."""
-        return await self._removed(collection, [line.doc_id for line in lines])
+        return (await self._removed(collection, [line.doc_id for line in lines]))[0]
 
     async def _checked(self, collection: str, texts: Sequence[str]) -> list[Json]:
         return await self._service.collection(collection).check(texts)
 
-    async def _added(self, collection: str, documents: Sequence[Any]) -> list[Json]:
+    async def _added(self, collection: str, documents: Sequence[Any], request: Repeatable | None = None) -> list[Json]:
         found = self._service.collection(collection)
         self._check_may_write()
         ids = [str(document.doc_id) for document in documents]
-        verdicts = await found.check_and_add(ids, [document.text for document in documents])
+        verdicts = await found.check_and_add(ids, [document.text for document in documents], request)
         num_new = sum(verdict["is_new"] for verdict in verdicts)
         self._service.metrics.verdicts.labels("new").inc(num_new)
         self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
@@ -151,10 +159,14 @@ class Documents:
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
         return results
 
-    async def _removed(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
+    async def _removed(
+        self, collection: str, doc_ids: Sequence[object], request: Repeatable | None = None
+    ) -> tuple[list[Json | None], int]:
         found = self._service.collection(collection)
         self._check_may_write()
-        removals: list[Json | None] = await found.change(_removed, found.index, self._in_time(doc_ids))
+        removals: tuple[list[Json | None], int] = await found.change(
+            _removed, found.index, self._in_time(doc_ids), found.removed, request
+        )
         return removals
 
     def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
@@ -170,9 +182,10 @@ class Documents:
             raise Problem("read-only", "the service was started to be read only")
 
 
-def _found(answer: Json | None, body: Any) -> Json:  # noqa: ANN401
+def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:  # noqa: ANN401
     if answer is None:
-        raise Problem("unknown-document", f"no document has the id {str(body.doc_id)!r}", "doc_id")
+        detail = f"no document has the id {str(body.doc_id)!r}"
+        raise Problem("unknown-document", detail, "doc_id", is_replayed=is_replayed)
     return answer
 
 
@@ -211,14 +224,22 @@ def _neighbours(index: Index, texts: Iterator[str], limits: Sequence[int], room:
     return results
 
 
-def _removed(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
-    removals: list[Json | None] = []
-    for doc_id in doc_ids:
-        try:
-            removal = index.remove(str(doc_id))
-        except InvalidInput:
-            removals.append(None)
-            continue
-        moved = [{"doc_id": member, "kept_id": kept} for member, kept in removal.moved]
-        removals.append({**removal._asdict(), "moved": moved})
-    return removals
+def _removed(
+    index: Index, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
+) -> tuple[list[Json | None], int]:
+    """Return the removals, and how many of them an earlier attempt made before its deadline or its answer was lost."""
+    removals: list[Json | None] = list(answers.find(request) or ())
+    num_known = len(removals)
+    try:
+        for doc_id in islice(doc_ids, num_known, None):
+            try:
+                removal = index.remove(str(doc_id))
+            except InvalidInput:
+                removals.append(None)
+                continue
+            moved = [{"doc_id": member, "kept_id": kept} for member, kept in removal.moved]
+            removals.append({**removal._asdict(), "moved": moved})
+    finally:
+        sizes = [0 if one is None else len(one["moved"]) + len(one["promoted"]) for one in removals]
+        answers.keep(request, removals, len(removals) + sum(sizes))
+    return removals, num_known

@@ -3,8 +3,10 @@
 import asyncio
 import base64
 import binascii
+import contextlib
 import time
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,10 +22,12 @@ OPEN = frozenset(["/healthz", "/livez", "/readyz"])
 _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
 _COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
-# What is read and thrown away of a body after its request was refused, so that the client reads the answer before it
-# meets a connection that was cut.
-_LINGER_BYTES = 1 << 20
-_LINGER_S = 1.0
+# How much of the body of a refused request is read and discarded. Many clients send a whole body before they read; if
+# the connection is closed before that, they see a reset in place of the answer.
+_LINGER_BYTES = 256 << 20
+_LINGER_S = 30.0
+# A client that has sent nothing for so long waits for the end of the connection.
+_LINGER_IDLE_S = 2.0
 _MOST_CALLERS = 10_000
 _ANYBODY = Key("anybody", "admin", b"")
 _HEADERS = [
@@ -91,6 +95,8 @@ class Gate:
         """Raise the problem that keeps a request out."""
         path: str = scope["path"]
         state = scope.setdefault("state", {})
+        if len(headers) < len(scope["headers"]):
+            _check_single(scope["headers"])
         if path in OPEN:
             state["key"] = _ANYBODY
             return
@@ -158,6 +164,8 @@ class Gate:
             )
 
 
+# Headers that decide who is asked, who asks and what the body is.
+_SINGLE = frozenset([b"host", b"authorization", b"content-type", b"content-length", b"idempotency-key"])
 _METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 
 
@@ -197,13 +205,12 @@ class _Passage:
 
     async def _linger(self) -> None:
         most = self.bytes_in + _LINGER_BYTES
-        try:
-            async with asyncio.timeout(_LINGER_S):
-                while not self._is_read and self.bytes_in < most:
+        end = time.monotonic() + _LINGER_S
+        with contextlib.suppress(TimeoutError):
+            while not self._is_read and self.bytes_in < most and (left_s := end - time.monotonic()) > 0:
+                async with asyncio.timeout(min(_LINGER_IDLE_S, left_s)):
                     if (await self.receive())["type"] == "http.disconnect":
                         return
-        except TimeoutError:
-            return
 
 
 class Rates:
@@ -246,6 +253,16 @@ def _secret_of(header: bytes) -> bytes:
             except (binascii.Error, ValueError):
                 return b""
     return b""
+
+
+def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raise Problem if a header that may appear once is repeated: a proxy may have read the other one."""
+    seen = set()
+    for name, _ in headers:
+        if name in seen:
+            raise Problem("bad-request", "the header is given more than once", name.decode("latin-1"))
+        if name in _SINGLE:
+            seen.add(name)
 
 
 def _without_port(host: str) -> str:

@@ -1,13 +1,13 @@
 """Requests that are decided together: one batch of the index serves all that came while the last one was at work."""
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from likewise.server.idempotency import Repeatable
 from likewise.server.problems import Problem
 
 
@@ -23,11 +23,14 @@ class Asked:
         The documents.
     answer : Future
         Takes the verdicts, or the error.
+    request : Repeatable, optional
+        Identifies a request that the client may repeat.
     """
 
     ids: Sequence[str]
     texts: Sequence[str]
     answer: "asyncio.Future[Any]"
+    request: Repeatable | None = None
 
 
 class Lane:
@@ -58,10 +61,10 @@ class Lane:
         self._waiting: deque[Asked] = deque()
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
-    async def ask(self, ids: Sequence[str], texts: Sequence[str]) -> Any:  # noqa: ANN401
+    async def ask(self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None) -> Any:  # noqa: ANN401
         """Return what the work gives for these documents; one that is cancelled before its turn is not done."""
         loop = asyncio.get_running_loop()
-        asked = Asked(ids, texts, loop.create_future())
+        asked = Asked(ids, texts, loop.create_future(), request)
         self._waiting.append(asked)
         if self._num_at_work < self._num_threads:
             self._begin(loop)
@@ -128,28 +131,47 @@ def _gone() -> Problem:
 
 
 class Budget:
-    """An amount that requests share; what does not fit is refused.
+    """An amount that all requests share, and of which each key may hold a part.
 
     Parameters
     ----------
     most : int
         The whole amount.
+    unit : str
+        What is counted, for errors.
+    most_of_key : int, optional
+        The part that one key may hold; None: all of it.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, unit: str, *, most_of_key: int | None = None) -> None:
         self.most = most
         self.taken = 0
-        self._lock = threading.Lock()
+        self._unit = unit
+        self._most_of_key = most if most_of_key is None else most_of_key
+        self._of_keys: dict[str, int] = {}
 
-    def take(self, amount: int) -> bool:
-        """Take a part of it, if there is as much; whether there was."""
-        with self._lock:
-            if self.taken + amount > self.most:
-                return False
-            self.taken += amount
-            return True
+    def take(self, key: str, amount: int) -> None:
+        """Take an amount for a key.
 
-    def give_back(self, amount: int) -> None:
-        """Give back what was taken."""
-        with self._lock:
-            self.taken -= amount
+        Raises
+        ------
+        Problem
+            ``too-many-requests`` if the key would hold more than its part, ``overloaded`` if all keys together would
+            hold more than there is.
+        """
+        if self.taken + amount > self.most:
+            raise Problem("overloaded", f"the service is at its limit of {self.most:,} {self._unit}")
+        of_key = self._of_keys.get(key, 0) + amount
+        if of_key > self._most_of_key:
+            raise Problem("too-many-requests", f"the key {key} is at its limit of {self._most_of_key:,} {self._unit}")
+        self._of_keys[key] = of_key
+        self.taken += amount
+
+    def give_back(self, key: str, amount: int) -> None:
+        """Return an amount that a key took."""
+        self.taken -= amount
+        left = self._of_keys.get(key, 0) - amount
+        if left > 0:
+            self._of_keys[key] = left
+        else:
+            self._of_keys.pop(key, None)

@@ -13,8 +13,7 @@ from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from likewise.server.body import Disconnected, parsed, pieces
-from likewise.server.logs import log_failure
-from likewise.server.problems import Problem, problem_of
+from likewise.server.problems import Problem, answered_problem
 
 if TYPE_CHECKING:
     from likewise.server.service import Service
@@ -157,8 +156,8 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     Disconnected
         If the client went away.
     """
-    if not service.streams.take(1):
-        raise Problem("overloaded", f"{service.streams.most} streams are open, which is the most")
+    key: str = scope["state"]["key"].name
+    service.streams.take(key, 1)
     stream, answers = _Stream(), _Answers(send)
     reader = asyncio.create_task(_read(stream, scope, receive, service))
     num_done = 0
@@ -179,10 +178,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     except Disconnected:
         raise
     except Exception as error:
-        problem = problem_of(error)
-        if problem is None:
-            log_failure("failure", error, route=scope["path"])
-            problem = Problem("internal", "the log of the service says more")
+        problem = answered_problem(error, scope["path"], service.path)
         if not answers.is_begun:
             raise problem from None
         scope["state"]["reason"] = problem.kind
@@ -192,7 +188,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     finally:
         reader.cancel()
         answers.stop()
-        service.streams.give_back(1)
+        service.streams.give_back(key, 1)
 
 
 async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[BaseModel]) -> list[Any]:
@@ -200,9 +196,11 @@ async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[B
     end = time.monotonic() + service.settings.deadline_s
     while True:
         try:
-            found: list[Any] = await service.worked(lines.work, **scope["path_params"], lines=models)
+            found: list[Any] = await service.worked(
+                lines.work, scope["state"]["key"].name, **scope["path_params"], lines=models
+            )
         except Problem as problem:
-            if problem.kind != "overloaded" or time.monotonic() > end:
+            if problem.kind not in ("overloaded", "too-many-requests") or time.monotonic() > end:
                 raise
             await asyncio.sleep(0.02)
         else:

@@ -36,6 +36,7 @@ def _on_documents(service: Service) -> list[Operation]:
     ) -> list[Operation]:
         """Return the operation on one, and that on many, which also takes lines."""
         name = verb.replace("-", "_")
+        is_repeatable = right == "write"
         return [
             Operation(
                 method="POST",
@@ -47,6 +48,7 @@ def _on_documents(service: Service) -> list[Operation]:
                 body=single[0],
                 answer=single[1],
                 problems=problems,
+                is_repeatable=is_repeatable,
             ),
             Operation(
                 method="POST",
@@ -59,6 +61,7 @@ def _on_documents(service: Service) -> list[Operation]:
                 answer=batch[1],
                 lines=Lines(single[0], single[1], getattr(documents, f"{name}_lines")),
                 problems=tuple(problem for problem in problems if problem != "unknown-document"),
+                is_repeatable=is_repeatable,
             ),
         ]
 

@@ -1,7 +1,9 @@
 """Errors of the service: one shape, and a `type` that never changes its meaning."""
 
 import json
+import os
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -11,10 +13,12 @@ from likewise.errors import (
     IndexPoisoned,
     InvalidInput,
     InvalidParameter,
+    LikewiseError,
     MissingExtra,
     RecipeMismatch,
     StoreError,
 )
+from likewise.server.logs import log_failure
 
 
 class ProblemType(NamedTuple):
@@ -67,13 +71,16 @@ class Problem(Exception):
         What happened this time, in a sentence; never the text of a document.
     field : str, optional
         The field of the request that is to blame, such as ``documents.3.doc_id``.
+    is_replayed : bool
+        Whether this is the answer of an earlier request with the same idempotency key.
     """
 
-    def __init__(self, kind: str, detail: str, field: str | None = None) -> None:
+    def __init__(self, kind: str, detail: str, field: str | None = None, *, is_replayed: bool = False) -> None:
         super().__init__(kind, detail, field)
         self.kind = kind
         self.detail = detail
         self.field = field
+        self.is_replayed = is_replayed
 
     @property
     def status(self) -> int:
@@ -90,6 +97,8 @@ class Problem(Exception):
         found = {"cache-control": "no-store"}
         if self.kind in _RETRY:
             found["retry-after"] = _RETRY[self.kind]
+        if self.is_replayed:
+            found["idempotent-replayed"] = "true"
         if self.kind == "unauthorized":
             # Browsers ask for name and password, and send the key as the password.
             found["www-authenticate"] = 'Basic realm="likewise", charset="UTF-8"'
@@ -119,6 +128,37 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem("invalid", str(error), "recipe")
         case _:
             return None
+
+
+def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
+    """Return what a client is told of an error; what is no client's fault is written to the log too.
+
+    Parameters
+    ----------
+    error : Exception
+        What a request raised.
+    route : str
+        Of the request, for the log.
+    directory : Path
+        What the service serves; clients are not told where it is.
+    """
+    problem = problem_of(error)
+    if problem is None:
+        log_failure("failure", error, route=route)
+        if isinstance(error, OSError):
+            # Such as a full disk, or a directory that was removed.
+            return Problem("store", f"a file of the service cannot be used: {error.strerror or type(error).__name__}")
+        return Problem("internal", "the log of the service says more")
+    if isinstance(error, LikewiseError):
+        problem.detail = without_place(problem.detail, directory)
+    return problem
+
+
+def without_place(text: str, directory: Path) -> str:
+    """Return a text in which files of a directory are named from there on."""
+    for place in (f"{directory.absolute()}{os.sep}", f"{directory}{os.sep}"):
+        text = text.replace(place, "")
+    return text
 
 
 def problem_of_status(status: int, detail: str) -> Problem:

@@ -14,9 +14,9 @@ from starlette.types import Receive, Scope, Send
 
 from likewise.server.bodies import Name, ProblemShape
 from likewise.server.body import Disconnected, media_type, parsed, whole_body
+from likewise.server.idempotency import repeatable_of
 from likewise.server.lines import NDJSON, Lines, answer_lines
-from likewise.server.logs import log_failure
-from likewise.server.problems import MEDIA_TYPE, TYPES, Problem, problem_of
+from likewise.server.problems import MEDIA_TYPE, TYPES, Problem, answered_problem
 from likewise.server.service import Service
 
 JSON = "application/json"
@@ -48,6 +48,8 @@ class Operation:
         Of its success.
     problems : tuple of str
         Kinds of problems of its own.
+    is_repeatable : bool
+        Whether `work` also takes `request`, what identifies a request that the client may repeat, or None.
     has_deadline : bool
         Whether it is given up after a while; what copies or reads whole collections is not.
     """
@@ -63,6 +65,7 @@ class Operation:
     lines: Lines | None = None
     status: int = 200
     problems: tuple[str, ...] = ()
+    is_repeatable: bool = False
     has_deadline: bool = True
 
 
@@ -83,7 +86,7 @@ class OperationRoute(APIRoute):
             if not key.allows(operation.right):
                 raise Problem("forbidden", f"{operation.name} takes the right {operation.right}")
             if operation.body is None:
-                response = await self._worked(scope["path_params"])
+                response = await self._worked(key.name, scope["path_params"])
             else:
                 media = media_type(scope)
                 if media == NDJSON and operation.lines is not None:
@@ -93,25 +96,23 @@ class OperationRoute(APIRoute):
                     also = f" or {NDJSON}" if operation.lines is not None else ""
                     raise Problem("unsupported-media-type", f"the body is to be {JSON}{also}", "content-type")
                 async with whole_body(scope, receive, service.settings, service.body_memory) as given:
-                    body = parsed(operation.body, given)
-                    response = await self._worked(scope["path_params"], body)
+                    arguments: dict[str, Any] = {**scope["path_params"], "body": parsed(operation.body, given)}
+                    if operation.is_repeatable:
+                        arguments["request"] = repeatable_of(scope, operation.path, given)
+                    response = await self._worked(key.name, arguments)
         except Disconnected:
             scope["state"]["reason"] = "disconnected"
             return
         except Exception as error:
-            problem = problem_of(error)
-            if problem is None:
-                log_failure("failure", error, route=operation.path)
-                problem = Problem("internal", "the log of the service says more")
+            problem = answered_problem(error, operation.path, service.path)
             scope["state"]["reason"] = problem.kind
             service.metrics.rejected.labels(problem.kind).inc()
             response = problem.response()
         await response(scope, receive, send)
 
-    async def _worked(self, parts: dict[str, str], body: BaseModel | None = None) -> Response:
+    async def _worked(self, key: str, arguments: dict[str, Any]) -> Response:
         operation, service = self._operation, self._service
-        given = parts if body is None else {**parts, "body": body}
-        answer = await service.worked(operation.work, has_deadline=operation.has_deadline, **given)
+        answer = await service.worked(operation.work, key, has_deadline=operation.has_deadline, **arguments)
         return Response(to_json(answer), operation.status, media_type=JSON)
 
 
@@ -149,7 +150,7 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
         status_code=operation.status,
         response_model=operation.answer,
         responses=_described(kinds),
-        openapi_extra=None if operation.lines is None else operation.lines.described(),
+        openapi_extra=_extra(operation),
         route_class_override=OperationRoute,
     )
     behind = operation.path.partition("/{collection}")[2]
@@ -161,6 +162,22 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
 
 def _parameter(name: str, kind: Any) -> inspect.Parameter:  # noqa: ANN401 - a type
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+
+
+def _extra(operation: Operation) -> dict[str, Any]:
+    """Return what the framework does not describe by itself."""
+    found = {} if operation.lines is None else operation.lines.described()
+    if operation.is_repeatable:
+        found["parameters"] = [
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "required": False,
+                "description": "A random key. A request that is sent again with its key gets the answer of the first.",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]*$"},
+            }
+        ]
+    return found
 
 
 def _described(kinds: list[str]) -> dict[int | str, dict[str, Any]]:

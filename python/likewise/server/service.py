@@ -1,6 +1,7 @@
 """What a service serves: a directory of collections, one index, or a finished run."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from likewise.recipe import Recipe
 from likewise.server.collection import Collection
 from likewise.server.lanes import Budget
 from likewise.server.metrics import Metrics
-from likewise.server.problems import Problem
+from likewise.server.problems import Problem, without_place
 from likewise.server.settings import Settings
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
@@ -61,8 +62,8 @@ class Service:
         Whether the service is about to end.
     routes : dict of (str, str) to route
         Operations on one collection, by method and what stands behind its name in the path.
-    body_memory, streams : Budget
-        Bytes of bodies in memory; streams of lines that are open.
+    body_memory, streams, at_work : Budget
+        Bytes of bodies in memory; streams of lines that are open; requests at work.
     """
 
     def __init__(self, path: Path, settings: Settings) -> None:
@@ -73,10 +74,12 @@ class Service:
         self.collections: dict[str, Collection] = {}
         self.broken: dict[str, str] = {}
         self.is_draining = False
-        self.body_memory = Budget(settings.max_body_memory_bytes)
-        self.streams = Budget(settings.max_streams)
+        # One body of the largest size always fits a key's part.
+        largest = max(settings.max_body_bytes, settings.max_decoded_bytes)
+        self.body_memory = self._budget(settings.max_body_memory_bytes, "bytes of request bodies", least=largest)
+        self.streams = self._budget(settings.max_streams, "open streams")
+        self.at_work = self._budget(settings.max_concurrency, "requests at work")
         self.routes: dict[tuple[str, str], Route] = {}
-        self._num_at_work = 0
         # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
         self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
         self._is_one_index = False
@@ -127,6 +130,16 @@ class Service:
             raise Problem("store", self.broken[name], "collection")
         raise Problem("unknown-collection", f"there is no collection {name!r}", "collection")
 
+    def describe(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return the descriptions of all collections that can be read, and why others cannot be used."""
+        shown, broken = [], dict(self.broken)
+        for name, collection in list(self.collections.items()):
+            try:
+                shown.append(collection.describe())
+            except (LikewiseError, OSError) as error:
+                broken[name] = f"{name} cannot be used: {without_place(str(error), self.path)}"
+        return shown, broken
+
     def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
         """Make a collection, or raise Problem; a call that takes a while."""
         with self._changing:
@@ -160,8 +173,12 @@ class Service:
             found.close()
             # Under another name at once, so that one of the same name may be made while files are deleted.
             removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
-            (self.path / name).rename(removed)
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / name).rename(removed)
             self._keep_life(name, None)
+        if removed.is_symlink():
+            # What it points to is not of this service.
+            removed.unlink()
         shutil.rmtree(removed, ignore_errors=True)
         shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
 
@@ -211,8 +228,7 @@ class Service:
             )
         except (LikewiseError, OSError) as error:
             # Clients hear it too: not where on this machine it lies.
-            reason = str(error).replace(f"{self.path.absolute()}{os.sep}", "").replace(f"{self.path}{os.sep}", "")
-            self.broken[name] = f"{name} could not be opened: {reason}"
+            self.broken[name] = f"{name} could not be opened: {without_place(str(error), self.path)}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
 
@@ -243,25 +259,30 @@ class Service:
     async def worked(
         self,
         work: Callable[..., Awaitable[Any]],
+        key: str,
         /,
         *,
         has_deadline: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Return what the work on a request gives, or raise Problem where there is too much of it or it takes too long.
+        """Return what the work on a request of a key gives, or raise Problem if there is too much or it takes too long.
 
         Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
         """
-        if self._num_at_work >= self.settings.max_concurrency:
-            raise Problem("overloaded", f"{self._num_at_work} requests are at work, which is the most")
-        self._num_at_work += 1
+        self.at_work.take(key, 1)
         try:
             async with asyncio.timeout(self.settings.deadline_s if has_deadline else None):
                 return await work(**given)
         except TimeoutError:
             raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
         finally:
-            self._num_at_work -= 1
+            self.at_work.give_back(key, 1)
+
+    def _budget(self, most: int, unit: str, *, least: int = 1) -> Budget:
+        """Return a budget in which one of several keys may hold its share."""
+        if len(self.settings.keys) < 2:
+            return Budget(most, unit)
+        return Budget(most, unit, most_of_key=max(least, int(most * self.settings.max_key_share)))
 
     @staticmethod
     def check_name(name: str) -> None:

@@ -53,6 +53,9 @@ class Settings:
         Collections of the service.
     max_concurrency : int
         Requests at work at one time; others hear 503.
+    max_key_share : float
+        Part of the streams, of the requests at work and of the memory for bodies that one key may hold where there are
+        several keys.
     max_connections : int
         Open connections; the one that has been idle for longest makes room.
     max_requests_per_second : float, optional
@@ -93,6 +96,7 @@ class Settings:
     max_compare_characters: int = 100_000
     max_collections: int = 256
     max_concurrency: int = 64
+    max_key_share: float = 0.5
     max_connections: int = 4000
     max_requests_per_second: float | None = None
     deadline_s: float = 10.0
@@ -105,6 +109,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         sync_seconds(self.durability)
+        if self.max_key_share > 1:
+            raise InvalidParameter("max_key_share", f"{self.max_key_share!r} given; it must be at most 1")
         for field in fields(self):
             value = getattr(self, field.name)
             is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -20,10 +20,11 @@ from likewise.dedup.fields import check_documents, check_has_field, refusal
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules
 from likewise.dedup.timing import Timing
+from likewise.io.bad_rows import BadRowTally
 from likewise.io.lines import LineFile
 from likewise.io.output import ENGINE_STAGES, PARTS
 from likewise.io.source import BadRow, Source
-from likewise.progress import Planned, Progress
+from likewise.progress import Planned, Progress, Warned
 from likewise.recipe import Recipe
 from likewise.recipe_tokens import BYTE_TOKENS
 from likewise.sizes import parse_size
@@ -62,6 +63,10 @@ class SparkEngine:
         self._checkpoint_dir = checkpoint_dir
         self._memory_bytes = parse_size("driver_memory", driver_memory)
 
+    def check(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if Spark cannot do a recipe."""
+        check_recipe(recipe)
+
     @contextmanager
     def decided(
         self,
@@ -80,11 +85,10 @@ class SparkEngine:
         InvalidInput
             As a local run does.
         InvalidParameter
-            If Spark cannot do the recipe, or is not there.
+            If Spark is not there.
         EngineFailed
             If Spark gave up, with its reason.
         """
-        check_recipe(recipe)
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
         progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))
@@ -155,6 +159,12 @@ class _Run(Run):
             starts[number] = of_part.get(number, starts[number + 1])
         self._gathered = self._places(documents, starts, bad_rows, num_blank)
         check_documents(self._gathered)
+        tally = BadRowTally(self._rules.max_bad_rows)
+        for number, (source, bad) in enumerate(zip(self._sources, bad_rows, strict=True)):
+            num_good = int(starts[number + 1] - starts[number])
+            tally.add_rows(source.name, num_good, sum(row.num_lines for row in bad), bad[0] if bad else None)
+        if (told := tally.finish()) is not None:
+            self._progress(Warned(told))
         for number, field in enumerate(keep_needs(self.recipe.keep)[1]):
             if self.num_documents and not documents.where(F.col(f"field{number}") != "").limit(1).count():
                 check_has_field(self._gathered, field)
@@ -200,11 +210,12 @@ class _Run(Run):
         """Return the bad rows of each source, and the number of blank lines."""
         num_blank = frame.where(F.col("kind") == TALLY).agg(F.sum("offset")).collect()[0][0] or 0
         bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
-        rows = frame.where(F.col("kind") == BAD).select("part", "line", "offset", "length", "reason")
+        rows = frame.where(F.col("kind") == BAD).select("part", "line", "offset", "length", "reason", "number")
         if self._rules.on_error == "fail":
             rows = rows.orderBy("part", "line").limit(1)
         for row in rows.orderBy("part", "line").collect():
-            bad_rows[row["part"]].append(BadRow(row["line"], row["offset"], row["length"], row["reason"]))
+            found = BadRow(row["line"], row["offset"], row["length"], row["reason"], row["number"])
+            bad_rows[row["part"]].append(found)
         if self._rules.on_error == "fail":
             for source, bad in zip(self._sources, bad_rows, strict=True):
                 for first in bad:

@@ -113,14 +113,15 @@ def _rows(
         more = {name: text_column(values) for name, values in zip(fields, piece.fields, strict=True)}
         yield pa.RecordBatch.from_pydict(documents | more)
     # A tally carries the blank lines of the piece in place of an offset.
-    others = [*((BAD, row.offset, row.length, row.line + first_line, row.reason) for row in bad)]
-    others.append((TALLY, piece.num_blank, 0, 0, ""))
+    # A bad row has the lines that it takes in place of a number.
+    others = [*((BAD, row.offset, row.length, row.line + first_line, row.reason, row.num_lines) for row in bad)]
+    others.append((TALLY, piece.num_blank, 0, 0, "", -1))
     columns = list(zip(*others, strict=True))
     nulls = len(others)
     yield pa.RecordBatch.from_pydict(
         {
             "part": number_column(np.full(nulls, part, np.int32)),
-            "number": number_column(np.full(nulls, -1, np.int64)),
+            "number": pa.array(columns[5], pa.int64()),
             "kind": pa.array(columns[0], pa.int32()),
             "text": pa.nulls(nulls, kind_of_text),
             "doc_id": pa.nulls(nulls, pa.string()),

@@ -31,12 +31,18 @@ class Evidence:
         For how many pairs it stands.
     sample : Sample
         All pairs of the sample.
+    places : ndarray of shape (m,), int64, optional
+        Number of each labelled pair in the sample, -1 where the sample does not hold it; all -1 where None.
+    excluded : ndarray of shape (e,), int64, optional
+        Numbers of pairs of the sample that were labelled as neither.
     """
 
     similarity: NDArray[np.float64]
     is_duplicate: NDArray[np.bool_]
     weight: NDArray[np.float64]
     sample: Sample
+    places: NDArray[np.int64] | None = None
+    excluded: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.is_duplicate)
@@ -48,7 +54,22 @@ class Evidence:
 
     def part(self, which: NDArray[np.int64]) -> "Evidence":
         """Return what some of the labels tell."""
-        return Evidence(self.similarity[:, which], self.is_duplicate[which], self.weight[which], self.sample)
+        return Evidence(
+            self.similarity[:, which],
+            self.is_duplicate[which],
+            self.weight[which],
+            self.sample,
+            None if self.places is None else self.places[which],
+            self.excluded,
+        )
+
+    def expected_f1(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return the F1 of each candidate at each setting, by the labels and by the model for all other pairs."""
+        likely = probability(self.sample.features_of_pool @ coefficients)
+        if self.places is None:
+            return self.sample.expected_f1(likely, excluded=self.excluded)
+        is_there = self.places >= 0
+        return self.sample.expected_f1(likely, self.places[is_there], self.is_duplicate[is_there], self.excluded)
 
 
 class Chosen(NamedTuple):
@@ -103,7 +124,9 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     -----
     From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tune.model.fitted`), by
     one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not over
-    the few labels, and recipes are told apart by the pairs that one takes and the other does not. A setting counts with
+    the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labelled pair of
+    the sample counts as what it is, and one labelled as neither not at all: with many labels the model has little left
+    to say. A setting counts with
     its two neighbours; of those equal to the best in three digits the first candidate is chosen, the default's features
     before all others.
     """
@@ -112,7 +135,7 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
 
 def _choices(evidence: Evidence, coefficients: NDArray[np.float64]) -> tuple[Chosen, list[Chosen]]:
     sample = evidence.sample
-    curves = sample.expected_f1(probability(sample.features_of_pool @ coefficients))
+    curves = evidence.expected_f1(coefficients)
     found = []
     for number, curve in enumerate(curves):
         smooth = _with_neighbours(curve)

@@ -51,6 +51,8 @@ class Sample:
             self._log_ranks.append(_log_ranks(step))
             mean += self._log_ranks[-1][step]
         pool = np.argsort(mean, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
+        self._in_pool = np.full(len(mean), -1, np.int32)
+        self._in_pool[pool] = np.arange(len(pool))
         self.num_above = []
         self._pool_passed = []
         for similarity, some in zip(similarities, settings, strict=True):
@@ -78,16 +80,44 @@ class Sample:
         tenths = _TENTHS * (similarity.astype(np.float64).mean(axis=0) - _MIDDLE)
         return np.vstack([np.ones_like(mean), mean, tenths, above - mean]).T
 
-    def expected_f1(self, probability: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def expected_f1(
+        self,
+        probability: NDArray[np.float64],
+        known: NDArray[np.int64] | None = None,
+        is_duplicate: NDArray[np.bool_] | None = None,
+        excluded: NDArray[np.int64] | None = None,
+    ) -> list[NDArray[np.float64]]:
         """Return the F1 of each candidate at each of its settings on the sample.
 
-        Pairs of the pool are duplicates with these probabilities, in the order of ``features_of_pool``; others never.
+        Parameters
+        ----------
+        probability : ndarray of shape (pool,), float64
+            How likely each pair of the pool is a duplicate, in the order of ``features_of_pool``; others never are.
+        known : ndarray of shape (k,), int64, optional
+            Numbers of pairs of the sample whose label replaces the probability.
+        is_duplicate : ndarray of shape (k,), bool, optional
+            These labels.
+        excluded : ndarray of shape (e,), int64, optional
+            Numbers of pairs that count neither as duplicates nor as mistakes.
+
+        Returns
+        -------
+        list of ndarray
+            One array a candidate, one value a setting.
         """
+        probability = probability.copy()
+        if known is not None and is_duplicate is not None:
+            places = self._in_pool[known]
+            probability[places[places >= 0]] = is_duplicate[places >= 0]
+        places = np.zeros(0, np.int32) if excluded is None else self._in_pool[excluded]
+        places = places[places >= 0]
+        probability[places] = 0.0
         num_duplicates = float(probability.sum())
         curves = []
         for passed, num_above in zip(self._pool_passed, self.num_above, strict=True):
             hits = _from_above(passed, len(num_above), probability)
-            curves.append(2 * hits / np.maximum(num_above + num_duplicates, np.finfo(float).tiny))
+            num_taken = num_above - _from_above(passed[places], len(num_above))
+            curves.append(2 * hits / np.maximum(num_taken + num_duplicates, np.finfo(float).tiny))
         return curves
 
 

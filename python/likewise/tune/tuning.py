@@ -126,7 +126,9 @@ class Tuner:
                 f"{LEAST_LABELS} of each, and some 60 in all tell well" + "".join(f"; {note}" for note in notes)
             )
         pairs = np.array([[self._place[label.a], self._place[label.b]] for label in used], np.int64)
-        evidence = self._evidence(pairs, is_duplicate, np.array([label.weight for label in used]))
+        evidence = self._evidence(
+            pairs, is_duplicate, np.array([label.weight for label in used]), self._pairs_labelled_as_neither(labels)
+        )
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
@@ -173,7 +175,11 @@ class Tuner:
         return clear, notes
 
     def _evidence(
-        self, pairs: NDArray[np.int64], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64]
+        self,
+        pairs: NDArray[np.int64],
+        is_duplicate: NDArray[np.bool_],
+        weight: NDArray[np.float64],
+        neither: NDArray[np.int64],
     ) -> Evidence:
         similarity = []
         progress = self._collection.progress
@@ -182,7 +188,36 @@ class Tuner:
             similarity.append(self._measured(number, pairs))
             progress(StageAdvanced("measuring", number + 1))
         progress(StageFinished("measuring", 0.0))
-        return Evidence(np.array(similarity), is_duplicate, weight, self._sampled())
+        excluded = self._numbers_in_sample(neither)
+        return Evidence(
+            np.array(similarity),
+            is_duplicate,
+            weight,
+            self._sampled(),
+            self._numbers_in_sample(pairs),
+            excluded[excluded >= 0],
+        )
+
+    def _pairs_labelled_as_neither(self, labels: Labels) -> NDArray[np.int64]:
+        """Return the pairs of documents that were looked at and are neither duplicates nor different: shape (m, 2)."""
+        found = [
+            [self._place[label.a], self._place[label.b]]
+            for label in labels.labels
+            if label.is_duplicate is None
+            and label.a in self._place
+            and label.b in self._place
+            and not {label.a, label.b} & self._shared_ids
+        ]
+        return np.array(found, np.int64).reshape(-1, 2)
+
+    def _numbers_in_sample(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each pair of documents among all pairs of the sample, -1 where it is not among them."""
+        is_sampled = self._collection.is_sampled
+        rank = np.cumsum(is_sampled) - 1
+        num = int(is_sampled.sum())
+        first, second = rank[pairs.min(axis=1)], rank[pairs.max(axis=1)]
+        found: NDArray[np.int64] = first * num - first * (first + 1) // 2 + second - first - 1
+        return np.where(is_sampled[pairs].all(axis=1), found, -1)
 
     def _sampled(self) -> Sample:
         """Return what all pairs of the sample tell, by the whole grid."""

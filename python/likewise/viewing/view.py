@@ -359,6 +359,8 @@ def file_run(summary: dict[str, Any]) -> FileRun:
         max_document_bytes=options.get("max_document", FileRun.max_document_bytes),
         file_format=options.get("format"),
         delimiter=options.get("delimiter"),
+        quote=options.get("quote"),
+        max_bad_rows="100%",
     )
 
 

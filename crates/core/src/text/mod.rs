@@ -158,6 +158,29 @@ pub(crate) fn joins_words(c: char) -> bool {
     )
 }
 
+/// Whether a word that ends with `last`, which stands behind `earlier`, may go on with `next` where nothing stands between them
+/// (rules WB4 to WB13 of UAX #29).
+pub fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> bool {
+    use tables::properties as p;
+    let class = |c: char| tables::property(u32::from(c)) & tables::WORD_BREAK;
+    let is_inside = |c: char| {
+        matches!(
+            class(c),
+            p::EXTEND | p::FORMAT | p::ZWJ | p::LETTER | p::HEBREW | p::NUMERIC | p::CONNECTOR
+        )
+    };
+    let is_between = |c: char| {
+        matches!(
+            class(c),
+            p::SINGLE_QUOTE | p::MID_NUM_LET | p::MID_LETTER | p::MID_NUM
+        )
+    };
+    match is_inside(last) {
+        true => is_inside(next) || is_between(next),
+        false => is_between(last) && earlier.is_some_and(is_inside) && is_inside(next),
+    }
+}
+
 /// [`normalize`] by a given instruction set.
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::rules::CsvRules;
+use super::rules::{CsvDialect, CsvRules};
 use crate::column::TextColumn;
 
 /// Takes the bytes of a record, in as many parts as they come.
@@ -19,8 +19,11 @@ pub(super) struct RecordParser {
 }
 
 impl RecordParser {
-    pub fn new(delimiter: u8, max_document: u64) -> Self {
-        let mut core = ReaderBuilder::new().delimiter(delimiter).build();
+    pub fn new(dialect: CsvDialect, max_document: u64) -> Self {
+        let mut core = ReaderBuilder::new()
+            .delimiter(dialect.delimiter)
+            .quoting(dialect.has_quotes)
+            .build();
         // The reader drops a byte order mark where it begins; it must not do so inside a file.
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
         RecordParser {

@@ -46,7 +46,7 @@ pub fn read_csv_rows(
                 let record = window
                     .fetch(file, offset, length, next)
                     .map_err(|e| Error::read(e, offset))?;
-                let mut parser = RecordParser::new(rules.delimiter, rules.max_document);
+                let mut parser = RecordParser::new(rules.dialect, rules.max_document);
                 let (taken, is_complete) = parser.feed(record);
                 let changed = |reason: String| Error::Changed { offset, reason };
                 if taken < record.len() || !(is_complete || parser.feed(b"\n").1) {

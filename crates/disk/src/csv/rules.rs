@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use super::record::RecordParser;
+use super::split::RecordSplitter;
 use crate::error::Error;
 use crate::position::read_exact_at;
 
@@ -12,11 +13,20 @@ const MAX_HEADER_BYTES: u64 = 16 << 20;
 /// Bytes read at a time while the header's end is looked for.
 const PROBE_BYTES: u64 = 64 << 10;
 
+/// How records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CsvDialect {
+    /// The byte between fields.
+    pub delimiter: u8,
+    /// Whether a quote at the beginning of a field opens a quoted one; else it is a character like any other.
+    pub has_quotes: bool,
+}
+
 /// What to take from each record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsvRules {
-    /// The byte between fields.
-    pub delimiter: u8,
+    /// How records are written.
+    pub dialect: CsvDialect,
     /// Columns of the header; a record with more or fewer fields is bad.
     pub num_columns: usize,
     /// Columns that hold the text; several are joined by a newline in this order.
@@ -70,15 +80,16 @@ pub struct CsvHeader {
 ///
 /// # Errors
 /// [`Error::Damaged`] if no header ends within 16 MB; [`Error::Io`].
-pub fn read_csv_header(file: &File, delimiter: u8) -> Result<CsvHeader, Error> {
+pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Error> {
     let size = file
         .metadata()
         .map_err(|e| Error::io("read the size", e))?
         .len();
     let mut bytes = Vec::new();
-    let mut parser = RecordParser::new(delimiter, MAX_HEADER_BYTES);
+    let mut parser = RecordParser::new(dialect, MAX_HEADER_BYTES);
     let mut header = CsvHeader::default();
     let mut from = 0; // first byte that the parser has not seen
+    let mut first = 0; // first byte of the header itself
     let mut is_inside = false;
     loop {
         let start = bytes.len();
@@ -99,7 +110,9 @@ pub fn read_csv_header(file: &File, delimiter: u8) -> Result<CsvHeader, Error> {
         if from == bytes.len() {
             continue;
         }
-        is_inside = true;
+        if !is_inside {
+            (is_inside, first) = (true, from);
+        }
         let (taken, is_complete) = parser.feed(&bytes[from..]);
         from += taken;
         if is_complete {
@@ -111,6 +124,7 @@ pub fn read_csv_header(file: &File, delimiter: u8) -> Result<CsvHeader, Error> {
                     .map_err(|e| Error::read(e, from as u64))?;
             }
             header.num_bytes = from as u64 + u64::from(is_return && next[0] == b'\n');
+            check_closed(file, dialect, first as u64, header.num_bytes)?;
             return Ok(named(header, &parser));
         }
     }
@@ -121,11 +135,27 @@ pub fn read_csv_header(file: &File, delimiter: u8) -> Result<CsvHeader, Error> {
     // A file of a header alone may end without a newline.
     if bytes.len() as u64 == size && parser.feed(b"\n").1 {
         header.num_bytes = size;
+        check_closed(file, dialect, first as u64, size)?;
         return Ok(named(header, &parser));
     }
-    Err(Error::Damaged {
-        reason: "the header does not end; is a quote open that is never closed?".to_owned(),
-    })
+    Err(open_header())
+}
+
+/// Refuses a header that is a stray line: by the rule of [`RecordSplitter`] its first line is no record.
+fn check_closed(file: &File, dialect: CsvDialect, start: u64, end: u64) -> Result<(), Error> {
+    let file = file.try_clone().map_err(|e| Error::io("read", e))?;
+    let piece = RecordSplitter::new(file, dialect, start).next_piece(end, end - start, true)?;
+    match piece.is_some_and(|piece| !piece.stray_lines.is_empty()) {
+        true => Err(open_header()),
+        false => Ok(()),
+    }
+}
+
+fn open_header() -> Error {
+    Error::Damaged {
+        reason: "a quote in the header is not closed; if quotes are plain characters here, add --quote none"
+            .to_owned(),
+    }
 }
 
 fn named(mut header: CsvHeader, parser: &RecordParser) -> CsvHeader {

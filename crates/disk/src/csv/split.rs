@@ -2,11 +2,17 @@
 
 use std::fs::File;
 
+use super::rules::CsvDialect;
 use crate::error::Error;
 use crate::position::read_exact_at;
 
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
+
+/// Bytes that may be scanned twice, and for each byte of the file: beyond that, a quoted field ends with its line. Only a file
+/// built for it comes here, whose every line opens a quote that is closed wrongly far behind.
+const MOST_REPEATED_BYTES: u64 = 256 << 20;
+const MOST_REPEATED_TIMES: u64 = 8;
 
 /// What the byte before says about the next one; as the `csv-core` reader sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,44 +23,75 @@ enum State {
     Plain,
     /// Inside quotes.
     Quoted,
+    /// Inside quotes, behind a carriage return; a newline still belongs to its line end.
+    QuotedReturn,
     /// Behind a quote inside quotes: doubled it stands for itself, else it closed the field.
     QuoteInQuoted,
     /// Behind a carriage return that ended a record; a newline still belongs to it.
     AfterReturn,
 }
 
+/// Consecutive records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordPiece {
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes, the last line end included.
+    pub length: u64,
+    /// Where lines begin that are no records: a quote opens a field there that is not closed as it must be. Rising.
+    pub stray_lines: Vec<u64>,
+}
+
 /// Cuts a file into consecutive pieces that end with a record, scanning it once from front to back.
 ///
-/// It may run ahead of who writes the file: what is not there yet is asked for again.
+/// A quoted field that holds a line end must be closed by a quote before a delimiter, a line end or the end of the file. If it
+/// is not, the first line of its record is a stray line, and the next record begins behind it.
+///
+/// It may run ahead of the writer of the file: bytes that are not there yet are asked for again.
 ///
 /// # Cost
-/// Long quoted texts are passed over at the speed of `memchr`; each plain field costs a few nanoseconds.
+/// Long quoted texts are passed over at the speed of `memchr`; each plain field costs a few nanoseconds. Lines behind a stray
+/// one are scanned again.
 pub struct RecordSplitter {
     file: File,
-    delimiter: u8,
+    dialect: CsvDialect,
     state: State,
     block: Vec<u8>,
     /// The next byte of the block to look at, and its position in the file.
     from: usize,
     position: u64,
     piece_start: u64,
+    record_start: u64,
+    /// Behind the first line end inside quotes of the current record.
+    first_line_end: Option<u64>,
+    /// Whether the current quoted field holds a line end.
+    field_has_line_end: bool,
+    stray_lines: Vec<u64>,
+    num_repeated: u64,
+    most_repeated: u64,
 }
 
 impl RecordSplitter {
     /// Begins at byte `start`, where a record does.
-    pub fn new(file: File, delimiter: u8, start: u64) -> Self {
+    pub fn new(file: File, dialect: CsvDialect, start: u64) -> Self {
         RecordSplitter {
             file,
-            delimiter,
+            dialect,
             state: State::FieldStart,
             block: Vec::new(),
             from: 0,
             position: start,
             piece_start: start,
+            record_start: start,
+            first_line_end: None,
+            field_has_line_end: false,
+            stray_lines: Vec::new(),
+            num_repeated: 0,
+            most_repeated: MOST_REPEATED_BYTES,
         }
     }
 
-    /// The next piece `(offset, length)`: it ends with the first record that ends `piece_bytes` or more behind its start.
+    /// The next piece: it ends with the first record that ends `piece_bytes` or more behind its start.
     /// `None` if no such record ends before byte `limit`. With `is_end`, where `limit` is the end of the file, the last piece
     /// is what is left.
     ///
@@ -65,11 +102,24 @@ impl RecordSplitter {
         limit: u64,
         piece_bytes: u64,
         is_end: bool,
-    ) -> Result<Option<(u64, u64)>, Error> {
+    ) -> Result<Option<RecordPiece>, Error> {
         let wanted = self.piece_start + piece_bytes;
-        while self.position < limit {
-            self.fill(limit)?;
-            if let Some(end) = self.scan(limit, wanted) {
+        loop {
+            while self.position < limit {
+                self.fill(limit)?;
+                if let Some(end) = self.scan(limit, wanted) {
+                    return Ok(Some(self.cut(end)));
+                }
+            }
+            let is_open = matches!(self.state, State::Quoted | State::QuotedReturn);
+            if !is_end || !is_open {
+                break;
+            }
+            if self.state == State::QuotedReturn {
+                self.meet_line_end(self.position);
+            }
+            let end = self.leave_stray_line();
+            if end >= wanted {
                 return Ok(Some(self.cut(end)));
             }
         }
@@ -79,8 +129,12 @@ impl RecordSplitter {
         }
     }
 
-    fn cut(&mut self, end: u64) -> (u64, u64) {
-        let piece = (self.piece_start, end - self.piece_start);
+    fn cut(&mut self, end: u64) -> RecordPiece {
+        let piece = RecordPiece {
+            offset: self.piece_start,
+            length: end - self.piece_start,
+            stray_lines: std::mem::take(&mut self.stray_lines),
+        };
         self.piece_start = end;
         piece
     }
@@ -104,19 +158,34 @@ impl RecordSplitter {
             let rest = &self.block[self.from..end];
             let mut record_end = None;
             let num_taken = match self.state {
-                State::Quoted => match memchr::memchr(b'"', rest) {
-                    Some(at) => {
+                State::Quoted => match self.next_in_quotes(rest) {
+                    Some(at) if rest[at] == b'"' => {
                         self.state = State::QuoteInQuoted;
+                        at + 1
+                    }
+                    Some(at) if rest[at] == b'\r' => {
+                        self.state = State::QuotedReturn;
+                        at + 1
+                    }
+                    Some(at) => {
+                        self.meet_line_end(start + (self.from + at + 1) as u64);
                         at + 1
                     }
                     None => rest.len(),
                 },
+                State::QuotedReturn => {
+                    let is_newline = usize::from(rest[0] == b'\n');
+                    self.meet_line_end(start + (self.from + is_newline) as u64);
+                    self.state = State::Quoted;
+                    is_newline
+                }
                 State::QuoteInQuoted if rest[0] == b'"' => {
                     self.state = State::Quoted;
                     1
                 }
-                State::FieldStart if rest[0] == b'"' => {
+                State::FieldStart if rest[0] == b'"' && self.dialect.has_quotes => {
                     self.state = State::Quoted;
+                    self.field_has_line_end = false;
                     1
                 }
                 State::AfterReturn => {
@@ -125,8 +194,20 @@ impl RecordSplitter {
                     record_end = Some(self.from + usize::from(is_newline));
                     usize::from(is_newline)
                 }
+                State::QuoteInQuoted if self.is_closed_wrongly(rest[0]) => {
+                    let end = self.leave_stray_line();
+                    if end >= wanted {
+                        return Some(end);
+                    }
+                    return None;
+                }
                 State::FieldStart | State::Plain | State::QuoteInQuoted => {
-                    match memchr::memchr3(self.delimiter, b'\n', b'\r', rest) {
+                    let found = match self.dialect.has_quotes {
+                        true => memchr::memchr3(self.dialect.delimiter, b'\n', b'\r', rest),
+                        // Where no quote opens a field, fields need not be told apart.
+                        false => memchr::memchr2(b'\n', b'\r', rest),
+                    };
+                    match found {
                         Some(at) if rest[at] == b'\r' => {
                             self.state = State::AfterReturn;
                             at + 1
@@ -145,13 +226,52 @@ impl RecordSplitter {
             };
             self.from += num_taken;
             self.position = start + self.from as u64;
-            if let Some(record_end) = record_end.map(|at| start + at as u64)
-                && record_end >= wanted
-            {
-                return Some(record_end);
+            if self.field_has_line_end && self.state == State::Quoted && self.is_spent() {
+                let end = self.leave_stray_line();
+                return (end >= wanted).then_some(end);
+            }
+            if let Some(record_end) = record_end.map(|at| start + at as u64) {
+                self.record_start = record_end;
+                self.first_line_end = None;
+                if record_end >= wanted {
+                    return Some(record_end);
+                }
             }
         }
         None
+    }
+
+    /// The next byte that matters inside quotes; of a field that is known to hold a line end, the next quote.
+    fn next_in_quotes(&self, rest: &[u8]) -> Option<usize> {
+        match self.field_has_line_end {
+            true => memchr::memchr(b'"', rest),
+            false => memchr::memchr3(b'"', b'\n', b'\r', rest),
+        }
+    }
+
+    fn meet_line_end(&mut self, behind: u64) {
+        self.field_has_line_end = true;
+        self.first_line_end.get_or_insert(behind);
+    }
+
+    fn is_closed_wrongly(&self, next: u8) -> bool {
+        self.field_has_line_end && next != self.dialect.delimiter && !matches!(next, b'\n' | b'\r')
+    }
+
+    fn is_spent(&self) -> bool {
+        self.num_repeated > self.most_repeated + MOST_REPEATED_TIMES * self.record_start
+    }
+
+    /// Ends the record with its first line, and goes on behind that; returns where.
+    fn leave_stray_line(&mut self) -> u64 {
+        let end = self.first_line_end.take().unwrap_or(self.position);
+        self.stray_lines.push(self.record_start);
+        self.num_repeated += self.position - end;
+        // What the block holds of the lines behind is read again.
+        self.block.clear();
+        (self.from, self.position, self.record_start) = (0, end, end);
+        (self.state, self.field_has_line_end) = (State::FieldStart, false);
+        end
     }
 }
 
@@ -161,38 +281,77 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use csv_core::{ReadRecordResult, Reader};
+    use csv_core::ReadRecordResult;
 
-    /// Ends of records as `csv-core` sees them, a newline behind a carriage return included.
-    fn record_ends(bytes: &[u8]) -> Vec<u64> {
-        let mut core = Reader::new();
+    const QUOTED: CsvDialect = CsvDialect {
+        delimiter: b',',
+        has_quotes: true,
+    };
+    const PLAIN: CsvDialect = CsvDialect {
+        delimiter: b',',
+        has_quotes: false,
+    };
+
+    /// Where a line ends that has its end at `at`.
+    fn behind_line_end(bytes: &[u8], at: usize) -> usize {
+        at + 1 + usize::from(bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n'))
+    }
+
+    fn is_line_end(byte: u8) -> bool {
+        matches!(byte, b'\n' | b'\r')
+    }
+
+    /// Where the record ends that begins at `start`, and whether it is a stray line.
+    fn record(bytes: &[u8], start: usize, dialect: CsvDialect) -> (usize, bool) {
+        let (mut at, mut first_line_end) = (start, None);
+        loop {
+            if dialect.has_quotes && bytes.get(at) == Some(&b'"') {
+                let mut holds_line_end = false;
+                at += 1;
+                loop {
+                    match (bytes.get(at), bytes.get(at + 1)) {
+                        (None, _) => return (first_line_end.unwrap_or(bytes.len()), true),
+                        (Some(b'"'), Some(b'"')) => at += 2,
+                        (Some(b'"'), _) => break,
+                        (Some(&byte), _) if is_line_end(byte) => {
+                            holds_line_end = true;
+                            at = behind_line_end(bytes, at);
+                            first_line_end.get_or_insert(at);
+                        }
+                        _ => at += 1,
+                    }
+                }
+                at += 1;
+                let is_closed = bytes
+                    .get(at)
+                    .is_none_or(|&byte| byte == b',' || is_line_end(byte));
+                if holds_line_end && !is_closed {
+                    return (first_line_end.unwrap(), true);
+                }
+            }
+            while at < bytes.len() && bytes[at] != b',' && !is_line_end(bytes[at]) {
+                at += 1;
+            }
+            if at == bytes.len() {
+                return (at, false);
+            }
+            if is_line_end(bytes[at]) {
+                return (behind_line_end(bytes, at), false);
+            }
+            at += 1;
+        }
+    }
+
+    /// Whether `csv-core` sees one record in these bytes.
+    fn is_one_record(bytes: &[u8], dialect: CsvDialect) -> bool {
+        let mut core = csv_core::ReaderBuilder::new()
+            .quoting(dialect.has_quotes)
+            .build();
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
         let (mut output, mut ends) = (vec![0; 4096], vec![0; 4096]);
-        let (mut at, mut found) = (0, Vec::new());
-        while at < bytes.len() {
-            // Blank lines are records of their own to the splitter.
-            if matches!(bytes[at], b'\r' | b'\n') {
-                at += 1;
-                if bytes[at - 1] == b'\n' || bytes.get(at) != Some(&b'\n') {
-                    found.push(at as u64);
-                }
-                continue;
-            }
-            loop {
-                let (result, read, _, _) = core.read_record(&bytes[at..], &mut output, &mut ends);
-                at += read;
-                match result {
-                    ReadRecordResult::Record => {
-                        at += usize::from(bytes[at - 1] == b'\r' && bytes.get(at) == Some(&b'\n'));
-                        found.push(at as u64);
-                        break;
-                    }
-                    _ if at == bytes.len() => return found,
-                    _ => {}
-                }
-            }
-        }
-        found
+        let closed = [bytes, b"\n"].concat();
+        let (result, read, _, _) = core.read_record(&closed, &mut output, &mut ends);
+        result == ReadRecordResult::Record && read + 1 >= bytes.len()
     }
 
     fn file_of(bytes: &[u8]) -> File {
@@ -212,8 +371,13 @@ mod tests {
     }
 
     /// Pieces as they come while the file grows to each of `limits`.
-    fn pieces(bytes: &[u8], piece_bytes: u64, limits: &[u64]) -> Vec<(u64, u64)> {
-        let mut splitter = RecordSplitter::new(file_of(bytes), b',', 0);
+    fn pieces(
+        bytes: &[u8],
+        dialect: CsvDialect,
+        piece_bytes: u64,
+        limits: &[u64],
+    ) -> Vec<RecordPiece> {
+        let mut splitter = RecordSplitter::new(file_of(bytes), dialect, 0);
         let mut found = Vec::new();
         for (i, &limit) in limits.iter().enumerate() {
             let is_end = i + 1 == limits.len();
@@ -225,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_end_where_the_reader_ends_records() {
+    fn pieces_end_where_records_do_and_name_stray_lines() {
         let alphabet = b"ab,\"\"\"\n\n\r,x";
         let mut state = 1u64;
         let mut next = move || {
@@ -234,31 +398,66 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             (state >> 33) as usize
         };
-        for _ in 0..3000 {
+        let mut num_stray = 0;
+        for round in 0..6000 {
+            let dialect = if round % 3 == 0 { PLAIN } else { QUOTED };
             let length = next() % 60;
             let bytes: Vec<u8> = (0..length)
                 .map(|_| alphabet[next() % alphabet.len()])
                 .collect();
+            let text = String::from_utf8_lossy(&bytes);
             let size = bytes.len() as u64;
             let piece_bytes = 1 + next() as u64 % 9;
-            let ends = record_ends(&bytes);
             let mut expected = Vec::new();
-            let mut start = 0;
-            for &end in &ends {
-                if end - start >= piece_bytes {
-                    expected.push((start, end - start));
-                    start = end;
+            let (mut start, mut at, mut stray_lines) = (0, 0, Vec::new());
+            while at < bytes.len() {
+                let (end, is_stray) = record(&bytes, at, dialect);
+                if is_stray {
+                    stray_lines.push(at as u64);
+                    num_stray += 1;
+                } else {
+                    let is_blank = bytes[at..end].iter().all(|&byte| is_line_end(byte));
+                    assert!(
+                        is_blank || is_one_record(&bytes[at..end], dialect),
+                        "{text:?}"
+                    );
                 }
-            }
-            if start < size {
-                expected.push((start, size - start));
+                at = end;
+                let length = at as u64 - start;
+                if length >= piece_bytes || at == bytes.len() {
+                    let stray_lines = std::mem::take(&mut stray_lines);
+                    expected.push(RecordPiece {
+                        offset: start,
+                        length,
+                        stray_lines,
+                    });
+                    start = at as u64;
+                }
             }
             let middle = next() as u64 % (size + 1);
             for limits in [vec![size], vec![middle, size], (0..=size).collect()] {
-                let found = pieces(&bytes, piece_bytes, &limits);
-                let text = String::from_utf8_lossy(&bytes);
+                let found = pieces(&bytes, dialect, piece_bytes, &limits);
                 assert_eq!(found, expected, "{text:?} by {piece_bytes} to {limits:?}");
             }
         }
+        assert!(num_stray > 1000);
+    }
+
+    #[test]
+    fn a_file_of_nothing_but_traps_is_scanned_a_bounded_number_of_times() {
+        // Each line opens a quote that is closed wrongly at the end of the file, behind all others.
+        let bytes = [b"x\",\"y\n".repeat(10_000), b"x\"z".to_vec()].concat();
+        let mut splitter = RecordSplitter::new(file_of(&bytes), QUOTED, 0);
+        splitter.most_repeated = 1 << 20;
+        let mut num_stray = 0;
+        while let Some(piece) = splitter
+            .next_piece(bytes.len() as u64, 1 << 16, true)
+            .unwrap()
+        {
+            num_stray += piece.stray_lines.len();
+        }
+        assert_eq!(num_stray, 10_000);
+        let most = splitter.most_repeated + (MOST_REPEATED_TIMES + 2) * bytes.len() as u64;
+        assert!(splitter.num_repeated < most);
     }
 }

@@ -1,5 +1,6 @@
 //! What are the records of a piece of a CSV file?
 
+use std::collections::VecDeque;
 use std::fs::File;
 
 use super::record::{RecordParser, as_json};
@@ -12,8 +13,12 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Room made for texts before any is read: a quote that is never closed makes one piece of the rest of a file.
+/// Room made for texts before any is read: a record may be as long as the rest of a file.
 const MOST_RESERVED_BYTES: u64 = 64 << 20;
+
+/// Why a stray line is bad.
+const STRAY: &str = "a field begins with a quote that is not closed on this line, nor properly on a later one (only this line \
+is left out); if quotes are plain characters here, add --quote none";
 
 /// Reads the records of a range that begins and ends between records, from the first to the last.
 pub struct CsvStream {
@@ -29,17 +34,26 @@ pub struct CsvStream {
     from: usize,
     /// Whether the byte before was a carriage return that ended a record.
     after_return: bool,
+    /// Where the stray lines begin that are still to come.
+    stray_lines: VecDeque<u64>,
 }
 
 impl CsvStream {
-    /// Begins at byte `offset`, where a record does, to read `length` bytes.
+    /// Begins at byte `offset`, where a record does, to read `length` bytes: a [`RecordPiece`](super::split::RecordPiece) with its
+    /// stray lines.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] for impossible rules.
-    pub fn open(file: File, rules: CsvRules, offset: u64, length: u64) -> Result<Self, Error> {
+    pub fn open(
+        file: File,
+        rules: CsvRules,
+        offset: u64,
+        length: u64,
+        stray_lines: Vec<u64>,
+    ) -> Result<Self, Error> {
         rules.check()?;
         Ok(CsvStream {
-            parser: RecordParser::new(rules.delimiter, rules.max_document),
+            parser: RecordParser::new(rules.dialect, rules.max_document),
             file,
             rules,
             end: offset.saturating_add(length),
@@ -47,6 +61,7 @@ impl CsvStream {
             position: offset,
             from: 0,
             after_return: false,
+            stray_lines: stray_lines.into(),
         })
     }
 
@@ -86,6 +101,11 @@ impl CsvStream {
         let offset = self.position;
         let line_number = piece.num_lines as u32;
         piece.num_lines += 1;
+        if self.stray_lines.front() == Some(&offset) {
+            self.stray_lines.pop_front();
+            self.stray_line(offset, line_number, piece)?;
+            return Ok(true);
+        }
         self.parser.clear();
         let mut is_complete = false;
         while !is_complete && self.peek()?.is_some() {
@@ -102,26 +122,78 @@ impl CsvStream {
             true => length -= 1,
             false => is_closed = self.parser.feed(b"\n").1,
         }
+        // Where no quote is left open the splitter found the record whole.
         let checked = match is_closed {
             true => self.parser.check(length, &self.rules),
-            false => {
-                // The reader is lost inside the quotes; nothing follows.
-                Err(
-                    "a quote is open that is never closed: the rest of the file is one field"
-                        .to_owned(),
-                )
-            }
+            false => Err(STRAY.to_owned()),
         };
         match checked {
             Ok(()) => self.push(offset, length as u32, line_number, piece),
-            Err(reason) => piece.bad.push(BadRow {
-                line_number,
-                offset,
-                length,
-                reason,
-            }),
+            Err(reason) => {
+                let num_lines = self.num_lines(offset, length)?;
+                let reason = match num_lines {
+                    1 => reason,
+                    _ => format!("{reason}; it takes {num_lines} lines"),
+                };
+                piece.bad.push(BadRow {
+                    line_number,
+                    offset,
+                    length,
+                    num_lines,
+                    reason,
+                });
+            }
         }
         Ok(true)
+    }
+
+    /// Lines of the file that a record takes; as many as are counted by newlines.
+    fn num_lines(&self, offset: u64, length: u64) -> Result<u64, Error> {
+        let (mut at, end) = (offset, offset + length);
+        let mut block = vec![0; BLOCK_BYTES.min(length) as usize];
+        let mut num_lines = 1;
+        while at < end {
+            let part = &mut block[..BLOCK_BYTES.min(end - at) as usize];
+            read_exact_at(&self.file, part, at).map_err(|e| Error::read(e, at))?;
+            num_lines += memchr::memchr_iter(b'\n', part).count() as u64;
+            at += part.len() as u64;
+        }
+        Ok(num_lines)
+    }
+
+    /// Passes over a line that is no record, up to its first line end.
+    fn stray_line(
+        &mut self,
+        offset: u64,
+        line_number: u32,
+        piece: &mut Piece,
+    ) -> Result<(), Error> {
+        let mut num_end_bytes = 0;
+        self.after_return = false;
+        while self.peek()?.is_some() && num_end_bytes == 0 {
+            let rest = &self.block[self.from..];
+            let taken = match memchr::memchr2(b'\n', b'\r', rest) {
+                Some(at) => {
+                    self.after_return = rest[at] == b'\r';
+                    num_end_bytes = 1;
+                    at + 1
+                }
+                None => rest.len(),
+            };
+            self.skip(taken);
+        }
+        // As of a record, the carriage return of "\r\n" is part of the line.
+        if self.after_return && self.peek()? == Some(b'\n') {
+            num_end_bytes = 0;
+        }
+        piece.bad.push(BadRow {
+            line_number,
+            offset,
+            length: self.position - offset - num_end_bytes,
+            num_lines: 1,
+            reason: STRAY.to_owned(),
+        });
+        Ok(())
     }
 
     fn push(&self, offset: u64, length: u32, line_number: u32, piece: &mut Piece) {

@@ -13,7 +13,7 @@ pub trait Clock: Debug + Send + Sync {
 }
 
 /// For how long the machine has run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uptime {
     /// Identity of the start of the machine: times with different ones cannot be compared.
     pub boot_id: u128,

@@ -10,10 +10,11 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use likewise_core::hamming::index::SharedBytes;
-use memmap2::Mmap;
 
+use super::mapping::MappedFile;
 use crate::position::{read_exact_at, write_all_at};
 
 /// A file that is being written from front to back.
@@ -65,6 +66,15 @@ pub struct Facts {
     pub is_dir: bool,
 }
 
+/// Which file a name names, and when it was changed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which file.
+    pub facts: Facts,
+    /// When its bytes were changed, where that is known.
+    pub modified: Option<SystemTime>,
+}
+
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -105,6 +115,17 @@ pub trait Files: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn facts(&self, path: &Path) -> io::Result<Facts>;
+
+    /// The same, with the time of the last change.
+    ///
+    /// # Errors
+    /// The system's.
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        Ok(Stamp {
+            facts: self.facts(path)?,
+            modified: None,
+        })
+    }
 
     /// The names in a directory, in no order.
     ///
@@ -188,10 +209,7 @@ impl OpenFile for File {
     }
 
     fn map(&self) -> io::Result<SharedBytes> {
-        // SAFETY: the mapping is read only, and the caller was told that the file must not change: a writer makes each file under a name of
-        // its own and only ever deletes it.
-        let map = unsafe { Mmap::map(self) }?;
-        Ok(Arc::new(map))
+        Ok(Arc::new(MappedFile::new(self)?))
     }
 }
 
@@ -256,6 +274,14 @@ impl Files for PlainFiles {
 
     fn facts(&self, path: &Path) -> io::Result<Facts> {
         Ok(facts_of(&fs::metadata(path)?))
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<Stamp> {
+        let metadata = fs::metadata(path)?;
+        Ok(Stamp {
+            facts: facts_of(&metadata),
+            modified: metadata.modified().ok(),
+        })
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {

@@ -6,12 +6,14 @@
 mod background;
 mod clock;
 mod files;
+mod mapping;
 
 use std::sync::Arc;
 
 pub use background::{Background, Task, Threads};
 pub use clock::{Clock, SystemClock, Uptime};
-pub use files::{Entry, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile};
+pub use files::{Entry, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile, Stamp};
+pub(crate) use mapping::Fault;
 
 /// What the store, its segments and the online index use of the system.
 #[derive(Debug, Clone)]

@@ -63,11 +63,7 @@ pub(crate) fn hamming_set_of(
         return Err(damaged("it is too short to be a Hamming index"));
     }
     let reader = Reader {
-        sections: Sections {
-            bytes,
-            is_verified: verify,
-            damage: Damage::default(),
-        },
+        sections: Sections::new(bytes, verify),
     };
     let description = reader.description()?;
     let copied = [

@@ -8,9 +8,11 @@ use std::sync::atomic::AtomicBool;
 use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
 use likewise_core::hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
+use zerocopy::IntoBytes;
 
 use super::layout::{Description, KeyEntry, RowsEntry, SegmentEntry, TableEntry};
 use super::{ALIGNMENT, FileFacts, HEADER_BYTES, MAGIC, VERSION};
+use crate::environment::Fault;
 use crate::error::Error;
 use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
@@ -156,12 +158,18 @@ impl<W: Write + Seek> Writer<'_, W> {
     }
 
     fn shared(&mut self, words: &Words) -> Result<Section, Error> {
-        match words.all_good() {
-            true => self.stream.words(words.as_slice()),
-            // New checksums must not bless it.
-            false => Err(Error::Damaged {
-                reason: "the tables are damaged".to_owned(),
-            }),
+        // New checksums must not bless what is damaged.
+        let bad = || Error::Damaged {
+            reason: "the tables are damaged".to_owned(),
+        };
+        if !words.all_good() {
+            return Err(bad());
+        }
+        let section = self.stream.words(words.as_slice())?;
+        // Of a file that was truncated meanwhile, zeros were copied.
+        match Fault::of(words.as_slice().as_bytes()).is_set() {
+            true => Err(bad()),
+            false => Ok(section),
         }
     }
 

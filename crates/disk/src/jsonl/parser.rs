@@ -134,8 +134,8 @@ impl<'r> RowParser<'r> {
         };
         if id.is_none() && self.rules.id_required {
             let name = self.rules.id_field.as_deref().unwrap_or("id");
-            return Err(match self.captured.id {
-                Some(_) => format!("id field \"{name}\" is null"),
+            return Err(match &self.captured.id {
+                Some(range) => format!("id field \"{name}\" is {}", type_of(&line[range.clone()])),
                 None => format!("no id field \"{name}\""),
             });
         }
@@ -194,14 +194,20 @@ fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), Strin
     }
 }
 
-/// The id that a raw value stands for: a string, or an integer exactly as it is written; `None` for null.
+/// The id that a raw value stands for: a string, or a whole number, which pandas may have made a fraction (`7.0` is `7`); `None`
+/// for null and NaN.
 fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String> {
     let digits = raw.strip_prefix('-').unwrap_or(raw);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Some(Cow::Borrowed(raw)));
     }
+    if let Some((whole, fraction)) = raw.split_once('.')
+        && fraction.bytes().all(|byte| byte == b'0')
+    {
+        return Ok(Some(Cow::Borrowed(if whole == "-0" { "0" } else { whole })));
+    }
     match raw.as_bytes()[0] {
-        b'n' => Ok(None),
+        b'n' | b'N' => Ok(None),
         b'"' => {
             let mut slot = TextSlot::default();
             let mut deserializer = serde_json::Deserializer::from_str(raw);
@@ -217,7 +223,7 @@ fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String
             }))
         }
         _ => Err(format!(
-            "id field \"{name}\" is {}; ids are strings or integers",
+            "id field \"{name}\" is {}; ids are strings or whole numbers, and --id-field none reads none",
             type_of(raw)
         )),
     }
@@ -231,7 +237,10 @@ fn type_of(raw: &str) -> &'static str {
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'n') => "null",
-        _ => match raw.contains(['.', 'e', 'E', 'N', 'I']) {
+        Some(b'N') => "NaN",
+        Some(b'I') => "Infinity",
+        Some(b'-') if raw.as_bytes().get(1) == Some(&b'I') => "-Infinity",
+        _ => match raw.contains(['.', 'e', 'E']) {
             true => "a number with a fraction or exponent",
             false => "a number",
         },

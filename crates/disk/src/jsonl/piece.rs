@@ -48,6 +48,8 @@ pub struct BadRow {
     pub offset: u64,
     /// Bytes without the newline.
     pub length: u64,
+    /// Lines of the file that it takes: a record of CSV may take several.
+    pub num_lines: u64,
     /// Why, for people.
     pub reason: String,
 }
@@ -149,6 +151,7 @@ impl PieceReader<'_> {
                 line_number,
                 offset,
                 length,
+                num_lines: 1,
                 reason,
             }),
         }

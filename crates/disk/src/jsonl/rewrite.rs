@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
+use likewise_core::text::may_be_one_word;
 
 use super::parser::RowParser;
 use super::rules::JsonlRules;
@@ -24,6 +25,8 @@ pub struct Stretches<'a> {
     pub starts: &'a [u32],
     /// Where each ends.
     pub ends: &'a [u32],
+    /// Whether a space goes where two words would become one.
+    pub keeps_words_apart: bool,
 }
 
 /// Rows without stretches of their texts.
@@ -39,7 +42,8 @@ pub struct Rewritten {
 
 /// Takes `gone` out of the texts of the rows at `offsets`, `lengths` bytes long without their newline.
 ///
-/// All else of a line stays byte for byte: escapes of the text that stays too. The rules have one text field.
+/// All else of a line stays byte for byte: escapes of the text that stays too. With `keeps_words_apart` a space is written where
+/// the texts on both sides of what goes would otherwise join into one word. The rules have one text field.
 ///
 /// # Errors
 /// [`Error::Changed`] if a row is no longer one; [`Error::Invalid`] if lengths or rules do not fit; [`Error::Io`];
@@ -109,6 +113,7 @@ pub fn rewrite_rows(
                     place,
                     &gone.starts[of_row.clone()],
                     &gone.ends[of_row],
+                    gone.keeps_words_apart,
                 );
             }
             Ok::<_, Error>(made)
@@ -127,7 +132,14 @@ pub fn rewrite_rows(
 
 impl Rewritten {
     /// Adds a line whose text stands at `place`, quotes included.
-    fn push(&mut self, line: &[u8], place: Range<usize>, starts: &[u32], ends: &[u32]) {
+    fn push(
+        &mut self,
+        line: &[u8],
+        place: Range<usize>,
+        starts: &[u32],
+        ends: &[u32],
+        keeps_words_apart: bool,
+    ) {
         let before = self.lines.len();
         self.lines.extend_from_slice(&line[..=place.start]);
         let mut cutter = Cutter {
@@ -137,6 +149,9 @@ impl Rewritten {
             at: 0,
             is_blank: true,
             num_removed: 0,
+            keeps_words_apart,
+            is_cut: false,
+            left: (None, None),
         };
         cutter.cut(&line[place.start + 1..place.end - 1], &mut self.lines);
         self.num_removed_bytes += cutter.num_removed;
@@ -162,6 +177,11 @@ struct Cutter<'a> {
     at: usize,
     is_blank: bool,
     num_removed: u64,
+    keeps_words_apart: bool,
+    /// Whether something went since the last scalar that stays.
+    is_cut: bool,
+    /// The last scalar that stays, and the one before it.
+    left: (Option<char>, Option<char>),
 }
 
 impl Cutter<'_> {
@@ -177,8 +197,11 @@ impl Cutter<'_> {
                 self.begin_stretches();
                 if self.at < self.end {
                     self.num_removed += escape.num_bytes as u64;
+                    self.is_cut = true;
                 } else {
                     self.is_blank &= escape.is_blank;
+                    self.keep_apart(Some(escape.character), out);
+                    self.left = (Some(escape.character), self.left.0);
                     out.extend_from_slice(written);
                 }
                 self.at += escape.num_bytes;
@@ -200,12 +223,28 @@ impl Cutter<'_> {
             let (part, rest) = text.split_at((until - self.at).min(text.len()));
             if goes {
                 self.num_removed += part.len() as u64;
+                self.is_cut = true;
             } else {
                 self.is_blank = self.is_blank && is_blank_text(part);
+                self.keep_apart(first_scalar(part), out);
+                let last = last_scalar(part);
+                let before = last.and_then(|c| last_scalar(&part[..part.len() - c.len_utf8()]));
+                self.left = (last, before.or(self.left.0));
                 out.extend_from_slice(part);
             }
             self.at += part.len();
             text = rest;
+        }
+    }
+
+    /// Writes a space before a scalar that stays, if it would go on with the word before the cut.
+    fn keep_apart(&mut self, next: Option<char>, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.is_cut)
+            && self.keeps_words_apart
+            && let ((Some(last), earlier), Some(next)) = (self.left, next)
+            && may_be_one_word(earlier, last, next)
+        {
+            out.push(b' ');
         }
     }
 
@@ -227,6 +266,8 @@ struct Escape {
     num_raw: usize,
     num_bytes: usize,
     is_blank: bool,
+    /// U+FFFD for a lone surrogate.
+    character: char,
 }
 
 impl Escape {
@@ -238,22 +279,28 @@ impl Escape {
                 num_raw: 2,
                 num_bytes: 1,
                 is_blank: matches!(kind, b'n' | b'r' | b't' | b'f'),
+                character: match kind {
+                    b'n' | b'r' | b't' | b'f' => ' ',
+                    b'b' => '\u{8}',
+                    _ => char::from(kind),
+                },
             });
         }
         let unit = code_unit(raw)?;
-        let pair = (0xD800..0xDC00).contains(&unit)
-            && raw.len() >= 12
-            && raw[6..8] == *b"\\u"
-            && code_unit(&raw[6..]).is_some_and(|low| (0xDC00..0xE000).contains(&low));
-        let character = char::from_u32(unit);
+        let low = match (0xD800..0xDC00).contains(&unit) && raw.len() >= 12 && raw[6..8] == *b"\\u"
+        {
+            true => code_unit(&raw[6..]).filter(|low| (0xDC00..0xE000).contains(low)),
+            false => None,
+        };
+        let character = match low {
+            Some(low) => char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)),
+            None => char::from_u32(unit),
+        };
         Some(Escape {
-            num_raw: if pair { 12 } else { 6 },
-            num_bytes: if pair {
-                4
-            } else {
-                character.map_or(3, char::len_utf8)
-            },
+            num_raw: if low.is_some() { 12 } else { 6 },
+            num_bytes: character.map_or(3, char::len_utf8),
             is_blank: character.is_some_and(is_blank_character),
+            character: character.unwrap_or(char::REPLACEMENT_CHARACTER),
         })
     }
 }
@@ -262,6 +309,23 @@ impl Escape {
 fn code_unit(raw: &[u8]) -> Option<u32> {
     let digits = std::str::from_utf8(raw.get(2..6)?).ok()?;
     u32::from_str_radix(digits, 16).ok()
+}
+
+/// The first scalar of UTF-8.
+fn first_scalar(text: &[u8]) -> Option<char> {
+    let width = match *text.first()? {
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        _ => 4,
+    };
+    std::str::from_utf8(text.get(..width)?).ok()?.chars().next()
+}
+
+/// The last scalar of UTF-8.
+fn last_scalar(text: &[u8]) -> Option<char> {
+    let start = text.iter().rposition(|&byte| byte & 0xC0 != 0x80)?;
+    std::str::from_utf8(&text[start..]).ok()?.chars().next()
 }
 
 fn is_blank_text(text: &[u8]) -> bool {

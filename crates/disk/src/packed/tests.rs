@@ -52,6 +52,9 @@ fn unpacked(packed: &[u8], threads: usize) -> (Result<Vec<u8>, String>, bool) {
             Err(error) => return (Err(error.to_string()), by_frames),
         }
     }
+    if let Some((reason, _)) = unpacker.damage() {
+        return (Err(reason.to_owned()), by_frames);
+    }
     let mut plain = vec![0; end as usize];
     crate::position::read_exact_at(&spool, &mut plain, 0).unwrap();
     // However it was unpacked, pieces are cut alike: at the first line end that makes them long enough.

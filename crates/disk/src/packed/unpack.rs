@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use super::frames::Frames;
 use super::{Codec, UnpackLimits};
 use crate::error::Error;
 use crate::lines::MAX_PIECE_BYTES;
-use crate::position::write_all_at;
+use crate::position::{read_exact_at, write_all_at};
 
 /// Bytes unpacked at a time.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -20,6 +20,9 @@ const READ_BYTES: usize = 256 << 10;
 
 /// Zstandard windows up to 128 MB are accepted, as its own tool does: a frame's claim bounds the memory it takes.
 const MAX_WINDOW_LOG: u32 = 27;
+
+/// First byte of a gzip member.
+const GZIP_MAGIC: u8 = 0x1f;
 
 /// The ratio is not looked at before so many bytes: small files of one repeated line are harmless.
 const FREE_BYTES: u64 = 64 << 20;
@@ -44,6 +47,10 @@ pub struct Unpacker {
     last_cut: u64,
     piece_bytes: u64,
     is_done: bool,
+    /// Why the file cannot be unpacked to its end.
+    damage: Option<String>,
+    /// Whether all packed data stand before the damage, so that the last line is whole without a newline too.
+    is_behind_all: bool,
 }
 
 /// What bytes are taken from.
@@ -82,7 +89,7 @@ impl Unpacker {
     /// Begins to unpack `source` into `spool`, an empty file.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the source is empty; [`Error::Io`].
+    /// [`Error::Io`].
     pub fn open(
         mut source: File,
         spool: File,
@@ -93,10 +100,8 @@ impl Unpacker {
         let num_read = Arc::new(AtomicU64::new(0));
         let failure = |e| Error::io("read", e);
         let size = source.metadata().map_err(failure)?.len();
-        if size == 0 {
-            let reason = format!("the file is empty: there is no {} header", codec.name());
-            return Err(Error::Damaged { reason });
-        }
+        let damage =
+            (size == 0).then(|| format!("the file is empty: there is no {} header", codec.name()));
         let frames = Frames::new(source.try_clone().map_err(failure)?, size);
         let input = if codec == Codec::Zstd && frames.is_worthwhile() {
             Input::Frames(frames, source)
@@ -119,15 +124,17 @@ impl Unpacker {
             cuts: VecDeque::new(),
             last_cut: 0,
             piece_bytes: 1,
-            is_done: false,
+            is_done: damage.is_some(),
+            damage,
+            is_behind_all: false,
         })
     }
 
-    /// Unpacks about `piece_bytes` more, up to a line end or the end of the file; `None` when all is done.
+    /// Unpacks about `piece_bytes` more, up to a line end or the end of the file; `None` when all is done, or where the file is
+    /// damaged ([`damage`](Self::damage)): then the last piece ends with the last whole line.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the file is cut or damaged, something else stands behind the packed data, or it unpacks to
-    /// more than the limits allow; [`Error::Io`]; [`Error::InvalidParameter`].
+    /// [`Error::Damaged`] if it unpacks to more than the limits allow; [`Error::Io`]; [`Error::InvalidParameter`].
     pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
         if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
             return Err(Error::invalid(
@@ -139,7 +146,11 @@ impl Unpacker {
         while !self.is_done && self.cuts.is_empty() {
             self.unpack_block()?;
         }
-        let end = self.cuts.pop_front().unwrap_or(self.num_unpacked);
+        let end = match (self.cuts.pop_front(), &self.damage) {
+            (Some(end), _) => end,
+            (None, Some(_)) if !self.is_behind_all => self.last_line_end()?,
+            (None, _) => self.num_unpacked,
+        };
         if end == self.piece_start {
             return Ok(None);
         }
@@ -152,6 +163,29 @@ impl Unpacker {
         self.piece_start = end;
         self.num_reported = num_read;
         Ok(Some(piece))
+    }
+
+    /// Why the file cannot be unpacked to its end, and how many plain bytes there are; known when all pieces are given.
+    pub fn damage(&self) -> Option<(&str, u64)> {
+        self.damage
+            .as_deref()
+            .map(|reason| (reason, self.num_unpacked))
+    }
+
+    /// Where the last whole line ends that was not given yet; the beginning of the piece if there is none.
+    fn last_line_end(&self) -> Result<u64, Error> {
+        let mut end = self.num_unpacked;
+        let mut block = Vec::new();
+        while end > self.piece_start {
+            let start = self.piece_start.max(end.saturating_sub(BLOCK_BYTES as u64));
+            block.resize((end - start) as usize, 0);
+            read_exact_at(&self.spool, &mut block, start).map_err(|e| Error::io("read", e))?;
+            if let Some(at) = memchr::memrchr(b'\n', &block) {
+                return Ok(start + at as u64 + 1);
+            }
+            end = start;
+        }
+        Ok(end)
     }
 
     /// Whether frames are unpacked as a whole, as far as it is known now.
@@ -197,7 +231,7 @@ impl Unpacker {
         let Input::Stream(input) = &mut self.input else {
             return Ok(());
         };
-        let mut filled = 0;
+        let (mut filled, mut failure) = (0, None);
         // The block is filled before it is written: a decoder gives as little as 32 kB at once.
         while filled < self.block.len() {
             match input.read(&mut self.block[filled..]) {
@@ -208,15 +242,21 @@ impl Unpacker {
                 Ok(num_bytes) => filled += num_bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.num_unpacked += filled as u64;
-                    return Err(self.failure(error));
+                    failure = Some(error);
+                    break;
                 }
             }
         }
         let block = std::mem::take(&mut self.block);
         let taken = self.take(&block[..filled]);
         self.block = block;
-        taken
+        taken?;
+        if let Some(error) = failure {
+            self.is_behind_all = error.kind() == io::ErrorKind::InvalidInput;
+            self.damage = Some(self.reason(error)?);
+            self.is_done = true;
+        }
+        Ok(())
     }
 
     /// Writes plain bytes behind those before.
@@ -258,22 +298,57 @@ impl Unpacker {
         Ok(())
     }
 
-    fn failure(&self, error: io::Error) -> Error {
+    /// What is wrong with the file, if it is the file.
+    fn reason(&self, error: io::Error) -> Result<String, Error> {
         // What the system refuses has a number; what a decoder refuses has none.
         if error.raw_os_error().is_some() {
-            return Error::io("read", error);
+            return Err(Error::io("read", error));
         }
         let (name, unpacked) = (self.codec.name(), self.num_unpacked);
         let read = self.num_read.load(Ordering::Relaxed);
-        let what = match error.kind() {
-            io::ErrorKind::UnexpectedEof => "the file is cut: it ends inside its".to_owned(),
-            _ => format!("the file is damaged ({error}) in its"),
-        };
-        Error::Damaged {
-            reason: format!(
-                "{what} {name} data; {unpacked} bytes were unpacked of the first {read} read"
+        Ok(match error.kind() {
+            io::ErrorKind::UnexpectedEof => format!(
+                "the file is cut: it ends inside its {name} data, at byte {read}; {unpacked} bytes were unpacked"
             ),
+            io::ErrorKind::InvalidInput => error.to_string(),
+            _ => format!(
+                "the file is damaged ({error}) in the first {read} bytes of its {name} data; {unpacked} bytes were unpacked"
+            ),
+        })
+    }
+}
+
+/// The members of a gzip file, one behind the other.
+struct GzipMembers {
+    /// Taken out between two members.
+    member: Option<flate2::bufread::GzDecoder<BufReader<Counted>>>,
+}
+
+impl Read for GzipMembers {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let num_bytes = member.read(buffer)?;
+            if num_bytes > 0 || buffer.is_empty() {
+                return Ok(num_bytes);
+            }
+            let Some(member) = self.member.take() else {
+                break;
+            };
+            let mut rest = member.into_inner();
+            let next = rest.fill_buf()?;
+            if next.first().is_some_and(|&byte| byte != GZIP_MAGIC) {
+                let num_behind = next.len() as u64;
+                let at = rest.get_ref().num_read.load(Ordering::Relaxed) - num_behind;
+                let reason = format!(
+                    "there are trailing bytes after the gzip stream, from byte {at} on; all before them was unpacked"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+            if !next.is_empty() {
+                self.member = Some(flate2::bufread::GzDecoder::new(rest));
+            }
         }
+        Ok(0)
     }
 }
 
@@ -289,7 +364,9 @@ fn decoder(
     };
     let buffered = BufReader::with_capacity(READ_BYTES, counted);
     Ok(match codec {
-        Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Codec::Gzip => Box::new(GzipMembers {
+            member: Some(flate2::bufread::GzDecoder::new(buffered)),
+        }),
         Codec::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)
                 .map_err(|e| Error::io("read", e))?;

@@ -7,21 +7,48 @@ use likewise_core::hamming::index::{Guard, SharedBytes, Words};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BLOCK_BYTES, Section};
+use crate::environment::Fault;
 use crate::error::Error;
 
 /// What was first found to be wrong with an open file.
 #[derive(Debug, Clone, Default)]
-pub struct Damage(Arc<OnceLock<String>>);
+pub struct Damage {
+    reason: Arc<OnceLock<String>>,
+    fault: Fault,
+}
 
 impl Damage {
+    /// Nothing yet, of a file with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Damage {
+            reason: Arc::default(),
+            fault: Fault::of(bytes),
+        }
+    }
+
+    /// Looks whether the file was changed. Cost: about half a microsecond.
+    pub fn look(&self) {
+        self.fault.look();
+    }
+
+    /// Whether the file was changed or could not be read: then nothing that was read of it since can be used.
+    pub fn is_unreadable(&self) -> bool {
+        self.fault.is_set()
+    }
+
     /// What is wrong, where anything was found to be.
     pub fn reason(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        if self.is_unreadable() {
+            self.note(|| {
+                "it was changed while it was in use, or its disk could not be read".to_owned()
+            });
+        }
+        self.reason.get().map(String::as_str)
     }
 
     /// Keeps what is wrong, unless something was found before.
     pub(crate) fn note(&self, reason: impl FnOnce() -> String) {
-        self.0.get_or_init(reason);
+        self.reason.get_or_init(reason);
     }
 }
 
@@ -42,13 +69,23 @@ fn damaged_block(name: &str, section: Section, number: usize) -> String {
 #[derive(Clone)]
 pub(crate) struct Sections {
     /// All of it.
-    pub(crate) bytes: SharedBytes,
+    bytes: SharedBytes,
     /// Whether all blocks have been checked.
-    pub(crate) is_verified: bool,
+    is_verified: bool,
     pub(crate) damage: Damage,
 }
 
 impl Sections {
+    /// The sections of a file.
+    pub(crate) fn new(bytes: SharedBytes, is_verified: bool) -> Self {
+        let damage = Damage::of(bytes.as_ref().as_ref());
+        Sections {
+            bytes,
+            is_verified,
+            damage,
+        }
+    }
+
     pub(crate) fn all(&self) -> &[u8] {
         self.bytes.as_ref().as_ref()
     }

@@ -14,7 +14,7 @@ use super::segment::Expected;
 use crate::environment::Files;
 use crate::error::Error;
 use crate::hamming_file::{OpenedSet, hamming_set_of};
-use crate::sections::{Damage, Sections, damaged};
+use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
 
 /// Files that were found to be those of the segment.
@@ -133,11 +133,7 @@ fn open_tables(
         .open(&path_of(dir, &live.name, TABLES_ENDING))
         .and_then(|file| file.map())
         .map_err(|e| Error::io("open a segment", e))?;
-    let sections = Sections {
-        bytes: map,
-        is_verified: verify,
-        damage: Damage::default(),
-    };
+    let sections = Sections::new(map, verify);
     let all = sections.all();
     if all.len() < 2 * HEADER_BYTES {
         return Err(damaged("it is too short to be a segment"));

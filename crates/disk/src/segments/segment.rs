@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_core::hamming::index::{HammingSet, Words};
+use likewise_core::error::Error as CoreError;
+use likewise_core::hamming::Fingerprints;
+use likewise_core::hamming::index::{HammingSet, Matches, Words};
+use likewise_core::isa::Isa;
 
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Opened, open_files};
@@ -13,6 +16,9 @@ use crate::environment::Files;
 use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 use crate::store::LiveSegment;
+
+/// What is wrong with tables whose blocks are what was written.
+const CONTRADICTS: &str = "its directories contradict its lengths";
 
 /// What a segment must belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -338,6 +344,32 @@ impl Segment {
         self.hamming.as_ref()
     }
 
+    /// Searches these fingerprints; nothing where there are none.
+    ///
+    /// # Errors
+    /// Those of [`HammingSet::search`]; [`CoreError::Damaged`] is also noted as [damage](Self::damage).
+    pub fn search(
+        &self,
+        queries: Fingerprints<'_>,
+        within: u32,
+        isa: Isa,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Matches>, CoreError> {
+        let Some(set) = &self.hamming else {
+            return Ok(None);
+        };
+        let found = set.search(queries, within, isa, threads, cancel);
+        let damage = &self.hamming_damage;
+        if matches!(found, Err(CoreError::Damaged)) {
+            damage.note(|| CONTRADICTS.to_owned());
+        }
+        match damage.is_unreadable() {
+            true => Err(CoreError::Damaged),
+            false => found.map(Some),
+        }
+    }
+
     /// What was found to be damaged since it was opened, by whichever question came upon it.
     pub fn damage(&self) -> Option<String> {
         let of = |damage: &Damage, ending| {
@@ -346,6 +378,12 @@ impl Segment {
         };
         of(&self.sections.damage, TABLES_ENDING)
             .or_else(|| of(&self.hamming_damage, HAMMING_ENDING))
+    }
+
+    /// Looks whether its files were changed since they were mapped; if so, every question is an error from now on. Cost: a microsecond.
+    pub fn look(&self) {
+        self.sections.damage.look();
+        self.hamming_damage.look();
     }
 
     /// Checks every block now.
@@ -396,9 +434,8 @@ impl Segment {
 
     fn find_one(&self, table: &Table, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         let first = out.len();
-        table
-            .find(&[hash], |_, place| out.push(place))
-            .map_err(|BadBlock| self.bad_block())?;
+        let found = table.find(&[hash], |_, place| out.push(place));
+        self.proven(found)?;
         for place in &mut out[first..] {
             *place = self.row_at(*place)?;
         }
@@ -407,9 +444,8 @@ impl Segment {
 
     fn find(&self, table: &Table, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         let first = out.len();
-        table
-            .find(hashes, |of_hash, place| out.push((of_hash, place)))
-            .map_err(|BadBlock| self.bad_block())?;
+        let found = table.find(hashes, |of_hash, place| out.push((of_hash, place)));
+        self.proven(found)?;
         for (_, place) in &mut out[first..] {
             *place = self.row_at(*place)?;
         }
@@ -420,17 +456,26 @@ impl Segment {
         let Some(place) = self.place_of(row)? else {
             return Ok(false);
         };
-        let word = read(bits, u64::from(place / 64)).map_err(|BadBlock| self.bad_block())?;
+        let word = self.proven(read(bits, u64::from(place / 64)))?;
         Ok(word >> (place % 64) & 1 == 1)
+    }
+
+    /// What was found in the tables, if all that was read of them is what was written.
+    fn proven<T>(&self, found: Result<T, BadBlock>) -> Result<T, Error> {
+        match found {
+            Ok(found) if !self.sections.damage.is_unreadable() => Ok(found),
+            _ => Err(self.bad_block()),
+        }
     }
 
     #[cold]
     fn bad_block(&self) -> Error {
-        let reason = self.sections.damage.reason();
-        damaged(format!(
-            "{}.{TABLES_ENDING}: {}",
-            self.live.name,
-            reason.unwrap_or("its directories contradict its lengths")
-        ))
+        let damage = &self.sections.damage;
+        // Noted, so that a table without a damaged block is found out too.
+        if damage.reason().is_none() {
+            damage.note(|| CONTRADICTS.to_owned());
+        }
+        let reason = damage.reason().unwrap_or(CONTRADICTS);
+        damaged(format!("{}.{TABLES_ENDING}: {reason}", self.live.name))
     }
 }

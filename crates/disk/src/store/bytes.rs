@@ -128,6 +128,13 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| Malformed)?))
     }
 
+    pub(super) fn u128(&mut self) -> Result<u128, Malformed> {
+        let bytes = self.take(16)?;
+        Ok(u128::from_le_bytes(
+            bytes.try_into().map_err(|_| Malformed)?,
+        ))
+    }
+
     pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {

@@ -8,10 +8,10 @@ use std::ops::Range;
 use super::Store;
 use super::bytes::put_varint;
 use super::contents::{BLOCK_BYTES, Block, Contents};
-use super::database::{self, wrong};
+use super::database::{self, CHANGES_TALLY, wrong};
 use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
-use super::events::decode_change;
+use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
 use super::transact::Writer;
 use super::types::Swept;
@@ -302,50 +302,45 @@ impl Store {
         }
         joined.push(neighbors);
         drop(found);
-        let mut num_changes = self.num_changes()?;
+        let mut tally = self.changes_tally()?;
         for neighbors in joined {
             if neighbors.found.len() < 2 && neighbors.num_dropped == 0 {
                 continue;
             }
             compacted.num_fewer += neighbors.found.len() as u64 - 1;
             compacted.num_dropped += neighbors.num_dropped as u64;
-            num_changes -= self.replace_chunks(writer, &neighbors, is_dropped)?;
+            self.replace_chunks(writer, &neighbors, is_dropped, &mut tally)?;
         }
         match compacted.num_dropped {
             0 => Ok(()),
-            _ => self.set_num_changes(writer, num_changes),
+            _ => database::set_meta(&self.connection, CHANGES_TALLY, &tally.encode()),
         }
     }
 
-    /// Puts one chunk in the place of several; gives how many changes went with the documents that were dropped.
+    /// Puts one chunk in the place of several. What became of documents that are dropped goes with them.
     fn replace_chunks(
         &self,
         writer: &mut Writer,
         neighbors: &Neighbors,
         is_dropped: impl Fn(u32) -> bool,
-    ) -> Result<u64, Error> {
+        tally: &mut ChangesTally,
+    ) -> Result<(), Error> {
         let first_row = neighbors.found[0].0;
         let mut columns = Columns::begin(first_row);
-        let mut num_changes = 0;
-        let mut statement = self
-            .connection
-            .prepare_cached("DELETE FROM changes WHERE row = ?1")
-            .map_err(wrong)?;
         for (first_row, _, record) in &neighbors.found {
             let view = View::new(record, *first_row, self.description.sketch_bytes as usize)?;
             view.join(&mut columns, |row| !is_dropped(row))?;
             if neighbors.num_dropped > 0 {
                 for row in (0..view.num_documents).map(|i| view.row(i)) {
                     if is_dropped(row) {
-                        num_changes += statement.execute([row]).map_err(wrong)? as u64;
+                        self.delete_change(tally, row)?;
                     }
                 }
             }
         }
         columns.encode(&mut writer.record);
         self.delete("chunks", first_row, neighbors.num_rows())?;
-        self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)?;
-        Ok(num_changes)
+        self.insert("chunks", first_row, neighbors.num_rows(), &writer.record)
     }
 
     fn delete(&self, table: &str, first_row: u32, num_rows: u32) -> Result<(), Error> {

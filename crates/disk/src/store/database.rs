@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
+use super::events::ChangesTally;
 use super::log;
 use super::place;
 use super::process::OpenMark;
@@ -28,8 +29,10 @@ pub(super) const DATABASE_NAME: &str = "documents.sqlite";
 const APPLICATION_ID: i32 = 0x4c49_4b57;
 /// Version of what stands in the tables.
 const FORMAT_VERSION: i32 = 1;
+/// Name in `meta` of what all records of changes come to.
+pub(super) const CHANGES_TALLY: &str = "changes";
 /// How long one waits for a lock of the database; writers are kept apart by a lock of our own.
-const BUSY_WAIT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// No record is as long; greater lengths are damage.
 const MAX_RECORD_BYTES: i32 = 512 << 20;
 /// Memory for pages that were read.
@@ -333,7 +336,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     }
     // The number 0 as `put_varint` has it.
     set_meta(connection, "expired_below", &[0])?;
-    set_meta(connection, "num_changes", &[0])?;
+    set_meta(connection, CHANGES_TALLY, &ChangesTally::default().encode())?;
     set_meta(connection, "num_old_events", &[0])?;
     set_meta(connection, "swept", &[0, 0])?;
     transaction.commit().map_err(wrong)

@@ -89,6 +89,55 @@ pub(super) struct Change {
     pub(super) verdict: Option<Option<Evidence>>,
 }
 
+/// What all records of changes come to. It shows one that is lost, and one that is older than it should be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ChangesTally {
+    /// Records.
+    pub(super) num: u64,
+    /// The sum of their checksums, modulo 2^64.
+    sum: u64,
+}
+
+impl ChangesTally {
+    /// Counts a record in.
+    pub(super) fn add(&mut self, record: &[u8]) {
+        self.num = self.num.wrapping_add(1);
+        self.sum = self.sum.wrapping_add(checksum_of(record));
+    }
+
+    /// Counts out a record that is deleted or replaced.
+    pub(super) fn remove(&mut self, record: &[u8]) {
+        self.num = self.num.wrapping_sub(1);
+        self.sum = self.sum.wrapping_sub(checksum_of(record));
+    }
+
+    /// The value in `meta`.
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_varint(&mut out, self.num);
+        out.extend_from_slice(&self.sum.to_le_bytes());
+        out
+    }
+
+    /// Reads the value in `meta`.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor(bytes);
+        let tally = ChangesTally {
+            num: cursor.varint()?,
+            sum: cursor.u64()?,
+        };
+        cursor.end()?;
+        Ok(tally)
+    }
+}
+
+/// The checksum that a record begins with, 0 where it is shorter.
+fn checksum_of(record: &[u8]) -> u64 {
+    record
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
 const GONE: u8 = 1;
 const PROMOTED: u8 = 2;
 const MOVED: u8 = 4;

@@ -1,5 +1,6 @@
 //! Which derived files may be searched?
 
+use rusqlite::OptionalExtension;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Store;
@@ -54,16 +55,31 @@ impl Store {
         Ok(segments)
     }
 
-    /// That no rows are missing that segments were made of: so a lost end of a table is found out.
+    /// That no rows are missing that segments, contents or changes are of: so a lost end of a table is found.
     pub(super) fn check_ends(&self) -> Result<(), Error> {
-        for segment in self.segments()? {
-            if segment.rows.end > self.position.num_rows
-                || segment.last_event > self.position.last_event
-            {
-                return Err(misplaced("segment", &segment.name));
+        self.read_together(|store| {
+            let position = store.read_position()?;
+            for segment in store.segments()? {
+                if segment.rows.end > position.num_rows || segment.last_event > position.last_event
+                {
+                    return Err(misplaced("what is of segment", &segment.name));
+                }
             }
-        }
-        Ok(())
+            for sql in [
+                "SELECT first_row + num_rows FROM contents ORDER BY first_row DESC LIMIT 1",
+                "SELECT row + 1 FROM changes ORDER BY row DESC LIMIT 1",
+            ] {
+                let end: Option<i64> = store
+                    .connection
+                    .prepare_cached(sql)
+                    .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
+                    .map_err(wrong)?;
+                if let Some(end) = end.filter(|&end| end > i64::from(position.num_rows)) {
+                    return Err(misplaced("row", end - 1));
+                }
+            }
+            Ok(())
+        })
     }
 }
 

@@ -7,17 +7,25 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 
 use super::Store;
 use super::database::{self, Database, wrong};
+use super::watch::{Replacement, Watch};
 use crate::environment::Environment;
 use crate::error::Error;
 
 /// Pages of the log, of 4 KiB, at which a commit brings it into the database itself, where nobody else did: 64 MB.
 pub(super) const MOST_PAGES: u32 = 16_384;
+/// How long the writer waits for the transactions that still read the log, so that it can begin again. A build reads for some milliseconds at a time.
+const READERS_WAIT: Duration = Duration::from_millis(250);
+/// The same where the log has [`MOST_PAGES`].
+const LONG_READERS_WAIT: Duration = Duration::from_secs(2);
 
 thread_local! {
     /// Pages of the log after the last commit of this thread.
@@ -41,6 +49,8 @@ pub(super) struct LogState {
     pages: u32,
     /// What it was when it was brought in last.
     brought_in: u32,
+    /// Pages from which on the writer waits for readers: after a wait in vain, twice the pages of then.
+    waits_from: u32,
 }
 
 impl LogState {
@@ -53,6 +63,7 @@ impl LogState {
         if pages < self.pages {
             // All of it was in the database, and it began anew.
             self.brought_in = 0;
+            self.waits_from = 0;
         }
         self.pages = pages;
     }
@@ -61,23 +72,86 @@ impl LogState {
     fn new_pages(self) -> u32 {
         self.pages.saturating_sub(self.brought_in)
     }
+
+    /// How long the next attempt may wait for readers.
+    fn wait(self) -> Option<Duration> {
+        match self.pages {
+            pages if pages < self.waits_from => None,
+            MOST_PAGES.. => Some(LONG_READERS_WAIT),
+            _ => Some(READERS_WAIT),
+        }
+    }
+
+    /// After an attempt that `waited` for readers or did not.
+    fn tried(&mut self, outcome: Outcome, waited: bool) {
+        match outcome {
+            Outcome::Restarted => *self = LogState::default(),
+            // Nothing was done, so the next commit tries again.
+            Outcome::Elsewhere => {}
+            Outcome::UpTo(_) => {
+                self.brought_in = self.pages;
+                if waited {
+                    self.waits_from = self.pages.saturating_mul(2);
+                }
+            }
+        }
+    }
 }
 
-/// Brings all that no reader still needs into the database and waits for the disk; how many pages of the log are there then.
+/// What an attempt to bring in the log did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// All is in the database and nobody reads the log: the next commit begins it again.
+    Restarted,
+    /// So many of its pages are in the database; readers may need those behind.
+    UpTo(u32),
+    /// Another connection was bringing it in: nothing was done.
+    Elsewhere,
+}
+
+/// Brings all that no reader still needs into the database and waits for the disk. With `wait`, waits so long for readers and other writers.
 ///
 /// # Errors
 /// [`Error::Io`].
-fn bring_in(connection: &Connection) -> Result<u32, Error> {
-    // Without waiting for readers, writers, or others that are at it.
-    let pages: i64 = connection
-        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2))
-        .map_err(wrong)?;
-    Ok(u32::try_from(pages).unwrap_or(0))
+pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
+    let sql = match wait {
+        // Without waiting for readers, writers, or others that are at it.
+        None => "PRAGMA wal_checkpoint(PASSIVE)",
+        Some(_) => "PRAGMA wal_checkpoint(RESTART)",
+    };
+    if let Some(wait) = wait {
+        connection.busy_timeout(wait).map_err(wrong)?;
+    }
+    let found = connection.query_row(sql, [], |row| {
+        Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(2)?))
+    });
+    if wait.is_some() {
+        connection
+            .busy_timeout(database::BUSY_WAIT)
+            .map_err(wrong)?;
+    }
+    let (is_busy, pages) = found.map_err(wrong)?;
+    Ok(match u32::try_from(pages) {
+        Ok(_) if wait.is_some() && !is_busy => Outcome::Restarted,
+        Ok(pages) => Outcome::UpTo(pages),
+        Err(_) => Outcome::Elsewhere,
+    })
+}
+
+/// Brings all of a log that nobody else uses into the database.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn empty(connection: &Connection) -> Result<(), Error> {
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .map_err(wrong)
 }
 
 /// Brings the log into the database while others write it.
 pub struct LogDrain {
     connection: Database,
+    watch: Arc<Watch>,
 }
 
 impl LogDrain {
@@ -85,9 +159,18 @@ impl LogDrain {
     ///
     /// # Errors
     /// Those of [`Store::open_reader`].
-    pub fn open(environment: &Environment, dir: &Path) -> Result<Self, Error> {
+    pub(super) fn open(
+        environment: &Environment,
+        dir: &Path,
+        watch: &Arc<Watch>,
+    ) -> Result<Self, Error> {
+        watch.check()?;
         let connection = database::open_to_drain(environment, dir)?;
-        Ok(LogDrain { connection })
+        watch.check()?;
+        Ok(LogDrain {
+            connection,
+            watch: Arc::clone(watch),
+        })
     }
 
     /// Brings in what is committed by now; gives how many pages of the log are in the database then.
@@ -95,7 +178,11 @@ impl LogDrain {
     /// # Errors
     /// [`Error::Io`]: then the store is to be [given up](Store::give_up).
     pub fn drain(&self) -> Result<u32, Error> {
-        bring_in(&self.connection)
+        let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
+        Ok(match outcome {
+            Outcome::UpTo(pages) => pages,
+            Outcome::Restarted | Outcome::Elsewhere => 0,
+        })
     }
 }
 
@@ -112,7 +199,8 @@ impl Store {
         self.writer.as_ref().map_or(0, |writer| writer.log.pages)
     }
 
-    /// Brings in what is left of the log, so that the next commit begins it anew where no reader needs it.
+    /// Brings in what is left of the log, so that the next commit begins it anew. Waits a moment for those who read it, and less often the longer
+    /// they stay: then it goes on growing.
     ///
     /// # Errors
     /// [`Error::Poisoned`] from before; [`Error::Io`], which poisons: whether the pages reached the disk cannot be found out any more.
@@ -122,11 +210,34 @@ impl Store {
                 reason: reason.to_owned(),
             });
         }
-        bring_in(&self.connection).inspect_err(|error| self.give_up(error))?;
+        let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
+        let outcome = self
+            .watch
+            .checkpoint(|| bring_in(&self.connection, wait))
+            .inspect_err(|error| self.give_up(error))?;
         if let Some(writer) = &mut self.writer {
-            writer.log.brought_in = writer.log.pages;
+            writer.log.tried(outcome, wait.is_some());
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// After the files at the path turned out to be others: saves what the log holds, where the database is still there, or keeps the log from a
+    /// database to which it does not belong.
+    pub(super) fn leave_files(&self) {
+        match self.watch.loss() {
+            // The log may have lost its name; the connection has it open all the same.
+            Some(Replacement::Beside) => drop(bring_in(&self.connection, None)),
+            Some(Replacement::Moved | Replacement::Overwritten) => {
+                // Closing would bring it into whatever the database is now.
+                let _ = self
+                    .connection
+                    .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                self.watch.set_log_aside();
+            }
+            Some(Replacement::Rewritten) | None => {}
+        }
     }
 }
 
@@ -134,15 +245,44 @@ impl Store {
 mod tests {
     use super::*;
 
+    fn long(pages: u32) -> LogState {
+        let mut log = LogState::default();
+        log.is_now(pages);
+        log
+    }
+
     #[test]
     fn a_log_that_a_reader_holds_is_not_brought_in_at_each_commit() {
-        let mut log = LogState::default();
-        log.is_now(500);
+        let mut log = long(500);
         assert_eq!(log.new_pages(), 500);
-        log.brought_in = 500;
+        log.tried(Outcome::UpTo(300), false);
         log.is_now(510);
         assert_eq!(log.new_pages(), 10);
         log.is_now(3);
         assert_eq!(log.new_pages(), 3);
+    }
+
+    #[test]
+    fn a_log_that_another_connection_brings_in_is_still_due() {
+        let mut log = long(500);
+        log.tried(Outcome::Elsewhere, true);
+        assert_eq!(log, long(500));
+        log.tried(Outcome::Restarted, true);
+        assert_eq!(log.new_pages(), 0);
+    }
+
+    #[test]
+    fn the_longer_a_reader_stays_the_less_often_the_writer_waits_for_it() {
+        let (mut log, mut num_waits) = (long(1), 0);
+        for pages in 1..100_000 {
+            log.is_now(pages);
+            let wait = log.wait();
+            num_waits += u32::from(wait.is_some());
+            log.tried(Outcome::UpTo(0), wait.is_some());
+        }
+        assert_eq!(num_waits, 17);
+        log.is_now(2);
+        assert_eq!(log.wait(), Some(READERS_WAIT));
+        assert_eq!(long(MOST_PAGES).wait(), Some(LONG_READERS_WAIT));
     }
 }

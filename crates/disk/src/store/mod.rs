@@ -7,6 +7,7 @@
 
 mod bytes;
 mod chunk;
+mod clock;
 mod compact;
 mod contents;
 mod copy;
@@ -18,33 +19,43 @@ mod features;
 mod held;
 mod live;
 mod log;
+mod loss;
+mod mark;
 mod place;
 mod process;
 mod read;
+mod runs;
 mod scan;
 mod state;
 #[cfg(test)]
 mod tests;
 mod transact;
 mod types;
+mod watch;
 mod write;
 
+use rusqlite::config::DbConfig;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::environment::{Environment, FileLock};
+use crate::environment::{Environment, Facts, FileLock};
 use crate::error::Error;
 use database::Database;
 use held::HeldChunks;
 use transact::Writer;
+use watch::Watch;
 
 pub use chunk::Chunk;
 pub use compact::{Compacted, Dropping};
 pub use log::LogDrain;
+pub use mark::Loss;
+pub use runs::AddingRun;
 pub use types::{
-    BandLevel, Changed, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment,
-    NewContents, NewRows, Position, Row, Sizes, Swept,
+    ArrivalShift, BandLevel, Changed, ClockDoubt, ClockRecord, ClockTime, Content, Description,
+    Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position, Row, Sizes,
+    Swept,
 };
 
 /// An open store: the one that writes, or one of many that read.
@@ -56,6 +67,8 @@ pub struct Store {
     connection: Database,
     /// Absolute, without links.
     dir: PathBuf,
+    /// The files that are open, for all connections of the store.
+    watch: Arc<Watch>,
     description: Description,
     identity: [u8; 16],
     position: Position,
@@ -64,6 +77,41 @@ pub struct Store {
     chunks: RefCell<HeldChunks>,
     /// What the library said of other connections' commits at the last look.
     data_version: Cell<i64>,
+    /// How arrivals are corrected.
+    shift: Option<ArrivalShift>,
+    /// Identity of the last batch at that look.
+    last_batch: Cell<Option<u64>>,
+}
+
+/// Opens connections to an open store, as long as its files are those at its path.
+#[derive(Debug, Clone)]
+pub struct StoreSource {
+    environment: Environment,
+    dir: PathBuf,
+    watch: Arc<Watch>,
+}
+
+impl StoreSource {
+    /// Opens the store once more for reading.
+    ///
+    /// # Errors
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    pub fn reader(&self) -> Result<Store, Error> {
+        self.watch.check()?;
+        let connection = database::open_to_read(&self.environment, &self.dir)?;
+        // What was opened is what was looked at before and after.
+        self.watch.check()?;
+        let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
+        Store::with(&self.environment, dir, connection, watch, None)
+    }
+
+    /// Opens the log of the store, which this process has open to write.
+    ///
+    /// # Errors
+    /// Those of [`StoreSource::reader`].
+    pub fn log(&self) -> Result<LogDrain, Error> {
+        LogDrain::open(&self.environment, &self.dir, &self.watch)
+    }
 }
 
 impl fmt::Debug for Store {
@@ -73,6 +121,18 @@ impl fmt::Debug for Store {
             .field("position", &self.position)
             .field("is_writer", &self.writer.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.poison().is_some() {
+            // A sync of the database may have failed, after which the system takes for written what is not. So the log stays, and the next
+            // opening brings all of it in again.
+            let _ = self
+                .connection
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 
@@ -100,6 +160,7 @@ impl Store {
         description: &Description,
         durability: Durability,
     ) -> Result<Self, Error> {
+        let given = dir;
         let files = environment.files.as_ref();
         files
             .create_dir_all(dir)
@@ -108,7 +169,11 @@ impl Store {
         let lock = place::lock(files, &dir)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
         match database::kind_of(&connection)? {
-            database::Kind::Empty => database::make(&connection, description)?,
+            database::Kind::Empty => {
+                database::make(&connection, description)?;
+                // Else damage of the log could make it an empty database again.
+                log::empty(&connection)?;
+            }
             database::Kind::Store => {
                 return Err(Error::invalid(
                     "path",
@@ -120,7 +185,14 @@ impl Store {
         if let Some(parent) = dir.parent() {
             place::sync_directory(files, parent)?;
         }
-        Store::with(environment, dir, connection, Some((lock, durability)))
+        let watch = Watch::new(&environment.files, given, &dir, None, true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for writing: the one that may.
@@ -141,10 +213,46 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
-        let dir = present(environment, dir)?;
-        let lock = place::lock(environment.files.as_ref(), &dir)?;
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        store.check_loss()?;
+        // What was found was made durable before it was opened.
+        store.mark_synced();
+        Ok(store)
+    }
+
+    /// As [`Store::open_in`]; opens a store from which acknowledged rows or events were lost too, and says which.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub fn open_accepting_loss(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<(Self, Option<Loss>), Error> {
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        let loss = store.accept_loss()?;
+        Ok((store, loss))
+    }
+
+    fn open_unchecked(
+        environment: &Environment,
+        dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
+        let files = environment.files.as_ref();
+        let lock = place::lock(files, &dir)?;
+        place::harden_log(files, &dir, database::DATABASE_NAME)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
-        Store::with(environment, dir, connection, Some((lock, durability)))
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
+        Store::with(
+            environment,
+            dir,
+            connection,
+            watch,
+            Some((lock, durability)),
+        )
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.
@@ -160,23 +268,35 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open_reader`].
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
-        let dir = present(environment, dir)?;
+        let given = dir;
+        let (dir, before) = present(environment, given)?;
         let connection = database::open_to_read(environment, &dir)?;
-        Store::with(environment, dir, connection, None)
+        let watch = Watch::new(&environment.files, given, &dir, Some(before), false)?;
+        Store::with(environment, dir, connection, watch, None)
     }
 
     /// Opens the same store once more for reading: for another thread.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
-        Store::open_reader_in(&self.environment, &self.dir)
+        self.source().reader()
+    }
+
+    /// What opens the same store once more, also while this one is in use.
+    pub fn source(&self) -> StoreSource {
+        StoreSource {
+            environment: self.environment.clone(),
+            dir: self.dir.clone(),
+            watch: Arc::clone(&self.watch),
+        }
     }
 
     fn with(
         environment: &Environment,
         dir: PathBuf,
         connection: Database,
+        watch: impl Into<Arc<Watch>>,
         lock: Option<(Box<dyn FileLock>, Durability)>,
     ) -> Result<Self, Error> {
         if database::kind_of(&connection)? == database::Kind::Empty {
@@ -191,20 +311,24 @@ impl Store {
             environment: environment.clone(),
             connection,
             dir,
+            watch: watch.into(),
             description,
             identity,
             position: Position::default(),
             writer,
             chunks: RefCell::default(),
             data_version: Cell::new(0),
+            shift: None,
+            last_batch: Cell::new(None),
         };
         store.refresh()?;
         store.check_ends()?;
         if store.writer.is_some() {
-            let last_s = store.last_arrival_s()?;
+            let last_s = store.last_arrival_s()?.unwrap_or(0);
             if let Some(writer) = &mut store.writer {
                 writer.last_arrival_s = last_s;
             }
+            store.begin_marking()?;
         }
         Ok(store)
     }
@@ -237,6 +361,11 @@ impl Store {
         self.position
     }
 
+    /// Whether it was opened for reading.
+    pub fn is_reader(&self) -> bool {
+        self.writer.is_none()
+    }
+
     /// Rows appended.
     pub fn num_rows(&self) -> u32 {
         self.position.num_rows
@@ -258,13 +387,13 @@ impl Store {
     }
 }
 
-/// The directory of a store that is there.
-fn present(environment: &Environment, dir: &Path) -> Result<PathBuf, Error> {
+/// The directory of a store that is there, and its database.
+fn present(environment: &Environment, dir: &Path) -> Result<(PathBuf, Facts), Error> {
     let files = environment.files.as_ref();
-    if files.facts(&dir.join(database::DATABASE_NAME)).is_err() {
-        return Err(no_index(dir));
+    match files.facts(&dir.join(database::DATABASE_NAME)) {
+        Ok(facts) => Ok((place::settle(files, dir)?, facts)),
+        Err(_) => Err(no_index(dir)),
     }
-    place::settle(files, dir)
 }
 
 fn no_index(dir: &Path) -> Error {

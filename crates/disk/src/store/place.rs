@@ -97,6 +97,41 @@ pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, E
     }
 }
 
+/// Bytes of a log that are written again at a time.
+const REWRITE_BYTES: usize = 1 << 20;
+
+/// Makes what a killed writer left of the log safe from power loss, before anything is done that relies on it.
+///
+/// A commit whose sync failed, or was never asked for, may be in the cache of the system alone, and after a failed sync the system takes it for
+/// written. A later commit stands behind it and would be lost with it. So all of the log is written once more, byte by byte as it is, and synced.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<(), Error> {
+    let path = dir.join(format!("{name}-wal"));
+    let num_bytes = match files.facts(&path) {
+        Ok(found) => found.num_bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(Error::io("read the log", error)),
+    };
+    if num_bytes == 0 {
+        return Ok(());
+    }
+    let rewrite = || {
+        let log = files.open_to_write(&path)?;
+        let mut bytes = vec![0; REWRITE_BYTES.min(num_bytes as usize)];
+        for offset in (0..num_bytes).step_by(REWRITE_BYTES) {
+            let bytes = &mut bytes[..REWRITE_BYTES.min((num_bytes - offset) as usize)];
+            log.read_exact_at(bytes, offset)?;
+            log.write_all_at(bytes, offset)?;
+        }
+        drop(log);
+        files.sync(&path)?;
+        files.sync_dir(dir)
+    };
+    rewrite().map_err(|e| Error::io("write the log", e))
+}
+
 /// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.
 /// Nothing where files can be made beside it.
 ///

@@ -35,7 +35,7 @@ impl Store {
                 },
                 is_gone: is_expired || change.is_gone,
                 levels: view.levels_of(i),
-                arrival_s: view.arrival_s(i)?,
+                arrival_s: self.corrected(row, view.arrival_s(i)?),
             })
         })
     }
@@ -74,7 +74,7 @@ impl Store {
             let (end, arrival_s) = self.with_view(row, |view| {
                 let i = view.num_below(row);
                 let arrival_s = (i < view.num_documents)
-                    .then(|| view.arrival_s(i))
+                    .then(|| self.arrival_of(view, i))
                     .transpose()?;
                 Ok((view.first_row.saturating_add(view.num_rows), arrival_s))
             })?;
@@ -86,21 +86,28 @@ impl Store {
         Ok(None)
     }
 
-    /// When the last document came that is still there.
-    pub(super) fn last_arrival_s(&self) -> Result<u64, Error> {
+    /// When the last document came that is still there; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn last_arrival_s(&self) -> Result<Option<u64>, Error> {
         let mut end = self.position.num_rows;
         while end > 0 {
             let (first_row, arrival_s) = self.with_view(end - 1, |view| {
                 let last = view.num_documents.checked_sub(1);
-                let arrival_s = last.map(|last| view.arrival_s(last)).transpose()?;
+                let arrival_s = last.map(|last| self.arrival_of(view, last)).transpose()?;
                 Ok((view.first_row, arrival_s))
             })?;
-            if let Some(arrival_s) = arrival_s {
+            if arrival_s.is_some() {
                 return Ok(arrival_s);
             }
             end = first_row;
         }
-        Ok(0)
+        Ok(None)
+    }
+
+    fn arrival_of(&self, view: &View<'_>, place: usize) -> Result<u64, Error> {
+        Ok(self.corrected(view.row(place), view.arrival_s(place)?))
     }
 
     /// A row that has not expired, such that all documents below came before a time and all others at or after it.
@@ -131,6 +138,29 @@ impl Store {
             }),
             _ => Ok(None),
         }
+    }
+
+    /// As [`batch_before`](Self::batch_before), as the database has it now.
+    pub(super) fn stored_batch(&self, end: u32) -> Result<Option<u64>, Error> {
+        let Some(last) = end.checked_sub(1) else {
+            return Ok(None);
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached(CHUNK_OF_ROW)
+            .map_err(wrong)?;
+        let mut rows = statement.query([last]).map_err(wrong)?;
+        let Some(found) = rows.next().map_err(wrong)? else {
+            return Ok(None);
+        };
+        let (first_row, num_rows) = range_of(found)?;
+        if first_row + num_rows != end {
+            return Ok(None);
+        }
+        let sketch_bytes = self.description.sketch_bytes as usize;
+        Ok(Some(
+            View::new(blob(found, 2)?, first_row, sketch_bytes)?.batch,
+        ))
     }
 
     /// Feature set or text of a document; of one that is gone it may have been dropped. Cost: a read of about 32 KiB.

@@ -7,6 +7,7 @@ use super::bytes::Cursor;
 use super::database::{self, DATABASE_NAME, wrong};
 use super::read::misplaced;
 use super::types::{Position, Sizes, Swept};
+use super::watch::Replacement;
 use crate::error::Error;
 
 impl Store {
@@ -21,9 +22,23 @@ impl Store {
         if !self.connection.is_autocommit() {
             return read(self);
         }
-        // Ended when it is dropped; there is nothing to commit.
-        let _transaction = self.connection.unchecked_transaction().map_err(wrong)?;
-        read(self)
+        let transaction = self.connection.unchecked_transaction().map_err(wrong)?;
+        let result = self.of_one_state(read(self));
+        // There is nothing to commit.
+        drop(transaction);
+        result
+    }
+
+    /// What was read in the transaction that is open; an error where SQLite ended it, as it does where it cannot read: what was read after that
+    /// may be of another state.
+    fn of_one_state<T, E: From<Error>>(&self, result: Result<T, E>) -> Result<T, E> {
+        match result {
+            Ok(_) if self.connection.is_autocommit() => {
+                let reason = std::io::Error::other("a reading was interrupted");
+                Err(Error::io("read the database", reason).into())
+            }
+            result => result,
+        }
     }
 
     /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
@@ -44,33 +59,92 @@ impl Store {
     /// Takes the state that is committed now; returns it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// [`Error::Replaced`] if it does not continue the state taken before; [`Error::Damaged`] and [`Error::Io`].
     pub fn refresh(&mut self) -> Result<Position, Error> {
-        // Looked at first: what is committed in between is looked at again.
-        self.data_version.set(self.read_data_version()?);
-        self.position = self.read_together(Store::read_position)?;
-        Ok(self.position)
+        self.refresh_and_read(|store| Ok(store.position))
     }
 
     /// Takes the state that is committed now and runs `read` on it, whatever the writer commits meanwhile.
     ///
     /// # Errors
-    /// Those of `read`, [`Error::Damaged`] and [`Error::Io`].
+    /// Those of [`Store::refresh`] and of `read`.
     pub fn refresh_and_read<T, E: From<Error>>(
         &mut self,
         read: impl FnOnce(&Store) -> Result<T, E>,
     ) -> Result<T, E> {
+        // Looked at first: what is committed in between is looked at again.
         self.data_version.set(self.read_data_version()?);
+        if !self.connection.is_autocommit() {
+            // A panic left it open.
+            self.connection.execute_batch("ROLLBACK").map_err(wrong)?;
+        }
         self.connection.execute_batch("BEGIN").map_err(wrong)?;
-        let result = self.read_position().map_err(E::from).and_then(|position| {
-            self.position = position;
-            read(self)
-        });
-        // There is nothing to commit, so this ends the transaction even where it fails.
-        let ended = self.connection.execute_batch("ROLLBACK").map_err(wrong);
-        let result = result?;
-        ended?;
-        Ok(result)
+        let result = match self.take_state() {
+            Ok(()) => read(self),
+            Err(error) => Err(error.into()),
+        };
+        let result = self.of_one_state(result);
+        if !self.connection.is_autocommit() {
+            // There is nothing to commit, so this ends the transaction even where it fails.
+            self.connection.execute_batch("ROLLBACK").map_err(wrong)?;
+        }
+        result
+    }
+
+    fn take_state(&mut self) -> Result<(), Error> {
+        let position = self.continued()?;
+        let batch = self.stored_batch(position.num_rows)?;
+        self.shift = self.clock_record()?.shift;
+        self.position = position;
+        self.last_batch.set(batch);
+        Ok(())
+    }
+
+    /// The state that is committed now, which has all that was known before.
+    fn continued(&self) -> Result<Position, Error> {
+        let (now, before) = (self.read_position()?, self.position);
+        let is_longer = now.num_rows >= before.num_rows
+            && now.last_event >= before.last_event
+            && now.expired_below >= before.expired_below;
+        let batches = (self.last_batch.get(), self.stored_batch(before.num_rows)?);
+        match batches {
+            _ if !is_longer => Err(self.watch.lose(
+                Replacement::Rewritten,
+                "the database went back to an earlier state",
+            )),
+            (Some(known), Some(found)) if known != found => Err(self.watch.lose(
+                Replacement::Rewritten,
+                "the database has other documents than before",
+            )),
+            _ => Ok(now),
+        }
+    }
+
+    /// Inside a transaction of the writer: that nobody else has written, which its lock forbids.
+    pub(super) fn check_alone(&self) -> Result<(), Error> {
+        let version = self.read_data_version()?;
+        if version == self.data_version.get() {
+            return Ok(());
+        }
+        // A checkpoint may count as a change.
+        match self.continued()? == self.position {
+            true => {
+                self.data_version.set(version);
+                Ok(())
+            }
+            false => Err(self.watch.lose(
+                Replacement::Rewritten,
+                "another process wrote to the database",
+            )),
+        }
+    }
+
+    /// Compares the names of the store's files with those that are open. Cost: that of looking at three names.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`], from then on always.
+    pub fn check_files(&self) -> Result<(), Error> {
+        self.watch.check()
     }
 
     /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.
@@ -79,6 +153,8 @@ impl Store {
         position.num_rows = position.num_rows.max(to.num_rows);
         position.last_event = position.last_event.max(to.last_event);
         position.expired_below = position.expired_below.max(to.expired_below);
+        // Not looked up: a leased reader is not asked for it.
+        self.last_batch.set(None);
     }
 
     /// The state that is committed now.

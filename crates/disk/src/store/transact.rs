@@ -1,6 +1,7 @@
 //! How is a batch made safe, and what when that fails?
 
 use std::io;
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -10,9 +11,13 @@ use super::contents::{Block, Packer};
 use super::database::{self, wrong};
 use super::encode::Columns;
 use super::log::{LogState, MOST_PAGES};
+use super::loss::Marking;
 use super::types::Durability;
 use crate::environment::FileLock;
 use crate::error::Error;
+
+/// How often commits that do not wait for the disk compare the names of the files with those that are open.
+const COMPARE_EVERY: Duration = Duration::from_millis(5);
 
 /// What a test does in place of a commit.
 type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
@@ -21,9 +26,15 @@ type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 pub(super) struct Writer {
     /// Held, never read: its lock keeps other writers out.
     _lock: Box<dyn FileLock>,
-    durability: Durability,
+    pub(super) durability: Durability,
+    /// How far the store reaches, for a file outside the database; nothing where that cannot be written.
+    pub(super) marking: Option<Marking>,
     /// Why nothing is written any more.
     poison: Option<String>,
+    /// Whether the files at the path are known to be others.
+    has_left: bool,
+    /// When they were compared last, by the uptime; only where commits do not wait for the disk.
+    compared: Option<Duration>,
     fault: Option<Fault>,
     /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
     seed: u64,
@@ -51,7 +62,10 @@ impl Writer {
         Ok(Writer {
             _lock: lock,
             durability,
+            marking: None,
             poison: None,
+            has_left: false,
+            compared: None,
             fault: None,
             seed: u64::from_le_bytes(seed),
             num_batches: 0,
@@ -65,9 +79,30 @@ impl Writer {
         })
     }
 
+    /// Whether a commit at this uptime compares the names of the files with those that are open. A commit that waits for the disk always does; others
+    /// cost less than that, so they do it now and then, and what one of them missed is told by the next one that does, by a sync or at the end.
+    fn compares(&mut self, uptime: impl FnOnce() -> Duration) -> bool {
+        if self.durability == Durability::Commit {
+            return true;
+        }
+        let now = uptime();
+        let is_due = self
+            .compared
+            .is_none_or(|before| now.saturating_sub(before) >= COMPARE_EVERY);
+        if is_due {
+            self.compared = Some(now);
+        }
+        is_due
+    }
+
     /// Identity of the next batch.
     pub(super) fn new_batch(&mut self) -> u64 {
         self.num_batches += 1;
+        self.batch()
+    }
+
+    /// Identity of the last batch.
+    pub(super) fn batch(&self) -> u64 {
         xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
     }
 }
@@ -97,6 +132,9 @@ impl Store {
         writer: &mut Writer,
         write: impl FnOnce(&Store, &mut Writer) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        if self.watch.loss().is_some() {
+            self.check_written(writer)?;
+        }
         if let Some(reason) = &writer.poison {
             return Err(Error::Poisoned {
                 reason: reason.clone(),
@@ -117,7 +155,10 @@ impl Store {
             }
             return Err(error);
         }
-        let result = write(self, writer).and_then(|result| {
+        let compares = writer.compares(|| self.environment.clock.uptime().elapsed);
+        let alone = if compares { self.check_alone() } else { Ok(()) };
+        let result = alone.and_then(|()| write(self, writer));
+        let result = result.and_then(|result| {
             if let Some(fault) = &mut writer.fault {
                 fault().map_err(|e| Error::io("use the database", e))?;
             }
@@ -134,7 +175,24 @@ impl Store {
                 writer.poison = Some(error.to_string());
             }
         }
+        // Only what is committed to the files at the path is acknowledged.
+        if compares || result.is_err() {
+            self.check_written(writer)?;
+        }
         result
+    }
+
+    /// That the files at the path are those that are open.
+    fn check_written(&self, writer: &mut Writer) -> Result<(), Error> {
+        let checked = self.watch.check();
+        if let Err(error) = &checked
+            && !writer.has_left
+        {
+            writer.has_left = true;
+            writer.poison = Some(error.to_string());
+            self.leave_files();
+        }
+        checked
     }
 
     /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
@@ -142,6 +200,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
+        if let Some(mut writer) = self.writer.take() {
+            let checked = self.check_written(&mut writer);
+            self.writer = Some(writer);
+            checked?;
+        }
         let is_needed = self.writer.as_ref().is_none_or(|writer| {
             writer.poison.is_some()
                 || (writer.has_unsynced && writer.durability != Durability::Commit)
@@ -163,6 +226,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.has_unsynced = false;
         }
+        self.mark_synced();
         Ok(())
     }
 

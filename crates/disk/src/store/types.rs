@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use super::runs::AddingRun;
+use crate::environment::Uptime;
+
 /// What a store is of; written when it is made and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
@@ -105,6 +108,8 @@ pub struct NewRows<'a> {
     pub contents: NewContents<'a>,
     /// Seconds since 1970; never less than in the batch before.
     pub arrival_s: u64,
+    /// The batch run that adds them, if one does.
+    pub run: Option<AddingRun>,
 }
 
 /// One document.
@@ -201,6 +206,50 @@ pub struct Position {
     pub last_event: u64,
     /// Rows below have expired.
     pub expired_below: u32,
+}
+
+/// A moment by both clocks of the machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClockTime {
+    /// Seconds since 1970.
+    pub unix_s: u64,
+    /// Time since the machine started.
+    pub uptime: Uptime,
+}
+
+/// A clock that is too far ahead to be believed at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockDoubt {
+    /// The first row that arrived since.
+    pub first_row: u32,
+    /// What the clock said when it was first in doubt, in seconds since 1970.
+    pub wall_s: u64,
+    /// By which time documents arrived then.
+    pub index_s: u64,
+    /// The machine's uptime then.
+    pub uptime: Uptime,
+}
+
+/// Rows that arrived later than their chunks say, since the clock that was in doubt was right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrivalShift {
+    /// First of these rows.
+    pub first_row: u32,
+    /// End of them.
+    pub end_row: u32,
+    /// Seconds.
+    pub add_s: u64,
+}
+
+/// What a store keeps about the clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClockRecord {
+    /// That it is in doubt.
+    pub doubt: Option<ClockDoubt>,
+    /// What was corrected when it was believed after a doubt. Rows before these have expired then.
+    pub shift: Option<ArrivalShift>,
+    /// When it was believed after a doubt.
+    pub accepted: Option<ClockTime>,
 }
 
 /// What the store takes of the disk.

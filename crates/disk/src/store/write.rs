@@ -5,9 +5,9 @@ use std::ops::Range;
 use super::Store;
 use super::bytes::put_varint;
 use super::contents;
-use super::database::{self, wrong};
+use super::database::{self, CHANGES_TALLY, wrong};
 use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
-use super::events::{Change, decode_change, encode_change, encode_event};
+use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
 use super::types::{Event, NewContents, NewRows, Position};
@@ -30,20 +30,22 @@ impl Store {
         self.fits(rows)?;
         let position = self.position;
         let end = position.num_rows + rows.ids.len() as u32;
-        let after = self.transact(|store, writer| {
-            let mut after = store.write_rows(writer, rows)?;
+        let (after, batch) = self.transact(|store, writer| {
+            let (mut after, batch) = store.write_rows(writer, rows)?;
             for event in events {
                 after.last_event += 1;
                 store.write_event(writer, &after, event)?;
             }
-            Ok(after)
+            Ok((after, batch))
         })?;
         self.position = after;
         if let Some(writer) = &mut self.writer
             && !rows.ids.is_empty()
         {
             writer.last_arrival_s = writer.last_arrival_s.max(rows.arrival_s);
+            self.last_batch.set(Some(writer.batch()));
         }
+        self.mark_committed(batch);
         Ok(position.num_rows..end)
     }
 
@@ -62,6 +64,7 @@ impl Store {
             database::set_meta(&store.connection, "expired_below", &writer.record)
         })?;
         self.position.expired_below = below;
+        self.mark_committed(None);
         Ok(())
     }
 
@@ -121,10 +124,15 @@ impl Store {
         Ok(())
     }
 
-    fn write_rows(&self, writer: &mut Writer, rows: &NewRows<'_>) -> Result<Position, Error> {
+    /// Writes rows; returns the state after them and the identity of their batch.
+    fn write_rows(
+        &self,
+        writer: &mut Writer,
+        rows: &NewRows<'_>,
+    ) -> Result<(Position, Option<u64>), Error> {
         let mut position = self.position;
         if rows.ids.is_empty() {
-            return Ok(position);
+            return Ok((position, None));
         }
         let first_row = position.num_rows;
         let batch = writer.new_batch();
@@ -158,7 +166,10 @@ impl Store {
             self.insert("contents", block.first_row(), block.num_rows(), record)
         })?;
         position.num_rows += rows.ids.len() as u32;
-        Ok(position)
+        if let Some(run) = rows.run {
+            self.remember_run(run, position.num_rows)?;
+        }
+        Ok((position, Some(batch)))
     }
 
     /// Inserts a chunk or a block.
@@ -198,11 +209,10 @@ impl Store {
             promoted,
             moved,
         } = event;
-        let mut num_changes = self.num_changes()?;
+        let mut tally = self.changes_tally()?;
         let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<(), Error> {
             self.is_there(position, row)?;
-            num_changes += u64::from(self.change_row(&mut writer.record, row, set)?);
-            Ok(())
+            self.change_row(&mut writer.record, &mut tally, row, set)
         };
         apply(*row, &|change| change.is_gone = true)?;
         for &row in promoted {
@@ -211,17 +221,7 @@ impl Store {
         for &(row, evidence) in moved {
             apply(row, &|change| change.verdict = Some(Some(evidence)))?;
         }
-        self.set_num_changes(writer, num_changes)
-    }
-
-    pub(super) fn set_num_changes(
-        &self,
-        writer: &mut Writer,
-        num_changes: u64,
-    ) -> Result<(), Error> {
-        writer.record.clear();
-        put_varint(&mut writer.record, num_changes);
-        database::set_meta(&self.connection, "num_changes", &writer.record)
+        database::set_meta(&self.connection, CHANGES_TALLY, &tally.encode())
     }
 
     fn is_there(&self, position: &Position, row: u32) -> Result<(), Error> {
@@ -231,31 +231,47 @@ impl Store {
         }
     }
 
-    /// Changes what became of a row; returns whether it is the first change.
+    /// Deletes what became of a row, where there is anything.
+    pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("DELETE FROM changes WHERE row = ?1 RETURNING data")
+            .map_err(wrong)?;
+        let mut deleted = statement.query([row]).map_err(wrong)?;
+        while let Some(found) = deleted.next().map_err(wrong)? {
+            tally.remove(blob(found, 0)?);
+        }
+        Ok(())
+    }
+
+    /// Changes what became of a row.
     fn change_row(
         &self,
         record: &mut Vec<u8>,
+        tally: &mut ChangesTally,
         row: u32,
         set: impl Fn(&mut Change),
-    ) -> Result<bool, Error> {
-        let found: Option<Change> = {
+    ) -> Result<(), Error> {
+        let mut change = Change::default();
+        {
             let mut statement = self
                 .connection
                 .prepare_cached("SELECT data FROM changes WHERE row = ?1")
                 .map_err(wrong)?;
             let mut rows = statement.query([row]).map_err(wrong)?;
-            match rows.next().map_err(wrong)? {
-                Some(found) => Some(decode_change(blob(found, 0)?, row)?),
-                None => None,
+            if let Some(found) = rows.next().map_err(wrong)? {
+                let found = blob(found, 0)?;
+                change = decode_change(found, row)?;
+                tally.remove(found);
             }
-        };
-        let mut change = found.unwrap_or_default();
+        }
         set(&mut change);
         encode_change(record, row, &change);
+        tally.add(record);
         self.connection
             .prepare_cached("INSERT OR REPLACE INTO changes (row, data) VALUES (?1, ?2)")
             .and_then(|mut statement| statement.execute((row, &*record)))
             .map_err(wrong)?;
-        Ok(found.is_none())
+        Ok(())
     }
 }

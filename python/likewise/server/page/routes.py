@@ -62,8 +62,9 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
         names, root = shelf.names(), str(request.scope.get("root_path", ""))
         if len(names) == 1 and not shelf.broken():
             return RedirectResponse(f"{root}/look/{quote(names[0], safe='')}/", 307)
-        rows = await service.in_thread(_rows, service)
-        return shown("home.html", title="Likewise", rows=rows, broken=shelf.broken(), root=root)
+        described, broken = await service.in_thread(service.describe)
+        rows = [(one["name"], one["num_documents"], str(one["recipe"]["method"])) for one in described]
+        return shown("home.html", title="Likewise", rows=rows, broken=broken, root=root)
 
     async def bare(request: Request) -> Response:
         # Pages link to each other by whole addresses, so only a name typed by hand comes without its slash.
@@ -91,14 +92,6 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
     return shelf
 
 
-def _rows(service: Service) -> list[tuple[str, int, str]]:
-    rows = []
-    for name, collection in list(service.collections.items()):
-        facts = collection.describe()
-        rows.append((name, facts["num_documents"], str(facts["recipe"]["method"])))
-    return rows
-
-
 def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         root, name = str(request.scope.get("root_path", "")), request.path_params["view"]
@@ -109,7 +102,7 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
             return response
 
         try:
-            answered: Response = await service.worked(work)
+            answered: Response = await service.worked(work, request.scope["state"]["key"].name)
         except Disconnected:
             return Response(status_code=400)
         except Problem as problem:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.errors import StoreError
+from likewise.io.output import SUMMARY
 from likewise.progress import Event, StageAdvanced, StageStarted
 from likewise.server.service import Service
 from likewise.viewing import IndexView, RunView, View
@@ -129,12 +130,17 @@ class Shelf:
                 self._drop(name)
 
     def _run(self, name: str, path: Path) -> Prepared:
-        if name not in self._prepared:
-            events: list[Prepared] = []
-            view = RunView(path, inputs=self._service.settings.inputs, progress=lambda event: events[0].progress(event))
-            events.append(Prepared(view))
-            self._prepared[name] = (view, events[0])
-        return self._prepared[name][1]
+        identity = _identity(path)
+        known, prepared = self._prepared.get(name, (None, None))
+        if prepared is not None and known == identity:
+            return prepared
+        # The directory holds another run by now, or none, which opening it reports.
+        self._drop(name)
+        events: list[Prepared] = []
+        view = RunView(path, inputs=self._service.settings.inputs, progress=lambda event: events[0].progress(event))
+        events.append(Prepared(view))
+        self._prepared[name] = (identity, events[0])
+        return events[0]
 
     def _marks(self, name: str, index: Path) -> Path | None:
         """Return where labels of a collection are stored: beside the indexes, never inside one."""
@@ -150,3 +156,12 @@ class Shelf:
         _, prepared = self._prepared.pop(name, (None, None))
         if prepared is not None:
             prepared.close()
+
+
+def _identity(run: Path) -> tuple[int, ...] | None:
+    """Return what identifies the run in a directory: its summary, which is written last; None if there is none."""
+    try:
+        found = (run / SUMMARY).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,145 @@
+//! Is all there that was acknowledged?
+
+use super::Store;
+use super::database::DATABASE_NAME;
+use super::mark::{self, Loss, Mark, MarkFile, Reached};
+use super::types::{ClockTime, Durability};
+use crate::error::Error;
+
+impl Store {
+    /// That nothing is missing that was acknowledged, as far as the mark proves it. It may be called while a writer goes on.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where something is; [`Error::Io`].
+    pub fn check_loss(&self) -> Result<(), Error> {
+        // The mark first: what it says was committed before, so it is in a state that is looked at later.
+        match self.loss_by(self.read_mark()?)? {
+            Some(loss) => Err(loss.error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the database as it is from now on; returns what was lost.
+    pub(super) fn accept_loss(&mut self) -> Result<Option<Loss>, Error> {
+        let loss = self.loss_by(self.read_mark()?)?;
+        if loss.is_some() {
+            if let Some(writer) = &mut self.writer {
+                writer.marking = None;
+            }
+            // Durably: after a power loss an old one would prove the same loss again.
+            mark::forget(self.environment.files.as_ref(), &self.dir)?;
+            self.begin_marking()?;
+        }
+        self.mark_synced();
+        Ok(loss)
+    }
+
+    pub(super) fn read_mark(&self) -> Result<Option<Mark>, Error> {
+        let database = self.dir.join(DATABASE_NAME);
+        mark::read(
+            self.environment.files.as_ref(),
+            &self.dir,
+            &database,
+            self.identity,
+        )
+    }
+
+    fn loss_by(&self, mark: Option<Mark>) -> Result<Option<Loss>, Error> {
+        let Some(mark) = mark else {
+            return Ok(None);
+        };
+        let boot_id = self.environment.clock.uptime().boot_id;
+        let position = self.read_position()?;
+        let reached = match mark.boot_id == boot_id {
+            // What was written survives everything but the end of the machine's run.
+            true => mark.committed,
+            false => mark.synced,
+        };
+        let past = reached.position;
+        let is_missing = past.num_rows > position.num_rows
+            || past.last_event > position.last_event
+            || past.expired_below > position.expired_below;
+        // Where chunks were joined since, the batch cannot be found, and proves nothing.
+        let is_other = !is_missing
+            && reached.batch != 0
+            && self
+                .batch_before(past.num_rows)?
+                .is_some_and(|batch| batch != reached.batch);
+        Ok((is_missing || is_other).then(|| Loss {
+            rows: position.num_rows..past.num_rows.max(position.num_rows),
+            events: position.last_event + 1..past.last_event.max(position.last_event) + 1,
+        }))
+    }
+
+    /// Begins to keep the mark, from the state that the store shows.
+    pub(super) fn begin_marking(&mut self) -> Result<(), Error> {
+        let batch = self.batch_before(self.position.num_rows)?.unwrap_or(0);
+        let committed = Reached {
+            position: self.position,
+            batch,
+        };
+        let before = self.read_mark()?;
+        let database = self.dir.join(DATABASE_NAME);
+        let files = self.environment.files.as_ref();
+        let file = MarkFile::open(files, &self.dir, &database, self.identity)?;
+        let boot_id = self.environment.clock.uptime().boot_id;
+        if let Some(writer) = &mut self.writer {
+            writer.marking = file.map(|file| Marking {
+                file,
+                mark: Mark {
+                    synced: before.map_or(Reached::default(), |before| before.synced),
+                    committed,
+                    boot_id,
+                    arrived: before.map_or(ClockTime::default(), |before| before.arrived),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes that what the store shows is committed, with the identity of the last batch where that is a new one.
+    pub(super) fn mark_committed(&mut self, batch: Option<u64>) {
+        let position = self.position;
+        let uptime = self.environment.clock.uptime();
+        self.mark(|mark, is_synced, unix_s| {
+            mark.boot_id = uptime.boot_id;
+            mark.committed.position = position;
+            if let Some(batch) = batch {
+                mark.committed.batch = batch;
+                mark.arrived = ClockTime { unix_s, uptime };
+            }
+            if is_synced {
+                mark.synced = mark.committed;
+            }
+        });
+    }
+
+    /// Notes that what the store shows is safe from power loss.
+    pub(super) fn mark_synced(&mut self) {
+        self.mark(|mark, _, _| mark.synced = mark.committed);
+    }
+
+    /// When the last batch arrived, where the mark knows it.
+    pub fn last_arrival(&self) -> Option<ClockTime> {
+        let marking = self.writer.as_ref()?.marking.as_ref()?;
+        let arrived = marking.mark.arrived;
+        (arrived != ClockTime::default()).then_some(arrived)
+    }
+
+    fn mark(&mut self, set: impl FnOnce(&mut Mark, bool, u64)) {
+        if let Some(writer) = &mut self.writer
+            && let Some(marking) = &mut writer.marking
+        {
+            let syncs = writer.durability == Durability::Commit;
+            set(&mut marking.mark, syncs, writer.last_arrival_s);
+            marking.file.write(&marking.mark);
+        }
+    }
+}
+
+/// The mark that a writer keeps.
+#[derive(Debug)]
+pub(super) struct Marking {
+    file: MarkFile,
+    mark: Mark,
+}

@@ -1,0 +1,320 @@
+//! How far did the store reach, according to a file outside the database?
+//!
+//! SQLite takes the first frame of its log that is not whole for the end: power loss leaves such ends. Damage before the end looks the same, and the
+//! batches behind it would be lost in silence. So each commit notes in a small file how far the store reaches. The file is never synced,
+//! so after a power loss it may be older than the log, or absent: a mark behind the database proves nothing, one ahead of it proves a loss.
+
+use std::fmt;
+use std::io::{
+    self,
+    ErrorKind::{NotFound, PermissionDenied, UnexpectedEof},
+};
+use std::ops::Range;
+use std::path::Path;
+
+use super::bytes::{Cursor, Malformed, begin, open, seal};
+use super::clock::{put_time, take_time};
+use super::types::{ClockTime, Position};
+use crate::environment::{Facts, Files, OpenFile};
+use crate::error::Error;
+
+/// Name of the file next to the database.
+const MARK_NAME: &str = "documents.mark";
+/// Distance of the two slots, which are written in turn: a torn write harms one.
+const SLOT_BYTES: u64 = 4096;
+/// Bytes of the record in a slot.
+const RECORD_BYTES: usize = 152;
+
+/// How far the store reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) position: Position,
+    /// Identity of the batch of the last row; 0 where none is known.
+    pub(super) batch: u64,
+}
+
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// What was synced: it holds after a power loss too.
+    pub(super) synced: Reached,
+    /// What was committed: it holds as long as the machine runs, whatever becomes of the process.
+    pub(super) committed: Reached,
+    /// The start of the machine in which that was.
+    pub(super) boot_id: u128,
+    /// The time of arrival of the last batch, and the machine's uptime then; 0 of start 0 where none is known.
+    pub(super) arrived: ClockTime,
+}
+
+/// What was acknowledged and is not in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// Documents in order of arrival, counted from 0.
+    pub rows: Range<u32>,
+    /// Removals and expiries, counted from 1.
+    pub events: Range<u64>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.rows.is_empty(), self.events.is_empty()) {
+            (false, _) => write!(
+                f,
+                "{} documents (number {} to {} in order of arrival)",
+                self.rows.len(),
+                self.rows.start + 1,
+                self.rows.end
+            )?,
+            (true, true) => f.write_str("documents of another history")?,
+            (true, false) => {}
+        }
+        if !self.events.is_empty() {
+            write!(
+                f,
+                "{}{} removals and expiries (number {} to {})",
+                if self.rows.is_empty() { "" } else { " and " },
+                self.events.end - self.events.start,
+                self.events.start,
+                self.events.end - 1
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Loss {
+    /// The error for those who have not accepted it.
+    pub(super) fn error(&self) -> Error {
+        Error::Damaged {
+            reason: format!(
+                "the database or its log is damaged: {self} were acknowledged and are lost. Restore a snapshot; or go on without them by \
+                 accept_loss=True (likewise index verify --accept-loss)"
+            ),
+        }
+    }
+}
+
+/// What binds a mark to its database. In a copy of the directory other files have the names, and files that were copied one after the other may be
+/// of different moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bound {
+    identity: [u8; 16],
+    device: u64,
+    database: u64,
+    mark: u64,
+}
+
+impl Bound {
+    fn of(identity: [u8; 16], database: Facts, mark: Facts) -> Self {
+        Bound {
+            identity,
+            device: database.device,
+            database: database.inode,
+            mark: mark.inode,
+        }
+    }
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct MarkFile {
+    file: Box<dyn OpenFile>,
+    bound: Bound,
+    /// Number of the next record.
+    number: u64,
+    record: Vec<u8>,
+}
+
+impl MarkFile {
+    /// Opens the mark of a database to write; nothing where this user may not, since the store goes without it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn open(
+        files: &dyn Files,
+        dir: &Path,
+        database: &Path,
+        identity: [u8; 16],
+    ) -> Result<Option<Self>, Error> {
+        let wrong = |error| Error::io("open the mark of the index", error);
+        let file = match files.open_to_write(&dir.join(MARK_NAME)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == PermissionDenied => return Ok(None),
+            Err(error) => return Err(wrong(error)),
+        };
+        let facts = files.facts(database).map_err(wrong)?;
+        let bound = Bound::of(identity, facts, file.facts().map_err(wrong)?);
+        let number = newest(file.as_ref())
+            .map_err(wrong)?
+            .map_or(0, |(number, ..)| number.wrapping_add(1));
+        Ok(Some(MarkFile {
+            file,
+            bound,
+            number,
+            record: Vec::with_capacity(RECORD_BYTES),
+        }))
+    }
+
+    /// Overwrites the older slot. An error is nobody's concern: the mark stays behind, and a mark behind proves nothing.
+    pub(super) fn write(&mut self, mark: &Mark) {
+        encode(&mut self.record, self.number, &self.bound, mark);
+        let offset = SLOT_BYTES * (self.number % 2);
+        let _ = self.file.write_all_at(&self.record, offset);
+        self.number = self.number.wrapping_add(1);
+    }
+}
+
+/// The mark of a database, if there is one that is whole and its own.
+///
+/// # Errors
+/// [`Error::Io`] where it cannot be read now: what it proves is not to be passed over.
+pub(super) fn read(
+    files: &dyn Files,
+    dir: &Path,
+    database: &Path,
+    identity: [u8; 16],
+) -> Result<Option<Mark>, Error> {
+    let wrong = |error| Error::io("read the mark of the index", error);
+    let file = match files.open(&dir.join(MARK_NAME)) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), NotFound | PermissionDenied) => return Ok(None),
+        Err(error) => return Err(wrong(error)),
+    };
+    let facts = files.facts(database).map_err(wrong)?;
+    let bound = Bound::of(identity, facts, file.facts().map_err(wrong)?);
+    let newest = newest(file.as_ref()).map_err(wrong)?;
+    Ok(newest.and_then(|(_, found, mark)| (found == bound).then_some(mark)))
+}
+
+/// Takes the mark away, for good.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
+    match files.unlink(&dir.join(MARK_NAME)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::io("delete the mark of the index", error))
+        }
+        _ => files
+            .sync_dir(dir)
+            .map_err(|e| Error::io("sync the directory", e)),
+    }
+}
+
+fn newest(file: &dyn OpenFile) -> io::Result<Option<(u64, Bound, Mark)>> {
+    let mut found = Vec::new();
+    for slot in 0..2 {
+        let mut record = [0; RECORD_BYTES];
+        match file.read_exact_at(&mut record, SLOT_BYTES * slot) {
+            Ok(()) => found.extend(decode(&record).ok()),
+            Err(error) if error.kind() == UnexpectedEof => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found.into_iter().max_by_key(|&(number, ..)| number))
+}
+
+fn encode(out: &mut Vec<u8>, number: u64, bound: &Bound, mark: &Mark) {
+    begin(out);
+    out.extend_from_slice(&number.to_le_bytes());
+    out.extend_from_slice(&bound.identity);
+    for part in [bound.device, bound.database, bound.mark] {
+        out.extend_from_slice(&part.to_le_bytes());
+    }
+    for reached in [&mark.synced, &mark.committed] {
+        let Position {
+            num_rows,
+            last_event,
+            expired_below,
+        } = reached.position;
+        out.extend_from_slice(&num_rows.to_le_bytes());
+        out.extend_from_slice(&expired_below.to_le_bytes());
+        out.extend_from_slice(&last_event.to_le_bytes());
+        out.extend_from_slice(&reached.batch.to_le_bytes());
+    }
+    out.extend_from_slice(&mark.boot_id.to_le_bytes());
+    put_time(out, &mark.arrived);
+    seal(out, 0);
+}
+
+fn decode(record: &[u8]) -> Result<(u64, Bound, Mark), Malformed> {
+    let mut cursor = Cursor(open(record, 0)?);
+    let number = cursor.u64()?;
+    let identity = cursor.u128()?.to_le_bytes();
+    let bound = Bound {
+        identity,
+        device: cursor.u64()?,
+        database: cursor.u64()?,
+        mark: cursor.u64()?,
+    };
+    let mut reached = || -> Result<Reached, Malformed> {
+        let rows = cursor.u64()?;
+        Ok(Reached {
+            position: Position {
+                num_rows: rows as u32,
+                expired_below: (rows >> 32) as u32,
+                last_event: cursor.u64()?,
+            },
+            batch: cursor.u64()?,
+        })
+    };
+    let (synced, committed) = (reached()?, reached()?);
+    let mark = Mark {
+        synced,
+        committed,
+        boot_id: cursor.u128()?,
+        arrived: take_time(&mut cursor)?,
+    };
+    Ok((number, bound, mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::Uptime;
+
+    #[test]
+    fn marks_come_back() {
+        let reached = |num_rows| Reached {
+            position: Position {
+                num_rows,
+                last_event: 1 << 40,
+                expired_below: num_rows / 2,
+            },
+            batch: u64::MAX - 1,
+        };
+        let mark = Mark {
+            synced: reached(7),
+            committed: reached(u32::MAX),
+            boot_id: 1 << 100,
+            arrived: ClockTime {
+                unix_s: 5,
+                uptime: Uptime::default(),
+            },
+        };
+        let bound = Bound {
+            identity: [9; 16],
+            device: 1,
+            database: 2,
+            mark: 3,
+        };
+        let mut record = Vec::new();
+        encode(&mut record, 11, &bound, &mark);
+        assert_eq!(record.len(), RECORD_BYTES);
+        assert_eq!(decode(&record), Ok((11, bound, mark)));
+        record[50] ^= 1;
+        assert!(decode(&record).is_err());
+    }
+
+    #[test]
+    fn a_loss_is_told_in_numbers_of_documents_and_removals() {
+        let loss = |rows, events| Loss { rows, events }.to_string();
+        assert_eq!(
+            loss(5..7, 3..3),
+            "2 documents (number 6 to 7 in order of arrival)"
+        );
+        assert_eq!(loss(5..5, 3..5), "2 removals and expiries (number 3 to 4)");
+        assert!(loss(5..7, 3..5).ends_with("arrival) and 2 removals and expiries (number 3 to 4)"));
+        assert_eq!(loss(5..5, 3..3), "documents of another history");
+    }
+}

@@ -1,0 +1,91 @@
+//! Which batch runs added rows, and what was there before them?
+
+use super::Store;
+use super::bytes::{Cursor, Malformed, put_varint};
+use super::database::{meta, set_meta};
+use crate::error::Error;
+
+/// Runs that are remembered, the newest.
+const MOST_RUNS: usize = 1000;
+const NAME: &str = "runs";
+
+/// A batch run that adds rows. A rerun has the same identity, and compares its documents with the rows below `first_row` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddingRun {
+    /// What makes the run's answer, hashed.
+    pub identity: [u8; 16],
+    /// Number of rows in the store when the run compared its documents with it.
+    pub first_row: u32,
+}
+
+/// A remembered run, with the end of the last rows that it added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Remembered {
+    run: AddingRun,
+    end: u32,
+}
+
+impl Store {
+    /// Number of rows that the store had when a run first compared its documents with it; nothing for a run that added none, whose rows have
+    /// all expired, or that 1,000 others followed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>, Error> {
+        let runs = self.remembered()?;
+        let found = runs.iter().find(|other| other.run.identity == identity);
+        Ok(found.map(|found| found.run.first_row))
+    }
+
+    /// Remembers that a run added the rows before `end`. Belongs to the transaction that adds them.
+    pub(super) fn remember_run(&self, run: AddingRun, end: u32) -> Result<(), Error> {
+        let mut runs = self.remembered()?;
+        let same = runs
+            .iter_mut()
+            .find(|other| other.run.identity == run.identity);
+        match same {
+            Some(same) => same.end = end,
+            None => runs.push(Remembered { run, end }),
+        }
+        let surplus = runs.len().saturating_sub(MOST_RUNS);
+        set_meta(&self.connection, NAME, &encoded(&runs[surplus..]))
+    }
+
+    /// The runs whose rows have not all expired, the oldest first.
+    fn remembered(&self) -> Result<Vec<Remembered>, Error> {
+        let mut runs = match meta(&self.connection, NAME)? {
+            Some(bytes) => decoded(&bytes)?,
+            None => Vec::new(),
+        };
+        runs.retain(|remembered| remembered.end > self.position.expired_below);
+        Ok(runs)
+    }
+}
+
+fn encoded(runs: &[Remembered]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(runs.len() * 24);
+    for Remembered { run, end } in runs {
+        out.extend_from_slice(&run.identity);
+        put_varint(&mut out, u64::from(run.first_row));
+        put_varint(&mut out, u64::from(*end));
+    }
+    out
+}
+
+fn decoded(bytes: &[u8]) -> Result<Vec<Remembered>, Malformed> {
+    let mut cursor = Cursor(bytes);
+    let mut runs = Vec::new();
+    while !cursor.0.is_empty() {
+        let identity = cursor.take(16)?.try_into().map_err(|_| Malformed)?;
+        let first_row = cursor.varint_u32()?;
+        let end = cursor.varint_u32()?;
+        runs.push(Remembered {
+            run: AddingRun {
+                identity,
+                first_row,
+            },
+            end,
+        });
+    }
+    Ok(runs)
+}

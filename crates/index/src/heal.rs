@@ -1,0 +1,197 @@
+//! What happens when a segment turns out to be damaged?
+//!
+//! Segments are derived: one that is damaged is dropped, and its rows come from the database again. This holds wherever the damage is met: while an
+//! index is opened, while it follows its writer, after a commit, in a query. Only damage of the database is an error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use likewise_disk::segments::{Segment, unlink_segments};
+use likewise_disk::store::Store;
+
+use crate::error::Error;
+use crate::index::Index;
+use crate::load::{load_state, open_segments};
+use crate::shared::{Shared, lock};
+use crate::state::{Layer, State};
+
+/// How often a reader begins again because the writer dropped documents that it was about to read.
+const MOST_OVERTAKEN: u32 = 8;
+/// How often the files of segments are looked at: rarely enough to cost nothing.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+impl Index {
+    /// Does some work, and again after each damaged segment that it met and that was dropped. So does a reader whose writer dropped documents
+    /// meanwhile.
+    pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        let mut num_overtaken = 0;
+        loop {
+            let num_loads = self.shared.num_loads.load(Ordering::Acquire);
+            match work() {
+                Err(error) if error.is_damage() && self.recover(num_loads)? => {}
+                Err(Error::Disk(likewise_disk::Error::Dropped { .. }))
+                    if num_overtaken < MOST_OVERTAKEN =>
+                {
+                    num_overtaken += 1;
+                    self.ready(&AtomicBool::new(false))?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Drops the damaged segments of the present state; whether there were any, or the state was loaded again since there were `num_loads`.
+    fn recover(&self, num_loads: u64) -> Result<bool, Error> {
+        let shared = &self.shared;
+        let mut writer = lock(&shared.writer);
+        let mut follower = lock(&shared.follower);
+        if shared.num_loads.load(Ordering::Acquire) != num_loads {
+            return Ok(true);
+        }
+        let Some(store) = writer.as_mut().or(follower.as_mut()) else {
+            return Ok(false);
+        };
+        if !shared.avoid_damaged() {
+            return Ok(false);
+        }
+        shared.load(store, &AtomicBool::new(false))?;
+        Ok(true)
+    }
+
+    /// Loads the state again where an error left it half changed.
+    pub(crate) fn reload_if_stale(&self, cancel: &AtomicBool) -> Result<(), Error> {
+        let shared = &self.shared;
+        if !shared.is_stale.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match lock(&shared.writer).as_mut() {
+            Some(store) if shared.is_stale.load(Ordering::Acquire) => shared.load(store, cancel),
+            // A reader does it when it follows.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Shared {
+    /// Looks whether files of segments were changed, at most once in a while.
+    pub fn look_at_segments(&self) {
+        let elapsed = self.environment.clock.uptime().elapsed;
+        let turn = (elapsed.as_nanos() / LOOK_EVERY.as_nanos()) as u64;
+        if self.last_look.swap(turn, Ordering::Relaxed) == turn {
+            return;
+        }
+        for layer in &self.state().layers {
+            if let Layer::Segment(segment) = layer {
+                segment.look();
+            }
+        }
+    }
+
+    /// Loads the state from the database and the segments that are well, and drops those that are not.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn load(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
+        self.is_stale.store(true, Ordering::Release);
+        let state = match store.is_reader() {
+            // One state for all of it: what the writer drops meanwhile is still there.
+            true => store.refresh_and_read(|store| self.read_state(store, cancel))?,
+            false => self.mended_state(store, cancel)?,
+        };
+        *self.state_mut() = state;
+        self.num_loads.fetch_add(1, Ordering::AcqRel);
+        self.is_stale.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn read_state(&self, store: &Store, cancel: &AtomicBool) -> Result<State, Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
+        loop {
+            let opened = open_segments(self, store, cancel)?;
+            self.avoid(&opened.bad);
+            if let Some(state) = self.loaded(store, opened.segments, cancel)? {
+                return Ok(state);
+            }
+        }
+    }
+
+    fn mended_state(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State, Error> {
+        loop {
+            let opened = open_segments(self, store, cancel)?;
+            self.avoid(&opened.bad);
+            if !opened.bad.is_empty() {
+                store.publish(&[], &opened.bad)?;
+                // What cannot be deleted now is deleted when the index is opened again.
+                let _ = unlink_segments(&self.segment_dir(), self.files(), &opened.bad);
+            }
+            let segments = self.mend(store, opened.segments, cancel)?;
+            if let Some(state) = self.loaded(store, segments, cancel)? {
+                return Ok(state);
+            }
+        }
+    }
+
+    /// The state by these segments; nothing where some of them turned out to be damaged, which are avoided from now on.
+    fn loaded(
+        &self,
+        store: &Store,
+        segments: Vec<Arc<Segment>>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<State>, Error> {
+        match load_state(self, store, segments.clone(), cancel) {
+            Err(error) if error.is_damage() => {
+                let bad = segments.iter().filter(|segment| segment.damage().is_some());
+                let bad: Vec<String> = bad.map(|segment| segment.name().to_owned()).collect();
+                match self.avoid(&bad) {
+                    true => Ok(None),
+                    false => Err(error),
+                }
+            }
+            loaded => loaded.map(Some),
+        }
+    }
+
+    /// After a change of the state: where that met a damaged segment, loads the state again. Another error leaves it stale.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn changed(
+        &self,
+        store: &mut Store,
+        result: Result<(), Error>,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        let Err(error) = result else {
+            return Ok(());
+        };
+        self.is_stale.store(true, Ordering::Release);
+        match error.is_damage() && self.avoid_damaged() {
+            true => self.load(store, cancel),
+            false => Err(error),
+        }
+    }
+
+    /// Avoids the segments of the state that were found to be damaged; whether there are any.
+    fn avoid_damaged(&self) -> bool {
+        let state = self.state();
+        let segments = state.layers.iter().filter_map(|layer| match layer {
+            Layer::Segment(segment) => Some(segment),
+            Layer::Tail(_) => None,
+        });
+        let damaged = segments.filter(|segment| segment.damage().is_some());
+        let names: Vec<String> = damaged.map(|segment| segment.name().to_owned()).collect();
+        drop(state);
+        self.avoid(&names)
+    }
+
+    /// Never opens these segments again; whether any of them is new.
+    fn avoid(&self, names: &[String]) -> bool {
+        let mut avoided = lock(&self.avoided);
+        let before = avoided.len();
+        avoided.extend(names.iter().cloned());
+        let num = (avoided.len() - before) as u64;
+        self.num_rebuilt.fetch_add(num, Ordering::Relaxed);
+        num > 0
+    }
+}

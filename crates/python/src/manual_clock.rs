@@ -1,0 +1,83 @@
+//! A clock that tests set.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use likewise_disk::environment::{Clock, Uptime};
+use pyo3::prelude::*;
+
+#[derive(Debug)]
+struct Hands {
+    unix_s: u64,
+    uptime: Uptime,
+}
+
+#[derive(Debug)]
+struct Manual(Mutex<Hands>);
+
+impl Manual {
+    fn with<T>(&self, look: impl FnOnce(&mut Hands) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Clock for Manual {
+    fn unix_s(&self) -> u64 {
+        self.with(|hands| hands.unix_s)
+    }
+
+    fn uptime(&self) -> Uptime {
+        self.with(|hands| hands.uptime)
+    }
+}
+
+/// The clocks of a machine that stand still until they are moved.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ManualClock(Arc<Manual>);
+
+#[pymethods]
+impl ManualClock {
+    #[new]
+    fn new(unix_s: u64) -> Self {
+        let uptime = Uptime {
+            boot_id: 1,
+            elapsed: Duration::from_secs(1000),
+        };
+        ManualClock(Arc::new(Manual(Mutex::new(Hands { unix_s, uptime }))))
+    }
+
+    /// Seconds since 1970.
+    #[getter]
+    fn unix_s(&self) -> u64 {
+        self.0.unix_s()
+    }
+
+    /// Lets time pass.
+    fn pass_time(&self, seconds: u64) {
+        self.0.with(|hands| {
+            hands.unix_s += seconds;
+            hands.uptime.elapsed += Duration::from_secs(seconds);
+        });
+    }
+
+    /// Sets the clock that can be set.
+    fn set(&self, unix_s: u64) {
+        self.0.with(|hands| hands.unix_s = unix_s);
+    }
+
+    /// Starts the machine again after some seconds without power.
+    fn restart(&self, seconds: u64) {
+        self.0.with(|hands| {
+            hands.unix_s += seconds;
+            hands.uptime.boot_id += 1;
+            hands.uptime.elapsed = Duration::ZERO;
+        });
+    }
+}
+
+impl ManualClock {
+    /// The clock, for an environment.
+    pub fn shared(&self) -> Arc<dyn Clock> {
+        self.0.clone()
+    }
+}

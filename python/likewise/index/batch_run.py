@@ -1,0 +1,59 @@
+"""A batch run that adds documents to an index: a rerun tells its own documents from those of others."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidParameter
+from likewise.index.ids import all_ids, too_long
+from likewise.index.online import Index
+from likewise.index.verdicts import Verdicts
+
+
+class BatchRun:
+    """An index as one batch run sees it: without the rows that came after the run first asked.
+
+    The index stores the identity of the run with each batch that the run adds. A rerun has the same identity, so it
+    compares its documents with the same rows as the first run, and documents that are there already are not added.
+
+    Parameters
+    ----------
+    index : Index
+        Open for writing.
+    identity : bytes
+        16 bytes; what makes the answer of the run, hashed.
+    """
+
+    def __init__(self, index: Index, identity: bytes) -> None:
+        self._index, self._identity = index, identity
+        self._native, self._threads = index._native, index._threads
+        self._first_row = self._native.first_row_of_run(identity)
+
+    def check_batch(self, texts: _native.Texts) -> Verdicts:
+        """Return the verdict that each text got, or would have got, when the run first asked."""
+        columns = self._native.check(texts, end=self._first_row, threads=self._threads)
+        return Verdicts.of_columns(columns, self._index.recipe.measure, None)
+
+    def known(self, ids: Any) -> NDArray[np.bool_]:  # noqa: ANN401 - lists, Arrow data
+        """Return whether the index has a document of each id."""
+        return np.asarray(self._native.are_known(all_ids(ids)), bool)
+
+    def first_of_other_text(self, ids: Any, texts: _native.Texts) -> int | None:  # noqa: ANN401
+        """Return the place of the first text whose id is in the index with another text, or None."""
+        return self._native.first_of_other_text(all_ids(ids), texts, threads=self._threads)
+
+    def add_batch(self, ids: Any, texts: _native.Texts) -> None:  # noqa: ANN401
+        """Add documents in one transaction; those that are there already change nothing.
+
+        Raises
+        ------
+        InvalidInput
+            If an id is there with another text. Nothing of the batch is added then.
+        """
+        names, run = all_ids(ids), (self._identity, self._first_row)
+        try:
+            self._native.add(names, texts, run=run, threads=self._threads)
+        except InvalidParameter as error:
+            raise too_long(error, names) from error

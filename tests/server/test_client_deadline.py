@@ -1,0 +1,134 @@
+"""A call ends within its time, whatever the service does."""
+
+import asyncio
+import contextlib
+import socket
+
+import pytest
+
+import likewise
+from likewise.errors import InvalidParameter
+
+pytest.importorskip("httpx2", reason="needs likewise[client]")
+
+import httpx2
+
+from likewise.client import ServiceError
+from likewise.client.calls import LIST, Attempts, Call, CollectionCalls
+
+
+class Clock:
+    """A clock that moves when it is told to."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def attempts(call, clock, **options):
+    return Attempts(call, "http://nowhere", options.pop("retries", 5), options.pop("timeout_s", 30.0), clock)
+
+
+def test_a_hung_service_holds_a_call_for_its_time_and_no_longer():
+    for call in (LIST, CollectionCalls("c").remove("a")):
+        clock = Clock()
+        tried = attempts(call, clock)
+        connect_s, read_s, write_s, pool_s = tried.request()["timeout"]
+        assert connect_s == 5.0
+        assert read_s == write_s == pool_s
+        # Nothing comes until the time to read is over.
+        clock.now += read_s
+        with pytest.raises(ServiceError, match="did not answer within 30 s"):
+            tried.after_failure(httpx2.ReadTimeout("x"), is_sent=True)
+        assert clock.now == 130.0
+
+
+def test_connections_that_do_not_come_about_are_tried_again_within_the_time():
+    clock = Clock()
+    tried = attempts(LIST, clock, retries=100, timeout_s=20.0)
+    num = 0
+
+    def attempt():
+        clock.now += tried.request()["timeout"][0]
+        clock.now += tried.after_failure(httpx2.ConnectTimeout("x"), is_sent=False)
+
+    with contextlib.suppress(ServiceError):
+        while num < 100:
+            num += 1
+            attempt()
+    assert clock.now <= 120.0
+    assert 3 <= num <= 5
+
+
+def test_a_service_at_its_limit_is_asked_again_within_the_time():
+    clock = Clock()
+    tried = attempts(LIST, clock, retries=100, timeout_s=20.0)
+    body = b'{"type": "overloaded"}'
+    num = 0
+    while (wait_s := tried.after_answer(503, body, {"retry-after": "4"})) is not None:
+        assert wait_s >= 4.0
+        clock.now += wait_s
+        num += 1
+    assert clock.now < 120.0
+    assert num in (3, 4)
+    assert attempts(LIST, clock, retries=0).after_answer(503, body, {}) is None
+    assert attempts(LIST, clock).after_answer(503, b'{"type": "store"}', {}) is None
+    # What took too long may be finished by now; to check again would only cost again.
+    late = b'{"type": "deadline"}'
+    assert attempts(CollectionCalls("c").remove("a"), clock).after_answer(504, late, {}) is not None
+    assert attempts(LIST, clock).after_answer(504, late, {}) is None
+
+
+def test_what_cannot_be_repeated_is_sent_again_only_if_it_never_left():
+    call = CollectionCalls("c").create(None, None, None)
+    with pytest.raises(ServiceError, match="unreachable"):
+        attempts(call, Clock()).after_failure(httpx2.ReadError("cut"), is_sent=True)
+    assert attempts(call, Clock()).after_failure(httpx2.ConnectError("refused"), is_sent=False) > 0
+
+
+def test_long_calls_have_a_limit_only_to_connect():
+    clock = Clock()
+    tried = attempts(CollectionCalls("c").verify(full=True), clock)
+    assert tried.request()["timeout"] == (5.0, None, None, None)
+    clock.now += 1e6
+    tried.check_time()
+
+
+def test_an_answer_that_drips_ends_too():
+    clock = Clock()
+    tried = attempts(Call("GET", "/", None, lambda answer: answer), clock)
+
+    clock.now += 30.0
+    tried.check_time()
+    clock.now += 1.0
+    with pytest.raises(TimeoutError):
+        tried.check_time()
+
+
+@pytest.fixture
+def hung():
+    """A server that takes connections and never answers; its address and the connections."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_clients_of_a_hung_service(hung):
+    with (
+        likewise.Client(hung, collection="c", timeout_s=0.2) as client,
+        pytest.raises(ServiceError, match=r"did not answer within 0\.2 s"),
+    ):
+        client.check("x")
+
+    async def converse():
+        async with likewise.AsyncClient(hung, collection="c", timeout_s=0.2) as client:
+            with pytest.raises(ServiceError, match=r"did not answer within 0\.2 s"):
+                await client.check("x")
+
+    asyncio.run(converse())
+
+
+@pytest.mark.parametrize("kind", [likewise.Client, likewise.AsyncClient])
+def test_retries_are_checked(kind):
+    with pytest.raises(InvalidParameter, match="retries"):
+        kind("http://nowhere", retries=-1)
