@@ -1,25 +1,28 @@
 """Space comes back: for a fixed set of documents sizes stay under fixed bounds, however many came and went."""
 
-import functools
 import random
 import time
-from unittest import mock
 
 import pytest
 
 import likewise
 from likewise import _native
+from tests.store.clocks import clocked
 
 RECIPE = likewise.Recipe.simhash(within=3)
 FLUSH_ROWS = 100
 NUM_LIVE, NUM_ADDED, NUM_CYCLES = 200, 100, 30
 
 
+@pytest.fixture(autouse=True)
+def clock():
+    """Let every index build tables of few documents, and ask this clock."""
+    with clocked(_native.ManualClock(1000), flush_rows=FLUSH_ROWS) as clock:
+        yield clock
+
+
 def opened(path, **options):
-    made = functools.partial(_native.OnlineIndex, flush_rows=FLUSH_ROWS)
-    made.describe = _native.OnlineIndex.describe
-    with mock.patch.object(_native, "OnlineIndex", made):
-        return likewise.Index(path, RECIPE, **options)
+    return likewise.Index(path, RECIPE, **options)
 
 
 def text_of(number):
@@ -51,36 +54,36 @@ def sizes(path, index):
 
 @pytest.mark.parametrize("pattern", ["oldest", "random", "mixed", "ttl"])
 @pytest.mark.parametrize("store", ["sketch", "text"])
-def test_sizes_stay_under_fixed_bounds_in_thirty_cycles(tmp_path, pattern, store):
-    path, chance, live, clock, number = tmp_path / "index", random.Random(3), [], [1000], 0
+def test_sizes_stay_under_fixed_bounds_in_thirty_cycles(tmp_path, clock, pattern, store):
+    path, chance, live, number = tmp_path / "index", random.Random(3), [], 0
     seen = []
-    with mock.patch("likewise.index.online.time.time", side_effect=lambda: clock[0]):
-        index = opened(path, durability="interval:1000s", store=store, ttl=NUM_LIVE if pattern == "ttl" else None)
-        for cycle in range(NUM_CYCLES):
-            for _ in range(NUM_ADDED // 10):
-                new = [f"document-{number + i}" for i in range(10)]
-                index.add_batch(new, [text_of(number + i) for i in range(10)])
-                live += new
-                number, clock[0] = number + 10, clock[0] + 10
-                while pattern != "ttl" and len(live) > NUM_LIVE:
-                    # Of the mixed pattern the first half stays for good.
-                    first = NUM_LIVE // 2 if pattern == "mixed" else 0
-                    index.remove(live.pop(0 if pattern == "oldest" else chance.randrange(first, len(live))))
-            rested(index)
-            seen.append(sizes(path, index))
-            if cycle % 10 == 9:
-                index.close()
-                index = opened(path, durability="interval:1000s")
-        if pattern == "ttl":
-            live = live[-len(index) :]
-        assert len(live) == pytest.approx(NUM_LIVE, abs=10)
-        assert all(index.get(doc_id).doc_id == doc_id for doc_id in live)
-        assert not index.verify(full=True)
-        index.compact()
-        assert all(index.get(doc_id).doc_id == doc_id for doc_id in live)
-        assert not index.verify(full=True)
-        least = sizes(path, index)
-        index.close()
+    index = opened(path, durability="interval:1000s", store=store, ttl=NUM_LIVE if pattern == "ttl" else None)
+    for cycle in range(NUM_CYCLES):
+        for _ in range(NUM_ADDED // 10):
+            new = [f"document-{number + i}" for i in range(10)]
+            index.add_batch(new, [text_of(number + i) for i in range(10)])
+            live += new
+            number += 10
+            clock.pass_time(10)
+            while pattern != "ttl" and len(live) > NUM_LIVE:
+                # Of the mixed pattern the first half stays for good.
+                first = NUM_LIVE // 2 if pattern == "mixed" else 0
+                index.remove(live.pop(0 if pattern == "oldest" else chance.randrange(first, len(live))))
+        rested(index)
+        seen.append(sizes(path, index))
+        if cycle % 10 == 9:
+            index.close()
+            index = opened(path, durability="interval:1000s")
+    if pattern == "ttl":
+        live = live[-len(index) :]
+    assert len(live) == pytest.approx(NUM_LIVE, abs=10)
+    assert all(index.get(doc_id).doc_id == doc_id for doc_id in live)
+    assert not index.verify(full=True)
+    index.compact()
+    assert all(index.get(doc_id).doc_id == doc_id for doc_id in live)
+    assert not index.verify(full=True)
+    least = sizes(path, index)
+    index.close()
     late = {name: max(sample[name] for sample in seen[NUM_CYCLES // 2 :]) for name in least}
     # Twice what is live is gone at most, and as much again has come since the last sweep.
     assert late["rows_of_segments"] <= 4 * NUM_LIVE
@@ -160,29 +163,26 @@ def test_a_reader_far_behind_follows_though_events_were_dropped(tmp_path):
             assert reader.check(text_of(1000)).kept_id == "late"
 
 
-def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_lives(tmp_path):
+def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_lives(tmp_path, clock):
     """Records of documents that expired are dropped, but not of those that others name."""
-    path, clock = tmp_path / "index", [1000]
-    with mock.patch("likewise.index.online.time.time", side_effect=lambda: clock[0]):
-        with opened(path, ttl=100) as index:
-            index.add_batch(
-                ["the-original", *(f"a{i}" for i in range(300))], [text_of(0), *map(text_of, range(1, 301))]
-            )
-            clock[0] += 90
-            index.add_batch(["copy", *(f"b{i}" for i in range(300))], [text_of(0), *map(text_of, range(1001, 1301))])
-            clock[0] += 50
-            index.add("c", text_of(5000))
-            rested(index)
-            for _ in range(2):
-                assert len(index) == 302
-                assert (index.get("the-original"), index.get("copy").kept_id) == (None, "the-original")
-                assert index.group("copy").leader_id == "the-original"
-                index.compact()
-        with opened(path) as index:
-            assert index.get("copy").kept_id == "the-original"
-            clock[0] += 200
-            index.add("d", text_of(6000))
+    path = tmp_path / "index"
+    with opened(path, ttl=100) as index:
+        index.add_batch(["the-original", *(f"a{i}" for i in range(300))], [text_of(0), *map(text_of, range(1, 301))])
+        clock.pass_time(90)
+        index.add_batch(["copy", *(f"b{i}" for i in range(300))], [text_of(0), *map(text_of, range(1001, 1301))])
+        clock.pass_time(50)
+        index.add("c", text_of(5000))
+        rested(index)
+        for _ in range(2):
+            assert len(index) == 302
+            assert (index.get("the-original"), index.get("copy").kept_id) == (None, "the-original")
+            assert index.group("copy").leader_id == "the-original"
             index.compact()
-            assert len(index) == 1
-            assert not index.verify(full=True)
+    with opened(path) as index:
+        assert index.get("copy").kept_id == "the-original"
+        clock.pass_time(200)
+        index.add("d", text_of(6000))
+        index.compact()
+        assert len(index) == 1
+        assert not index.verify(full=True)
     assert b"the-original" not in (path / "documents.sqlite").read_bytes()

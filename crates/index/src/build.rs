@@ -45,16 +45,12 @@ impl Index {
         self.in_background(
             "likewise-upkeep",
             |shared| &shared.is_building,
-            move |shared| {
-                if is_full {
-                    shared.learn_plan()?;
-                    shared.freeze(&mut shared.state_mut())?;
-                    shared.build_due(flush_rows)?;
-                }
-                match has_gone {
-                    true => shared.sweep(),
-                    false => Ok(()),
-                }
+            move |shared| match shared.keep_up(is_full.then_some(flush_rows), has_gone) {
+                Err(error) if error.is_damage() => match lock(&shared.writer).as_mut() {
+                    Some(store) => shared.changed(store, Err(error), &shared.stop),
+                    None => Err(error),
+                },
+                done => done,
             },
         );
     }
@@ -86,6 +82,19 @@ impl Index {
 }
 
 impl Shared {
+    /// Builds segments of what is in memory, if that is so many rows, and gives back the space of what is gone.
+    fn keep_up(&self, flush_rows: Option<u32>, has_gone: bool) -> Result<(), Error> {
+        if let Some(flush_rows) = flush_rows {
+            self.learn_plan()?;
+            self.freeze(&mut self.state_mut())?;
+            self.build_due(flush_rows)?;
+        }
+        match has_gone {
+            true => self.sweep(),
+            false => Ok(()),
+        }
+    }
+
     /// Rows that came since the last segment was begun, and how many of them make one due.
     fn in_memory(&self) -> (u32, u32) {
         let state = self.state();

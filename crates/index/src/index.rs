@@ -216,7 +216,7 @@ impl Index {
     /// As [`guard`](Self::guard); those of the store in a reader.
     pub fn num_documents(&self) -> Result<usize, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.shared.state().num_documents()
+        self.mending(|| self.shared.state().num_documents())
     }
 }
 

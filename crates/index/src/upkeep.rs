@@ -53,6 +53,10 @@ impl Index {
     /// Those of the store.
     pub fn facts(&self) -> Result<Facts, Error> {
         self.ready(&AtomicBool::new(false))?;
+        self.mending(|| self.present_facts())
+    }
+
+    fn present_facts(&self) -> Result<Facts, Error> {
         let shared = &self.shared;
         let state = shared.state();
         let mut facts = Facts {
@@ -227,6 +231,14 @@ impl Index {
             true => shared.build_last(&AtomicBool::new(false)),
             false => Ok(()),
         };
+        // The next opening drops a segment that is damaged.
+        let built = built.or_else(|error| {
+            if error.is_damage() {
+                Ok(())
+            } else {
+                Err(error)
+            }
+        });
         // The writer goes last: then it brings the log into the database and takes it away.
         *lock(&shared.follower) = None;
         lock(&shared.readers).clear();

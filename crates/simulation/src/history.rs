@@ -106,6 +106,8 @@ struct History {
     failures_before: u64,
     /// Whether the database or its log was damaged.
     is_damaged: bool,
+    /// Whether the power failed since the index was last opened.
+    is_after_power: bool,
     is_detected: bool,
     log: Option<String>,
 }
@@ -286,6 +288,7 @@ impl History {
             num_snapshots: 0,
             failures_before: 0,
             is_damaged: false,
+            is_after_power: false,
             is_detected: false,
             log: is_told.then(String::new),
             random,
@@ -526,14 +529,14 @@ impl History {
             self.disk.state().cut_power();
             self.clock.reboot();
         }
-        let is_power = death == Some(Death::Power);
+        self.is_after_power |= death == Some(Death::Power);
         if self.honesty == Honesty::DamagesTruth && self.random.percent(20) {
             let target = *self
                 .random
                 .pick(&[Target::Database, Target::Log, Target::Log]);
             self.flip(target);
         }
-        if is_power && self.is_damaged {
+        if self.is_after_power && self.is_damaged {
             // Nothing that a power cut leaves proves that the log is not the whole of it: what is found is some earlier state.
             found = self.earlier.clone();
         }
@@ -587,6 +590,7 @@ impl History {
             }
         };
         self.is_opening = false;
+        self.is_after_power = false;
         let possible = std::mem::take(&mut self.possible);
         let matching = possible.iter().rfind(|model| found.is(model));
         let Some(model) = matching else {

@@ -98,14 +98,14 @@ pub(super) fn open_to_write(
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
+    let set = |name: &str, value: i32| connection.pragma(None, name, value, |_| Ok(()));
     // A database of something else is not touched.
-    kind_of(&connection)?;
-    // Free pages can be given back; decided before the first page is written. What is deleted is overwritten.
-    for (name, value) in [("auto_vacuum", 2), ("secure_delete", 1)] {
-        connection
-            .pragma(None, name, value, |_| Ok(()))
-            .map_err(wrong)?;
+    if kind_of(&connection)? == Kind::Empty {
+        // Free pages can be given back; decided before the first page is written.
+        set("auto_vacuum", 2).map_err(wrong)?;
     }
+    // What is deleted is overwritten.
+    set("secure_delete", 1).map_err(wrong)?;
     // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
     let journal: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))

@@ -51,7 +51,7 @@ pub(super) struct Mark {
 pub struct Loss {
     /// Documents in order of arrival, counted from 0.
     pub rows: Range<u32>,
-    /// Removals and expiries, counted from 1.
+    /// Removals, counted from 1.
     pub events: Range<u64>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Loss {
         if !self.events.is_empty() {
             write!(
                 f,
-                "{}{} removals and expiries (number {} to {})",
+                "{}{} removals (number {} to {})",
                 if self.rows.is_empty() { "" } else { " and " },
                 self.events.end - self.events.start,
                 self.events.start,
@@ -313,8 +313,8 @@ mod tests {
             loss(5..7, 3..3),
             "2 documents (number 6 to 7 in order of arrival)"
         );
-        assert_eq!(loss(5..5, 3..5), "2 removals and expiries (number 3 to 4)");
-        assert!(loss(5..7, 3..5).ends_with("arrival) and 2 removals and expiries (number 3 to 4)"));
+        assert_eq!(loss(5..5, 3..5), "2 removals (number 3 to 4)");
+        assert!(loss(5..7, 3..5).ends_with("arrival) and 2 removals (number 3 to 4)"));
         assert_eq!(loss(5..5, 3..3), "documents of another history");
     }
 }

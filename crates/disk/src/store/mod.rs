@@ -213,8 +213,9 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
-        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        let (mut store, has_log) = Store::open_unchecked(environment, dir, durability)?;
         store.check_loss()?;
+        store.settle(has_log)?;
         // What was found was made durable before it was opened.
         store.mark_synced();
         Ok(store)
@@ -229,30 +230,40 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<(Self, Option<Loss>), Error> {
-        let mut store = Store::open_unchecked(environment, dir, durability)?;
+        let (mut store, has_log) = Store::open_unchecked(environment, dir, durability)?;
         let loss = store.accept_loss()?;
+        store.settle(has_log)?;
         Ok((store, loss))
     }
 
+    /// Also returns whether the last writer left a log.
     fn open_unchecked(
         environment: &Environment,
         dir: &Path,
         durability: Durability,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, bool), Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
         let files = environment.files.as_ref();
         let lock = place::lock(files, &dir)?;
-        place::harden_log(files, &dir, database::DATABASE_NAME)?;
+        let has_log = place::harden_log(files, &dir, database::DATABASE_NAME)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
-        Store::with(
-            environment,
-            dir,
-            connection,
-            watch,
-            Some((lock, durability)),
-        )
+        let lock = Some((lock, durability));
+        let store = Store::with(environment, dir, connection, watch, lock)?;
+        Ok((store, has_log))
+    }
+
+    /// Brings a log that was found into the database, so that the next commit begins another: what stands in this one behind a damaged place, or
+    /// before one that is damaged later, never counts again. It is not cut off: were that half done when the power fails, the rest of it would
+    /// be taken for newer than the database.
+    fn settle(&self, has_log: bool) -> Result<(), Error> {
+        match has_log {
+            true => self
+                .watch
+                .checkpoint(|| log::bring_in(&self.connection, None).map(drop)),
+            false => Ok(()),
+        }
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.

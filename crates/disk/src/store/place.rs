@@ -104,10 +104,11 @@ const REWRITE_BYTES: usize = 1 << 20;
 ///
 /// A commit whose sync failed, or was never asked for, may be in the cache of the system alone, and after a failed sync the system takes it for
 /// written. A later commit stands behind it and would be lost with it. So all of the log is written once more, byte by byte as it is, and synced.
+/// Returns whether there is a log.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<(), Error> {
+pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool, Error> {
     let path = dir.join(format!("{name}-wal"));
     let num_bytes = match files.facts(&path) {
         Ok(found) => found.num_bytes,
@@ -115,7 +116,7 @@ pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<()
         Err(error) => return Err(Error::io("read the log", error)),
     };
     if num_bytes == 0 {
-        return Ok(());
+        return Ok(false);
     }
     let rewrite = || {
         let log = files.open_to_write(&path)?;
@@ -129,7 +130,10 @@ pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<()
         files.sync(&path)?;
         files.sync_dir(dir)
     };
-    rewrite().map_err(|e| Error::io("write the log", e))
+    match rewrite() {
+        Ok(()) => Ok(true),
+        Err(error) => Err(Error::io("write the log", error)),
+    }
 }
 
 /// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.

@@ -20,8 +20,9 @@ const SET_ASIDE: &str = ".replaced";
 /// What the last checkpoint of a store that is written left of its database. Nothing else changes that file.
 #[derive(Debug)]
 struct Content {
-    /// When it was changed last, and its bytes; nothing in a reader, which does not see the checkpoints.
+    /// When it was changed last, and its bytes; nothing where that could not be asked, and in a reader, which does not see the checkpoints.
     known: Option<(Option<SystemTime>, u64)>,
+    is_writer: bool,
     /// Checkpoints in progress: while there are any, nothing is compared.
     num_running: u32,
 }
@@ -98,6 +99,7 @@ impl Watch {
             database: stamp.facts,
             content: Mutex::new(Content {
                 known: is_writer.then_some((stamp.modified, stamp.facts.num_bytes)),
+                is_writer,
                 num_running: 0,
             }),
             lost: OnceLock::new(),
@@ -191,8 +193,11 @@ impl Watch {
         let result = bring_in();
         let mut content = self.content();
         content.num_running -= 1;
-        if let (Some(known), Ok(stamp)) = (&mut content.known, self.files.stamp(&self.path)) {
-            *known = (stamp.modified, stamp.facts.num_bytes);
+        if content.is_writer {
+            let stamp = self.files.stamp(&self.path);
+            content.known = stamp
+                .ok()
+                .map(|stamp| (stamp.modified, stamp.facts.num_bytes));
         }
         result
     }
