@@ -213,9 +213,8 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<Self, Error> {
-        let (mut store, has_log) = Store::open_unchecked(environment, dir, durability)?;
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
         store.check_loss()?;
-        store.settle(has_log)?;
         // What was found was made durable before it was opened.
         store.mark_synced();
         Ok(store)
@@ -230,40 +229,30 @@ impl Store {
         dir: &Path,
         durability: Durability,
     ) -> Result<(Self, Option<Loss>), Error> {
-        let (mut store, has_log) = Store::open_unchecked(environment, dir, durability)?;
+        let mut store = Store::open_unchecked(environment, dir, durability)?;
         let loss = store.accept_loss()?;
-        store.settle(has_log)?;
         Ok((store, loss))
     }
 
-    /// Also returns whether the last writer left a log.
     fn open_unchecked(
         environment: &Environment,
         dir: &Path,
         durability: Durability,
-    ) -> Result<(Self, bool), Error> {
+    ) -> Result<Self, Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
         let files = environment.files.as_ref();
         let lock = place::lock(files, &dir)?;
-        let has_log = place::harden_log(files, &dir, database::DATABASE_NAME)?;
+        if place::harden_log(files, &dir, database::DATABASE_NAME)? {
+            // Into the database, so that the next commit begins another: what stands in this one behind a damaged place, or before one that is damaged
+            // later, never counts again. What is checked from here on is what the disk has.
+            let connection = database::open_to_write(environment, &dir, durability)?;
+            log::bring_in(&connection, None)?;
+        }
         let connection = database::open_to_write(environment, &dir, durability)?;
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
         let lock = Some((lock, durability));
-        let store = Store::with(environment, dir, connection, watch, lock)?;
-        Ok((store, has_log))
-    }
-
-    /// Brings a log that was found into the database, so that the next commit begins another: what stands in this one behind a damaged place, or
-    /// before one that is damaged later, never counts again. It is not cut off: were that half done when the power fails, the rest of it would
-    /// be taken for newer than the database.
-    fn settle(&self, has_log: bool) -> Result<(), Error> {
-        match has_log {
-            true => self
-                .watch
-                .checkpoint(|| log::bring_in(&self.connection, None).map(drop)),
-            false => Ok(()),
-        }
+        Store::with(environment, dir, connection, watch, lock)
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.
