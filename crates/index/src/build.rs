@@ -17,6 +17,7 @@ use crate::load::{open_segment, renew_late};
 use crate::shared::{Shared, lock};
 use crate::source::{TrueRows, segment_plan, table_bytes};
 use crate::state::{Layer, State};
+use crate::tail::Tail;
 
 /// Bytes that a build takes, about.
 const BUILD_BYTES: usize = 256 << 20;
@@ -282,6 +283,11 @@ impl Shared {
         }
         let new = segment.map(|segment| Layer::Segment(Arc::new(segment)));
         let replaced = state.layers.splice(first..last, new).collect();
+        if state.newest().is_none() {
+            // The state was loaded again since the newest rows were set apart.
+            let tail = Tail::new(self.rules(), self.plan().as_ref(), rows.end)?;
+            state.layers.push(Layer::Tail(Box::new(tail)));
+        }
         state.forget_noted(rows);
         let noted = note_events(&mut state, rows, &events)
             .and_then(|()| renew_late(self, store, &mut state));

@@ -764,9 +764,9 @@ impl History {
                 self.num_acknowledged += batch.len();
                 if is_news {
                     // A transaction of its own.
-                    self.set_model(expired);
+                    self.acknowledge(expired);
                 }
-                self.set_model(after);
+                self.acknowledge(after);
             }
             Err(error) => {
                 self.accept("add", &error)?;
@@ -777,6 +777,14 @@ impl History {
             }
         }
         Ok(())
+    }
+
+    /// What was done is done, unless the process died between the commit and the mark, and the log is damaged then: nobody was told.
+    fn acknowledge(&mut self, after: Model) {
+        match self.is_dead() && self.honesty == Honesty::DamagesTruth {
+            true => self.possible.push(Rc::new(after)),
+            false => self.set_model(after),
+        }
     }
 
     fn remove(&mut self) -> Result<(), String> {
@@ -804,7 +812,7 @@ impl History {
                 {
                     return Err(format!("remove: got {got:?}, not {expected:?}"));
                 }
-                self.set_model(after);
+                self.acknowledge(after);
             }
             Err(error) => {
                 self.accept("remove", &error)?;
