@@ -89,12 +89,12 @@ def test_a_log_that_another_process_brings_in_is_tried_again(tmp_path):
             assert other.stdout.readline() == "locked\n"
             for number in range(100):
                 index.check_and_add(f"doc-{number}", f"document {number} of those that come meanwhile")
+            before = database.stat().st_mtime_ns
             other.stdin.close()
-        before = database.stat().st_size
         # Too few pages come to be due by themselves.
         for number in range(10):
             index.check_and_add(f"more-{number}", f"document {number} of those that come later")
-            if reached(lambda: database.stat().st_size > before, timeout_s=30):
+            if reached(lambda: database.stat().st_mtime_ns > before, timeout_s=30):
                 break
         else:
             raise AssertionError("nobody brought it in")

@@ -599,6 +599,7 @@ impl History {
         };
         if !Rc::ptr_eq(model, &self.model) {
             self.model = model.clone();
+            self.earlier.push(self.model.clone());
             self.tell(|| "    another state was found".to_owned());
         }
         // Until a commit syncs what came before it, power may still take what a failed write left.
