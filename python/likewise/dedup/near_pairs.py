@@ -53,7 +53,7 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
 def own_threshold(recipe: Recipe) -> float:
     """Return the least similarity of a match; of a distance-only recipe 1 - within / bits."""
     if recipe.threshold is not None:
-        return recipe.threshold
+        return recipe.similarity_threshold
     assert recipe.within is not None
     assert recipe.bits is not None
     return 1.0 - recipe.within / recipe.bits

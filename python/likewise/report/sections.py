@@ -82,7 +82,7 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
 def threshold_of(recipe: Recipe) -> float | None:
     """Return the least similarity of a match; None where nothing is measured."""
     if recipe.threshold is not None:
-        return recipe.threshold
+        return recipe.similarity_threshold
     if recipe.within is not None and recipe.bits is not None:
         return 1.0 - recipe.within / recipe.bits
     return None
@@ -140,7 +140,7 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
     is_bands = recipe.method == "minhash"
     at, text = similarity, "this pair"
     if similarity is None:
-        at = recipe.candidate_threshold if is_bands else recipe.threshold
+        at = recipe.candidate_threshold if is_bands else recipe.similarity_threshold
         text = "threshold"
     mark = None
     if at is not None:

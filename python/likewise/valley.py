@@ -1,0 +1,176 @@
+"""Where do the similarities of a collection separate duplicates from the rest? The rule behind ``threshold="auto"``.
+
+Similarities and weights in, one choice out. Counts are integers and the only exponential is one of decimal arithmetic,
+so that the choice is the same on every processor. Every constant of the rule is in this module.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Similarities are counted in bins of a thousandth; thresholds are hundredths.
+_BINS = 1000
+_STEP = 10
+LOWEST, HIGHEST = 0.30, 0.95
+_LOWEST, _HIGHEST = 300, 950
+# Of the triangular kernel, in bins.
+_HALF_WIDTH = 40
+# Pairs below it act on no density of the range.
+FLOOR = (_LOWEST - _HALF_WIDTH) / _BINS
+# Log density + _PULL (t - _CENTER)^2 is smallest at the threshold.
+_PULL = 20
+_CENTER = 500
+# One pair at the very place, added to every density: empty stretches compare by the pull alone.
+_ONE_PAIR = _HALF_WIDTH
+# Fewer documents with a pair above the threshold show no duplicates to separate.
+LEAST_DOCUMENTS = 20
+# The density above the valley must be so many times that in the valley.
+LEAST_CLARITY = 2.0
+CAUTIOUS = 0.8
+# Halves of the sample whose thresholds differ by more are reported.
+STABLE_WITHIN = 0.03
+
+FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+
+
+@dataclass(frozen=True)
+class Valley:
+    """The threshold of a collection, and how it came about.
+
+    Parameters
+    ----------
+    threshold : float
+        The chosen similarity, in hundredths.
+    reason : {"few pairs", "no valley"}, optional
+        Why it is the cautious threshold; None where the valley decides.
+    clarity : float
+        How many times the density in the valley is exceeded by the highest density above it.
+    num_below, num_above : int
+        Pairs from :data:`FLOOR` to below the threshold, and from the threshold on; sampled pairs count by weight.
+    num_documents_above : int
+        Sampled documents with a pair from the threshold on.
+    halves : tuple of float
+        The thresholds of two halves of the sample alone.
+    curve : list of (float, float)
+        Similarity and density (pairs in a hundredth) from the floor to 1.
+    """
+
+    threshold: float
+    reason: str | None
+    clarity: float
+    num_below: int
+    num_above: int
+    num_documents_above: int
+    halves: tuple[float, float]
+    curve: list[tuple[float, float]]
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the thresholds of both halves of the sample agree."""
+        return round(abs(self.halves[0] - self.halves[1]), 9) <= STABLE_WITHIN
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as JSON values."""
+        return {
+            "threshold": self.threshold,
+            "reason": self.reason,
+            "clarity": round(self.clarity, 3),
+            "num_below": self.num_below,
+            "num_above": self.num_above,
+            "num_documents_above": self.num_documents_above,
+            "halves": list(self.halves),
+            "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
+        }
+
+
+def find_valley(
+    similarity: NDArray[np.float64], document: NDArray[np.int64], weight: NDArray[np.int64] | None = None
+) -> Valley:
+    """Choose the threshold where the density of similarities is lowest.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (m,), float64
+        Of pairs of sampled documents with others.
+    document : ndarray of shape (m,), int64
+        The sampled document of each pair, numbered in random order: odd and even ones are halves of the sample.
+    weight : ndarray of shape (m,), int64, optional
+        How many pairs each stands for.
+
+    Returns
+    -------
+    Valley
+        Independent of the order of the pairs.
+
+    Notes
+    -----
+    The density is that of a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95
+    with the smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones that nearest to 0.5, then the lower. It
+    is a valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and
+    the highest density above it is at least twice its own. Else the threshold is 0.8.
+
+    Examples
+    --------
+    >>> found = find_valley(np.repeat([0.3, 0.9], 50), np.arange(100))
+    >>> found.threshold, found.reason
+    (0.5, None)
+    """
+    weights = np.ones(len(similarity), np.int64) if weight is None else weight
+    bins = _bins(similarity)
+    density = _density(bins, weights)
+    place = _lowest(density)
+    is_above = bins >= place
+    num_documents = len(np.unique(document[is_above]))
+    peak = int(density[place:].max())
+    clarity = (peak + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
+    reason = None
+    if num_documents < LEAST_DOCUMENTS:
+        reason = FEW_PAIRS
+    elif place >= _HIGHEST or clarity < LEAST_CLARITY:
+        reason = NO_VALLEY
+    threshold = place / _BINS if reason is None else CAUTIOUS
+    halves = [_lowest(_density(bins[half], weights[half])) / _BINS for half in (document % 2 == 0, document % 2 == 1)]
+    is_above = bins >= round(threshold * _BINS)
+    is_counted = bins >= _LOWEST - _HALF_WIDTH
+    return Valley(
+        threshold=threshold,
+        reason=reason,
+        clarity=clarity,
+        num_below=int(weights[is_counted & ~is_above].sum()),
+        num_above=int(weights[is_above].sum()),
+        num_documents_above=len(np.unique(document[is_above])),
+        halves=(halves[0], halves[1]),
+        curve=[
+            (at / _BINS, int(density[at]) * _STEP / _HALF_WIDTH**2)
+            for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
+        ],
+    )
+
+
+def _bins(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the thousandth that each similarity reaches; a match at a hundredth is decided by the same division."""
+    edges = np.arange(_BINS + 1) / _BINS
+    return np.searchsorted(edges, similarity, side="right").astype(np.int64) - 1
+
+
+def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of the kernel over pairs at each thousandth; integers, so that no order rounds it."""
+    counts = np.zeros(_BINS + 1, np.int64)
+    np.add.at(counts, bins, weights)
+    kernel = _HALF_WIDTH - np.abs(np.arange(-_HALF_WIDTH + 1, _HALF_WIDTH))
+    return np.convolve(counts, kernel, mode="same")
+
+
+def _lowest(density: NDArray[np.int64]) -> int:
+    """Return the place of the threshold, in thousandths."""
+    places = range(_LOWEST, _HIGHEST + 1, _STEP)
+    return min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
+
+
+def _score(density: int, at: int) -> Decimal:
+    """Return what is smallest at the threshold: the exponential of log density and pull."""
+    distance = Decimal(at - _CENTER) / _BINS
+    return (density + _ONE_PAIR) * (_PULL * distance * distance).exp()
