@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,9 @@ _BANDS = _SLOTS // _ROWS
 _FIRST_LEVEL, _GROWTH = 64, 4
 _AT_ONCE = 4096
 _HITS_AT_ONCE = _PAIRS_AT_ONCE = 1 << 20
-_FILTER_BITS = 22
+_FILTER_BITS, _PLACE_BITS = 22, 18
+_FILTER_SHIFT, _PLACE_SHIFT = np.uint64(64 - _FILTER_BITS), np.uint64(64 - _PLACE_BITS)
+_OWNER_BITS = np.uint64(MOST_SAMPLED - 1)
 _MIX, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _KEPT = "threshold.json"
 
@@ -183,33 +185,31 @@ def _nominated(
     """Return pairs of a sampled document (its number) with a row, and how many of their slots are equal.
 
     Of each sampled document these are the first in the order of the second half of the digests, at most so many. So
-    documents are gone through in levels of that order, each several times as long as those before it together, and a
+    documents are gone through in levels of that order, each several times as long as the one before, and a
     sampled document that has its partners is left out of the next ones: a family of a million costs what one of a
     hundred does.
     """
-    read = _signatures_of(documents, recipe, threads)
-    signatures = np.zeros((len(sample), _SLOTS), np.uint32)
-    by_row = np.argsort(sample)
-    for rows, slots in read(sample[by_row]):
-        signatures[by_row[np.searchsorted(sample[by_row], rows)]] = slots
-    min_equal = _native.min_equal_slots(_SLOTS, FLOOR)
-    own = _digests(documents, sample)
+    own, min_equal = _digests(documents, sample), _native.min_equal_slots(_SLOTS, FLOOR)
     found = _Partners(len(sample))
-    active = np.arange(len(sample))
-    nominator = _Nominator(signatures[active])
-    for level in _levels(documents):
-        for rows, slots in read(level):
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise-threshold") as pool:
+        each = _each_signature(documents, recipe, pool, threads)
+        signatures = np.zeros((len(sample), _SLOTS), np.uint32)
+        by_row = np.argsort(sample)
+        for rows, slots in each(sample[by_row], lambda rows, slots: (rows, slots)):
+            signatures[by_row[np.searchsorted(sample[by_row], rows)]] = slots
+        nominator = _Nominator(signatures)
+
+        def partners(rows: NDArray[np.int64], slots: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
             a, which = nominator.pairs(slots)
-            equal = _num_equal(signatures, active[a], slots, which)
+            equal = _num_equal(signatures, a, slots, which)
             digests = _digests(documents, rows[which])
-            is_pair = (equal >= min_equal) & (digests != own[active[a]]).any(axis=1)
-            found.add(active[a[is_pair]], rows[which[is_pair]], digests[is_pair, 1], equal[is_pair])
-        waiting = found.settled()
-        if len(waiting) < len(active):
-            active = waiting
-            nominator = _Nominator(signatures[active])
-        if not len(active):
-            break
+            is_pair = (equal >= min_equal) & (digests != own[a]).any(axis=1)
+            return a[is_pair], rows[which[is_pair]], digests[is_pair, 1], equal[is_pair]
+
+        for level in _levels(documents):
+            for some in each(level, partners):
+                found.add(some)
+            nominator.forget(found.settled())
     return found.all()
 
 
@@ -230,17 +230,28 @@ def _levels(documents: Documents) -> Iterator[NDArray[np.int64]]:
         low = high
 
 
-_Read = Callable[[NDArray[np.int64]], Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]]
+_Result = TypeVar("_Result")
+_Work = Callable[[NDArray[np.int64], NDArray[np.uint32]], _Result]
 
 
-def _signatures_of(documents: Documents, recipe: Recipe, threads: int) -> _Read:
-    """Return what yields rising rows, part by part, with their slots: those of the run, or made of their texts again."""
+class _EachSignature(Protocol):
+    def __call__(self, rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
+        """Yield what `work` returns of rising rows and their slots, part by part in their order."""
+
+
+def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecutor, threads: int) -> _EachSignature:
+    """Return what goes through signatures: those of the run, or made of their texts again."""
     if recipe.method == "minhash" and recipe.num_slots is not None and recipe.num_slots >= _SLOTS:
         own = shaped(documents.sketches, recipe)
 
-        def held(rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
-            for part in slices(len(rows), _AT_ONCE):
-                yield rows[part], own[rows[part], :_SLOTS].astype(np.uint32)
+        def held(rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
+            def of_part(part: slice) -> _Result:
+                return work(rows[part], own[rows[part], :_SLOTS].astype(np.uint32))
+
+            # As many at a time as threads, since results wait in memory.
+            parts = list(slices(len(rows), _AT_ONCE))
+            for some in slices(len(parts), threads):
+                yield from pool.map(of_part, parts[some])
 
         return held
     options = recipe.feature_options()
@@ -248,15 +259,12 @@ def _signatures_of(documents: Documents, recipe: Recipe, threads: int) -> _Read:
         options.pop("hash")
     minhash = Recipe.minhash(FLOOR, **options, num_slots=_SLOTS)
 
-    def sketched(
-        some: NDArray[np.int64], texts: _native.Texts
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        batch = sketch_texts(texts, minhash, sets=False, threads=1)
-        return some, shaped(np.asarray(batch.sketches), minhash).astype(np.uint32)
+    def made(rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
+        def of_part(some: NDArray[np.int64], texts: _native.Texts) -> _Result:
+            batch = sketch_texts(texts, minhash, sets=False, threads=1)
+            return work(some, shaped(np.asarray(batch.sketches), minhash).astype(np.uint32))
 
-    def made(rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
-        with ThreadPoolExecutor(threads, thread_name_prefix="likewise-threshold") as pool:
-            yield from each_part(pool, documents, rows, threads, sketched)
+        yield from each_part(pool, documents, rows, threads, of_part)
 
     return made
 
@@ -265,22 +273,36 @@ class _Nominator:
     """Finds which of some signatures share a band of two slots with others."""
 
     def __init__(self, signatures: NDArray[np.uint32]) -> None:
-        keys = _band_keys(signatures)
-        order = np.argsort(keys.reshape(-1), kind="stable")
-        self._keys, starts = np.unique(keys.reshape(-1)[order], return_index=True)
-        self._starts = np.append(starts, len(order))
-        self._owners = order // _BANDS
         self._num = len(signatures)
+        # The owner of a key stands in its last bits.
+        owners = np.arange(self._num, dtype=np.uint64)[:, None]
+        self._take(np.sort((_band_keys(signatures) & ~_OWNER_BITS | owners).reshape(-1)))
+
+    def _take(self, entries: NDArray[np.uint64]) -> None:
+        self._entries = entries
+        keys = entries & ~_OWNER_BITS
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
+        self._keys, self._starts = keys[starts], np.append(starts, len(keys))
+        self._owners = (entries & _OWNER_BITS).astype(np.int64)
+        # Of the first bits of a key, whether some key has them; of fewer, the first key that does.
         self._may_be = np.zeros(1 << _FILTER_BITS, bool)
-        self._may_be[self._keys >> np.uint64(64 - _FILTER_BITS)] = True
+        self._may_be[self._keys >> _FILTER_SHIFT] = True
+        self._first = np.searchsorted(self._keys, np.arange(1 << _PLACE_BITS, dtype=np.uint64) << _PLACE_SHIFT)
+
+    def forget(self, owners: NDArray[np.int64]) -> None:
+        """Look for no more partners of these."""
+        if not len(owners):
+            return
+        is_gone = np.zeros(self._num, bool)
+        is_gone[owners] = True
+        self._take(self._entries[~is_gone[self._owners]])
 
     def pairs(self, signatures: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which of the sampled share a band with which of these; each pair once."""
-        keys = _band_keys(signatures).reshape(-1)
-        hits = np.flatnonzero(self._may_be[keys >> np.uint64(64 - _FILTER_BITS)])
-        found = np.minimum(np.searchsorted(self._keys, keys[hits]), len(self._keys) - 1)
-        is_one = self._keys[found] == keys[hits]
-        hits, found = hits[is_one] // _BANDS, found[is_one]
+        keys = (_band_keys(signatures) & ~_OWNER_BITS).reshape(-1)
+        hits = np.flatnonzero(self._may_be[keys >> _FILTER_SHIFT])
+        hits, found = self._found(hits, keys[hits])
+        hits //= _BANDS
         counts = self._starts[found + 1] - self._starts[found]
         ends, start = np.cumsum(counts), 0
         codes = [np.zeros(0, np.int64)]
@@ -294,6 +316,21 @@ class _Nominator:
             start = stop
         every = _distinct(np.concatenate(codes), len(signatures) * self._num)
         return every % self._num, every // self._num
+
+    def _found(
+        self, hits: NDArray[np.int64], keys: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return which of some keys are among those of the sample, and where there."""
+        places = np.minimum(self._first[keys >> _PLACE_SHIFT], len(self._keys) - 1)
+        found = [(hits[:0], places[:0])]
+        # Few keys share their first bits.
+        while len(hits):
+            there = self._keys[places]
+            is_one = there == keys
+            found.append((hits[is_one], places[is_one]))
+            goes_on = (there < keys) & (places + 1 < len(self._keys))
+            hits, keys, places = hits[goes_on], keys[goes_on], places[goes_on] + 1
+        return np.concatenate([hits for hits, _ in found]), np.concatenate([places for _, places in found])
 
 
 def _band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -328,21 +365,19 @@ class _Partners:
 
     def __init__(self, num_sampled: int) -> None:
         self._counts = np.zeros(num_sampled, np.int64)
-        self._new: list[tuple[NDArray[np.int64], ...]] = []
-        self._all: list[tuple[NDArray[np.int64], ...]] = []
+        self._new: list[tuple[NDArray[Any], ...]] = []
+        self._all: list[tuple[NDArray[Any], ...]] = []
 
-    def add(
-        self, a: NDArray[np.int64], rows: NDArray[np.int64], digests: NDArray[np.uint64], equal: NDArray[np.int64]
-    ) -> None:
-        """Take partners `rows` of the documents `a`, from the level at work."""
-        self._new.append((a, rows, digests.view(np.int64), equal))
+    def add(self, some: tuple[NDArray[Any], ...]) -> None:
+        """Take partners from the level at work: documents, rows of their partners, digests of these, equal slots."""
+        self._new.append(some)
 
     def settled(self) -> NDArray[np.int64]:
-        """End a level; return which documents still look for partners."""
+        """End a level; return which documents have all their partners since then."""
         nothing = np.zeros(0, np.int64)
-        new = self._new or [(nothing, nothing, nothing, nothing)]
+        new = [(nothing, nothing, nothing.astype(np.uint64), nothing), *self._new]
         a, rows, digests, equal = (np.concatenate(column) for column in zip(*new, strict=True))
-        order = np.lexsort((rows, digests.view(np.uint64), a))
+        order = np.lexsort((rows, digests, a))
         a, rows, digests, equal = (column[order] for column in (a, rows, digests, equal))
         # Copies are one document: the first of them.
         is_first = np.ones(len(a), bool)
@@ -351,9 +386,10 @@ class _Partners:
         place = np.arange(len(a)) - np.searchsorted(a, a, "left") + self._counts[a]
         taken = place < MOST_PARTNERS
         self._all.append((a[taken], rows[taken], equal[taken]))
-        self._counts += np.bincount(a[taken], minlength=len(self._counts))
+        before = self._counts
+        self._counts = before + np.bincount(a[taken], minlength=len(before))
         self._new = []
-        return np.flatnonzero(self._counts < MOST_PARTNERS)
+        return np.flatnonzero((before < MOST_PARTNERS) & (self._counts == MOST_PARTNERS))
 
     def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return all pairs by document: its number, the row of its partner, and equal slots."""
