@@ -73,7 +73,7 @@ def of_set(name):
             "default": [default, round(points[default], 4)],
             "auto": [facts["threshold"], round(points[facts["threshold"]], 4)],
             "loss": round(points[best] - points[facts["threshold"]], 4),
-            **{key: facts[key] for key in ("reason", "clarity", "num_below", "num_above", "num_documents_above", "halves")},
+            **{key: facts[key] for key in ("reason", "clarity", "num_documents_below", "num_documents_above", "halves")},
             "parts": stability(entry.texts, {**options, **entry.rules}),
         }
         print(name, kind, json.dumps(results[kind]), flush=True)

@@ -4,6 +4,7 @@ Similarities and weights in, one choice out. Counts are integers and the only ex
 so that the choice is the same on every processor. Every constant of the rule is in this module.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -11,27 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# The rule is written for Jaccard similarities. Another measure is put on their scale: two sets of equal size with
+# Jaccard similarity j have cosine 2j / (1 + j).
+MEASURES = ("jaccard", "cosine")
 # Similarities are counted in bins of a thousandth; thresholds are hundredths.
 _BINS = 1000
 _STEP = 10
-LOWEST, HIGHEST = 0.30, 0.95
+# The range of thresholds, in bins, and half the width of the triangular kernel.
 _LOWEST, _HIGHEST = 300, 950
-# Of the triangular kernel, in bins.
 _HALF_WIDTH = 40
-# Pairs below it act on no density of the range.
-FLOOR = (_LOWEST - _HALF_WIDTH) / _BINS
 # Log density + _PULL (t - _CENTER)^2 is smallest at the threshold.
 _PULL = 20
 _CENTER = 500
-# One pair at the very place, added to every density: empty stretches compare by the pull alone.
+# The kernel of one pair at its very place, added to every density: empty stretches compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
-# Fewer documents with a pair above the threshold show no duplicates to separate.
-LEAST_DOCUMENTS = 20
-# The density above the valley must be so many times that in the valley.
-LEAST_CLARITY = 2.0
-CAUTIOUS = 0.8
+# Fewer documents with a pair from the threshold on show no duplicates to separate.
+_LEAST_DOCUMENTS = 20
+# The density above the valley must reach so many times that in the valley.
+_LEAST_CLARITY = 2.0
+# The threshold where no valley decides, by measure.
+CAUTIOUS: Mapping[str, float] = {"jaccard": 0.8, "cosine": 0.89}
 # Halves of the sample whose thresholds differ by more are reported.
-STABLE_WITHIN = 0.03
+_STABLE_WITHIN = 0.03
 
 FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
 
@@ -48,29 +50,25 @@ class Valley:
         Why it is the cautious threshold; None where the valley decides.
     clarity : float
         How many times the density in the valley is exceeded by the highest density above it.
-    num_below, num_above : int
-        Pairs from :data:`FLOOR` to below the threshold, and from the threshold on; sampled pairs count by weight.
-    num_documents_above : int
-        Sampled documents with a pair from the threshold on.
+    num_documents_below, num_documents_above : int
+        Sampled documents with a pair from the lowest similarity that counts to below the threshold, and with one from
+        the threshold on.
     halves : tuple of float
-        The thresholds of two halves of the sample alone.
+        The lowest places of the densities of two halves of the sample.
+    is_stable : bool
+        Whether they agree within 0.03.
     curve : list of (float, float)
-        Similarity and density (pairs in a hundredth) from the floor to 1.
+        Similarity, rising to 1, and density there: pairs in a hundredth.
     """
 
     threshold: float
     reason: str | None
     clarity: float
-    num_below: int
-    num_above: int
+    num_documents_below: int
     num_documents_above: int
     halves: tuple[float, float]
+    is_stable: bool
     curve: list[tuple[float, float]]
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether the thresholds of both halves of the sample agree."""
-        return round(abs(self.halves[0] - self.halves[1]), 9) <= STABLE_WITHIN
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as JSON values."""
@@ -78,16 +76,25 @@ class Valley:
             "threshold": self.threshold,
             "reason": self.reason,
             "clarity": round(self.clarity, 3),
-            "num_below": self.num_below,
-            "num_above": self.num_above,
+            "num_documents_below": self.num_documents_below,
             "num_documents_above": self.num_documents_above,
             "halves": list(self.halves),
+            "is_stable": self.is_stable,
             "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
         }
 
 
+def lowest_similarity(measure: str) -> float:
+    """Return the similarity below which pairs count for nothing."""
+    return _of_scale(_LOWEST - _HALF_WIDTH, measure)
+
+
 def find_valley(
-    similarity: NDArray[np.float64], document: NDArray[np.int64], weight: NDArray[np.int64] | None = None
+    similarity: NDArray[np.float64],
+    document: NDArray[np.int64],
+    weight: NDArray[np.int64] | None = None,
+    *,
+    measure: str = "jaccard",
 ) -> Valley:
     """Choose the threshold where the density of similarities is lowest.
 
@@ -99,6 +106,8 @@ def find_valley(
         The sampled document of each pair, numbered in random order: odd and even ones are halves of the sample.
     weight : ndarray of shape (m,), int64, optional
         How many pairs each stands for.
+    measure : {"jaccard", "cosine"}
+        What was measured.
 
     Returns
     -------
@@ -110,7 +119,8 @@ def find_valley(
     The density is that of a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95
     with the smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones that nearest to 0.5, then the lower. It
     is a valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and
-    the highest density above it is at least twice its own. Else the threshold is 0.8.
+    the highest density above it is at least twice its own. Else the threshold is 0.8. Cosines c are put on this scale
+    as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
     --------
@@ -119,41 +129,46 @@ def find_valley(
     (0.5, None)
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
-    bins = _bins(similarity)
+    bins = _bins(similarity, measure)
     density = _density(bins, weights)
     place = _lowest(density)
-    is_above = bins >= place
-    num_documents = len(np.unique(document[is_above]))
-    peak = int(density[place:].max())
-    clarity = (peak + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
+    clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
     reason = None
-    if num_documents < LEAST_DOCUMENTS:
+    if len(np.unique(document[bins >= place])) < _LEAST_DOCUMENTS:
         reason = FEW_PAIRS
-    elif place >= _HIGHEST or clarity < LEAST_CLARITY:
+    elif place == _HIGHEST or clarity < _LEAST_CLARITY:
         reason = NO_VALLEY
-    threshold = place / _BINS if reason is None else CAUTIOUS
-    halves = [_lowest(_density(bins[half], weights[half])) / _BINS for half in (document % 2 == 0, document % 2 == 1)]
-    is_above = bins >= round(threshold * _BINS)
-    is_counted = bins >= _LOWEST - _HALF_WIDTH
+    threshold = CAUTIOUS[measure] if reason else _of_scale(place, measure)
+    halves = tuple(
+        _of_scale(_lowest(_density(bins[half], weights[half])), measure)
+        for half in (document % 2 == 0, document % 2 == 1)
+    )
+    is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,
         clarity=clarity,
-        num_below=int(weights[is_counted & ~is_above].sum()),
-        num_above=int(weights[is_above].sum()),
+        num_documents_below=len(np.unique(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(np.unique(document[is_above])),
         halves=(halves[0], halves[1]),
+        is_stable=round(abs(halves[0] - halves[1]), 9) <= _STABLE_WITHIN,
         curve=[
-            (at / _BINS, int(density[at]) * _STEP / _HALF_WIDTH**2)
+            (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
         ],
     )
 
 
-def _bins(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the thousandth that each similarity reaches; a match at a hundredth is decided by the same division."""
-    edges = np.arange(_BINS + 1) / _BINS
-    return np.searchsorted(edges, similarity, side="right").astype(np.int64) - 1
+def _bins(similarity: NDArray[np.float64], measure: str) -> NDArray[np.int64]:
+    """Return the thousandth that each similarity reaches, on the scale of the rule."""
+    values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
+    return np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
+
+
+def _of_scale(place: int, measure: str) -> float:
+    """Return the similarity at a place of the scale, in hundredths."""
+    value = place / _BINS
+    return round(value if measure == "jaccard" else 2.0 * value / (1.0 + value), 2)
 
 
 def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:

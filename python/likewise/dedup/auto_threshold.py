@@ -26,10 +26,10 @@ from likewise.dedup.timing import Timing
 from likewise.dedup.verification import Verifier
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe import Recipe
-from likewise.recipe_check import AUTO_MEASURES, PACKAGE_HASHES
+from likewise.recipe_check import PACKAGE_HASHES
 from likewise.sketch import EMPTY, shaped, sketch_texts
 from likewise.sorting import slices
-from likewise.valley import FEW_PAIRS, FLOOR, STABLE_WITHIN, Valley, find_valley
+from likewise.valley import FEW_PAIRS, NO_VALLEY, Valley, find_valley, lowest_similarity
 
 # Documents that are compared with all others, and with how many each is: one that is in a huge family says no more.
 MOST_SAMPLED = 4096
@@ -38,6 +38,8 @@ MOST_PARTNERS = 64
 _MOST_OF_ESTIMATE = 1000
 # Of a signature's slots the first, in bands of two.
 _SLOTS, _ROWS = 128, 2
+# On the scale of Jaccard similarities.
+_FLOOR = lowest_similarity("jaccard")
 _BANDS = _SLOTS // _ROWS
 # Documents that the first sampled ones are compared with, and how many times more each time.
 _FIRST_LEVEL, _GROWTH = 64, 4
@@ -92,20 +94,28 @@ class ChosenThreshold:
 def told_choice(facts: dict[str, Any]) -> list[str]:
     """Return in sentences what was chosen, from what, and how far to trust it."""
     low, high = facts["halves"]
-    sampled = f"{counted(facts['num_sampled'], 'document')} of {facts['num_documents']:,}"
-    pairs = f"{counted(facts['num_below'], 'pair')} below it down to {FLOOR:g} and {facts['num_above']:,} at or above"
+    sampled = (
+        f"of {counted(facts['num_sampled'], 'sampled document')}, {facts['num_documents_above']:,} have a similar one at "
+        f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
+    )
     if facts["reason"] is None:
         lines = [
-            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, "
-            f"{facts['clarity']:,.1f} times rarer than at the peak above; {pairs}, from {sampled}"
+            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, by a factor of "
+            f"{facts['clarity']:,.1f} from the peak above; {sampled}"
         ]
-        if round(abs(low - high), 9) > STABLE_WITHIN:
-            lines.append(f"the threshold is uncertain: halves of the sample give {low:g} and {high:g}")
+        if not facts["is_stable"]:
+            lines.append(
+                f"the threshold is uncertain: halves of the sample alone give {low:g} and {high:g}; likewise tune "
+                "chooses one from labeled pairs"
+            )
         return lines
-    why = "too few documents have a similar one" if facts["reason"] == FEW_PAIRS else "no valley"
+    why = {
+        FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
+        NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
+    }
     return [
-        f"threshold {facts['threshold']:g} (auto, cautious): {why} among {facts['measure']} similarities; {pairs}, "
-        f"from {sampled}. Give --threshold, or label some pairs with likewise tune, to remove more"
+        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. Try "
+        "--weights idf, give a threshold, or choose one from labeled pairs with likewise tune"
     ]
 
 
@@ -154,9 +164,9 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     a, b, weight = _thinned(documents, sample, a, b, equal)
     similarity = _measured(documents, recipe, sample[a], b, threads)
     reaches = ~np.isnan(similarity)
-    valley = find_valley(similarity[reaches], a[reaches], weight[reaches])
-    measure = AUTO_MEASURES[recipe.method]
-    recall = _native.s_curve(FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
+    valley = find_valley(similarity[reaches], a[reaches], weight[reaches], measure=recipe.measure)
+    measure = recipe.measure
+    recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
     return ChosenThreshold(valley, measure, len(documents), len(sample), len(a), recall)
 
 
@@ -189,7 +199,7 @@ def _nominated(
     sampled document that has its partners is left out of the next ones: a family of a million costs what one of a
     hundred does.
     """
-    own, min_equal = _digests(documents, sample), _native.min_equal_slots(_SLOTS, FLOOR)
+    own, min_equal = _digests(documents, sample), _native.min_equal_slots(_SLOTS, _FLOOR)
     found = _Partners(len(sample))
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise-threshold") as pool:
         each = _each_signature(documents, recipe, pool, threads)
@@ -257,7 +267,7 @@ def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecut
     options = recipe.feature_options()
     if recipe.hash in PACKAGE_HASHES:
         options.pop("hash")
-    minhash = Recipe.minhash(FLOOR, **options, num_slots=_SLOTS)
+    minhash = Recipe.minhash(_FLOOR, **options, num_slots=_SLOTS)
 
     def made(rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
         def of_part(some: NDArray[np.int64], texts: _native.Texts) -> _Result:
@@ -425,7 +435,8 @@ def _measured(
         found = [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]
-            found.append(verifier.similarities(later, earlier, AUTO_MEASURES[recipe.method], FLOOR))
+            lowest = lowest_similarity(recipe.measure)
+            found.append(verifier.similarities(later, earlier, recipe.measure, lowest))
     return np.concatenate(found)
 
 
