@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.counts import counted
+
 # The rule is written for Jaccard similarities. Another measure is put on their scale: two sets of equal size with
 # Jaccard similarity j have cosine 2j / (1 + j).
 MEASURES = ("jaccard", "cosine")
@@ -82,6 +84,45 @@ class Valley:
             "is_stable": self.is_stable,
             "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
         }
+
+
+def choice_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return in sentences what was chosen, from what, and how far to trust it.
+
+    Parameters
+    ----------
+    facts : mapping
+        What :meth:`Valley.to_dict` gives, with ``measure`` and ``num_sampled``: ``chosen_threshold`` of a summary.
+    """
+    low, high = facts["halves"]
+    sampled = (
+        f"of {counted(facts['num_sampled'], 'sampled document')}, {facts['num_documents_above']:,} have a similar one at "
+        f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
+    )
+    if facts["reason"] is None:
+        lines = [
+            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, by a factor of "
+            f"{facts['clarity']:,.1f} from the peak above; {sampled}"
+        ]
+        if not facts["is_stable"]:
+            lines.append(
+                f"the threshold is uncertain: halves of the sample alone give {low:g} and {high:g}; likewise tune "
+                "chooses one from labeled pairs"
+            )
+        return lines
+    why = {
+        FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
+        NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
+    }
+    return [
+        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. Try "
+        "--weights idf, give a threshold, or choose one from labeled pairs with likewise tune"
+    ]
+
+
+def lowest_threshold(measure: str) -> float:
+    """Return the lowest threshold that can be chosen."""
+    return _of_scale(_LOWEST, measure)
 
 
 def lowest_similarity(measure: str) -> float:

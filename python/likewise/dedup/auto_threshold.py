@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.counts import counted
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.prefix_search import each_part
@@ -29,7 +28,7 @@ from likewise.recipe import Recipe
 from likewise.recipe_check import PACKAGE_HASHES
 from likewise.sketch import EMPTY, shaped, sketch_texts
 from likewise.sorting import slices
-from likewise.valley import FEW_PAIRS, NO_VALLEY, Valley, find_valley, lowest_similarity
+from likewise.valley import Valley, find_valley, lowest_similarity
 
 # Documents that are compared with all others, and with how many each is: one that is in a huge family says no more.
 MOST_SAMPLED = 4096
@@ -89,34 +88,6 @@ class ChosenThreshold:
             "num_measured": self.num_measured,
             "recall": None if self.recall is None else round(self.recall, 4),
         }
-
-
-def told_choice(facts: dict[str, Any]) -> list[str]:
-    """Return in sentences what was chosen, from what, and how far to trust it."""
-    low, high = facts["halves"]
-    sampled = (
-        f"of {counted(facts['num_sampled'], 'sampled document')}, {facts['num_documents_above']:,} have a similar one at "
-        f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
-    )
-    if facts["reason"] is None:
-        lines = [
-            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, by a factor of "
-            f"{facts['clarity']:,.1f} from the peak above; {sampled}"
-        ]
-        if not facts["is_stable"]:
-            lines.append(
-                f"the threshold is uncertain: halves of the sample alone give {low:g} and {high:g}; likewise tune "
-                "chooses one from labeled pairs"
-            )
-        return lines
-    why = {
-        FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
-        NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
-    }
-    return [
-        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. Try "
-        "--weights idf, give a threshold, or choose one from labeled pairs with likewise tune"
-    ]
 
 
 def with_chosen_threshold(

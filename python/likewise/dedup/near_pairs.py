@@ -18,6 +18,7 @@ from likewise.io.near_pairs import NearPairFacts, pair_schema, pair_table
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
 from likewise.sketch import shaped
+from likewise.valley import lowest_threshold
 
 # Slots of so many pairs are compared at once.
 _PAIRS_AT_ONCE = 1 << 16
@@ -43,10 +44,12 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
         raise InvalidParameter(
             "store_pairs", "does not go with --against: reference documents are compared at the run's threshold only"
         )
-    threshold = own_threshold(recipe)
+    # A threshold that is yet to be chosen may be as low as this one.
+    threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)
     if not 0.0 < floor <= threshold:
         raise InvalidParameter(
-            "store_pairs", f"{floor} given; it must be above 0 and at most the threshold of the run, {threshold:g}"
+            "store_pairs", f"{floor} given; it must be above 0 and at most "
+            f"{'the lowest threshold that auto chooses' if recipe.needs_threshold else 'the threshold of the run'}, {threshold:g}",
         )
 
 

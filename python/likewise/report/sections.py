@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.counts import counted
-from likewise.drawing import Html, bars, curve, element, histogram
+from likewise.drawing import Html, bars, curve, density, element, histogram
 from likewise.recipe import Recipe
 from likewise.recipe_recall import recall_within
+from likewise.valley import choice_lines
 from likewise.viewing import Catalogue
 
 _CURVE_POINTS = 100
@@ -147,6 +148,20 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
         mark = (at, points[min(_CURVE_POINTS, round(at * _CURVE_POINTS))][1])
     label = f"{'Jaccard' if is_bands else 'cosine'} similarity of a pair; upward P(found)"
     return curve(points, label=label, mark=mark, mark_text=text if mark is None else f"{text}: {mark[1]:.3f}")
+
+
+def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
+    """Return the density that a run chose its threshold from, and what it says; None where it was given one."""
+    facts = summary.get("chosen_threshold")
+    if facts is None:
+        return None
+    drawn = density(
+        [(similarity, pairs) for similarity, pairs in facts["density"]],
+        label=f"{facts['measure']} similarity; pairs in a hundredth",
+        mark=facts["threshold"],
+        mark_text=f"threshold {facts['threshold']:g}",
+    )
+    return element("div", [drawn, *(element("p", line, class_="quiet") for line in choice_lines(facts))])
 
 
 def stage_chart(summary: Mapping[str, Any]) -> Html:
