@@ -92,11 +92,12 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     Parameters
     ----------
     facts : mapping
-        What :meth:`Valley.to_dict` gives, with ``measure`` and ``num_sampled``: ``chosen_threshold`` of a summary.
+        What :meth:`Valley.to_dict` gives, with what was measured: ``chosen_threshold`` of a summary.
     """
     low, high = facts["halves"]
+    whom = "document" if facts["num_sampled"] == facts["num_documents"] else "sampled document"
     sampled = (
-        f"of {counted(facts['num_sampled'], 'sampled document')}, {facts['num_documents_above']:,} have a similar one at "
+        f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
         f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
     )
     if facts["reason"] is None:
@@ -114,9 +115,13 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
         NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
     }
+    rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
+    ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
+    ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
+    advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
     return [
-        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. Try "
-        "--weights idf, give a threshold, or choose one from labeled pairs with likewise tune"
+        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. "
+        f"{advice[0].upper()}{advice[1:]}."
     ]
 
 

@@ -59,8 +59,8 @@ class ChosenThreshold:
     ----------
     valley : Valley
         The choice.
-    measure : str
-        What was measured.
+    measure, weights : str
+        What was measured, and by which weights.
     num_documents : int
         All documents.
     num_sampled : int
@@ -73,6 +73,7 @@ class ChosenThreshold:
 
     valley: Valley
     measure: str
+    weights: str
     num_documents: int
     num_sampled: int
     num_measured: int
@@ -83,6 +84,7 @@ class ChosenThreshold:
         return {
             **self.valley.to_dict(),
             "measure": self.measure,
+            "weights": self.weights,
             "num_documents": self.num_documents,
             "num_sampled": self.num_sampled,
             "num_measured": self.num_measured,
@@ -138,7 +140,7 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     valley = find_valley(similarity[reaches], a[reaches], weight[reaches], measure=recipe.measure)
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
-    return ChosenThreshold(valley, measure, len(documents), len(sample), len(a), recall)
+    return ChosenThreshold(valley, measure, recipe.weights, len(documents), len(sample), len(a), recall)
 
 
 def _digests(documents: Documents, rows: slice | NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -122,8 +122,8 @@ def check_recipe(recipe: Recipe) -> Recipe:
     if recipe.needs_threshold:
         raise InvalidParameter(
             "threshold",
-            "an index cannot choose a threshold from documents yet to come; run likewise dedup --threshold auto on a "
-            "sample and give the recipe of its summary.json",
+            "an index cannot choose a threshold from documents yet to come. Run likewise dedup --threshold auto on a "
+            "sample, and create the index with --like OUT",
         )
     if recipe.is_distance_only and recipe.recall is not None:
         raise InvalidParameter("recall", "an index searches by distance exactly; leave recall out")
