@@ -73,7 +73,9 @@ def of_set(name):
             "default": [default, round(points[default], 4)],
             "auto": [facts["threshold"], round(points[facts["threshold"]], 4)],
             "loss": round(points[best] - points[facts["threshold"]], 4),
-            **{key: facts[key] for key in ("reason", "clarity", "num_documents_below", "num_documents_above", "halves")},
+            **{
+                key: facts[key] for key in ("reason", "clarity", "num_documents_below", "num_documents_above", "halves")
+            },
             "parts": stability(entry.texts, {**options, **entry.rules}),
         }
         print(name, kind, json.dumps(results[kind]), flush=True)
@@ -96,7 +98,10 @@ def cost(path, rounds):
                 seconds[name].append((time.perf_counter() - began, time.process_time() - used))
                 print(name, seconds[name][-1], summary["recipe"]["threshold"], summary["timings"]["wall_s"], flush=True)
     return {
-        name: {"wall_s": round(statistics.median(w for w, _ in each), 2), "cpu_s": round(statistics.median(c for _, c in each), 2)}
+        name: {
+            "wall_s": round(statistics.median(w for w, _ in each), 2),
+            "cpu_s": round(statistics.median(c for _, c in each), 2),
+        }
         for name, each in seconds.items()
     }
 

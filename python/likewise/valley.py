@@ -102,8 +102,8 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     )
     if facts["reason"] is None:
         lines = [
-            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, by a factor of "
-            f"{facts['clarity']:,.1f} from the peak above; {sampled}"
+            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, "
+            f"{facts['clarity']:,.1f} times rarer than at the peak above; {sampled}"
         ]
         if not facts["is_stable"]:
             lines.append(

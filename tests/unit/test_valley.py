@@ -23,7 +23,10 @@ def mixture(seed, measure="jaccard"):
     draw = random.Random(seed)
     pairs = [(min(1.0, 0.26 + draw.expovariate(draw.choice([8, 15, 30]))), draw.randrange(400), 1) for _ in range(600)]
     pairs += [(min(1.0, max(0.3, draw.gauss(0.8, 0.1))), draw.randrange(400), draw.randint(1, 4)) for _ in range(300)]
-    return [(round(similarity, 3) if number % 3 else similarity, document, many) for number, (similarity, document, many) in enumerate(pairs)]
+    return [
+        (round(similarity, 3) if number % 3 else similarity, document, many)
+        for number, (similarity, document, many) in enumerate(pairs)
+    ]
 
 
 @pytest.mark.parametrize("measure", ["jaccard", "cosine"])
@@ -35,7 +38,10 @@ def test_mixtures_have_the_threshold_of_the_oracle(seed, measure):
     random.Random(seed).shuffle(pairs)
     assert found(pairs, measure) == choice
     # A pair that stands for several is as good as several.
-    assert found([(similarity, document, 1) for similarity, document, many in pairs for _ in range(many)], measure) == choice
+    assert (
+        found([(similarity, document, 1) for similarity, document, many in pairs for _ in range(many)], measure)
+        == choice
+    )
 
 
 @given(

@@ -174,7 +174,11 @@ def num_affordable(
         return _native.Texts.concat([read() for _, read in documents.texts(rows, 1)])
 
     rarest = RarestFeatures(
-        texts_of(pilot), recipe.feature_rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=threads
+        texts_of(pilot),
+        recipe.feature_rules,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        threads=threads,
     )
     num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
     cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))

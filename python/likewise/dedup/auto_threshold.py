@@ -300,9 +300,7 @@ class _Nominator:
         every = _distinct(np.concatenate(codes), len(signatures) * self._num)
         return every % self._num, every // self._num
 
-    def _found(
-        self, hits: NDArray[np.int64], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _found(self, hits: NDArray[np.int64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which of some keys are among those of the sample, and where there."""
         places = np.minimum(self._first[keys >> _PLACE_SHIFT], len(self._keys) - 1)
         found = [(hits[:0], places[:0])]

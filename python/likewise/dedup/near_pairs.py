@@ -47,10 +47,8 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
     # A threshold that is yet to be chosen may be as low as this one.
     threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)
     if not 0.0 < floor <= threshold:
-        raise InvalidParameter(
-            "store_pairs", f"{floor} given; it must be above 0 and at most "
-            f"{'the lowest threshold that auto chooses' if recipe.needs_threshold else 'the threshold of the run'}, {threshold:g}",
-        )
+        what = "the lowest threshold that auto chooses" if recipe.needs_threshold else "the threshold of the run"
+        raise InvalidParameter("store_pairs", f"{floor} given; it must be above 0 and at most {what}, {threshold:g}")
 
 
 def own_threshold(recipe: Recipe) -> float:

@@ -43,7 +43,9 @@ class PrefixSearch:
             if self._join.needs_marks:
                 for _ in each_part(pool, documents, rows, threads, lambda _, texts: self._join.mark(texts)):
                     pass
-            for _ in each_part(pool, documents, rows, threads, lambda rows, texts: self._join.add(positions[rows], texts)):
+            for _ in each_part(
+                pool, documents, rows, threads, lambda rows, texts: self._join.add(positions[rows], texts)
+            ):
                 pass
         self._join.finish()
 

@@ -58,7 +58,7 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.needs_threshold:
         raise InvalidParameter(
             "threshold",
-            "auto is chosen by the local engine alone; run dedup --threshold auto on a sample, and give its number here",
+            "only the local engine chooses one. Run dedup --threshold auto on a sample, and give its number here",
         )
     if recipe.needs_counting:
         raise InvalidParameter(
