@@ -18,10 +18,9 @@ from likewise.cli.options import (
     take_recipe,
     take_run,
 )
-from likewise.cli.terminal import chosen_lines
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import printable, skipped_line
+from likewise.cli.terminal import chosen_lines, printable, skipped_line
 from likewise.counts import counted
 
 if TYPE_CHECKING:

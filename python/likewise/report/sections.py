@@ -141,7 +141,7 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
     is_bands = recipe.method == "minhash"
     at, text = similarity, "this pair"
     if similarity is None:
-        at = recipe.candidate_threshold if is_bands else recipe.similarity_threshold
+        at = recipe.candidate_threshold if is_bands else threshold_of(recipe) if recipe.threshold is not None else None
         text = "threshold"
     mark = None
     if at is not None:
