@@ -281,8 +281,7 @@ def _matching(
     if recipe.method == "exact":
         return np.asarray(measured == 1.0)
     if not recipe.is_distance_only:
-        assert recipe.threshold is not None
-        return np.asarray(measured >= recipe.threshold)
+        return np.asarray(measured >= recipe.similarity_threshold)
     assert recipe.within is not None
     assert recipe.short_threshold is not None
     found = _distances(run, rows, kept_rows) <= recipe.within

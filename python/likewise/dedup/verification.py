@@ -127,13 +127,11 @@ class Verifier:
         if not len(pairs):
             return np.zeros(0)
         if are_held:
-            assert recipe.threshold is not None
-            return self._measure(pairs.later, pairs.earlier, recipe.measure, recipe.threshold, states)
+            return self._measure(pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, states)
         if states is not None:
             return self._matches_alive(pairs, states)
         if not recipe.is_distance_only:
-            assert recipe.threshold is not None
-            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold)
+            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold)
         assert recipe.bits is not None
         assert recipe.within is not None
         assert pairs.distance is not None

@@ -35,8 +35,7 @@ def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
 def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
     """Return exact similarities of texts, the later in the earlier; NaN below the threshold."""
     values = similarities(cell, recipe)
-    assert recipe.threshold is not None
-    values[values < recipe.threshold] = np.nan
+    values[values < recipe.similarity_threshold] = np.nan
     return values
 
 

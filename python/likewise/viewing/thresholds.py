@@ -105,7 +105,7 @@ class Thresholds:
         """The threshold of the run, as a similarity."""
         recipe = self._recipe
         if recipe.threshold is not None:
-            return recipe.threshold
+            return recipe.similarity_threshold
         assert recipe.within is not None
         assert recipe.bits is not None
         return 1.0 - recipe.within / recipe.bits
