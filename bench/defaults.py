@@ -2,9 +2,9 @@
 
     python bench/defaults.py --collections DIR [--cache DIR] [--split development] [--write]
 
-Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are read off
-that table. Sets: the labeled ones beside the project, the collections of `public_sets.py` in DIR, and the pairs read by
-eye. What the threshold of a collection is there follows from a pile of this machine's own documents of that kind.
+Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are read
+off that table. Sets: the labeled ones beside the project, the collections of `public_sets.py` in DIR, and the pairs
+read by eye, for which the threshold of a collection is that of a pile of this machine's own documents of their kind.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np

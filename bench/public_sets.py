@@ -1,13 +1,13 @@
 """Labeled collections made from public packages: manuals, package descriptions, API pages, guides, licenses.
 
 Each collection is two releases of the same packages, in pinned versions. Labels follow from a written procedure
-(`docs/benchmarks/collections.md`) that looks at names, releases and aligned tokens, never at shingles or sketches; nobody
-read the pairs. The split into `development` and `opened last` was fixed before anything was measured.
+(`docs/benchmarks/collections.md`) that looks at names, releases and aligned tokens; nobody read the pairs. The split
+into `development` and `opened last` was fixed before anything was measured.
 
     python bench/public_sets.py --out DIR [--only NAME ...]
 
-needs apt-get, dpkg-deb and npm with their usual configuration, and writes DIR/NAME/docs.jsonl.gz and pairs.tsv, the format
-of the labeled sets beside the project. Downloads stay in DIR/downloads and are not repeated.
+needs apt-get, dpkg-deb and npm with their usual configuration, and writes DIR/NAME/docs.jsonl.gz and pairs.tsv, in the
+format of the labeled sets beside the project. Downloads stay in DIR/downloads and are not repeated.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import json
 import re
 import subprocess
 import tarfile
-import urllib.parse
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,16 +36,36 @@ VERSIONS_SIDE_BY_SIDE = 0.90
 # Other names that never ship side by side: maybe one was renamed.
 MAYBE_RENAMED = 0.60
 
+# Shorter pages say nothing.
+FEWEST_WORDS = 3
+
 MARKERS = frozenset({"alpha", "beta", "ga", "rc", "dev", "snapshot", "lts", "transitional", "dummy"})
 
 
 @dataclass(frozen=True)
 class Page:
-    """A document: its name in its release, and its text."""
+    """A document of a release.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its release.
+    key : str
+        What stays of the name without versions.
+    words : tuple of str
+        Its tokens.
+    """
 
     release: str
     name: str
+    key: str
     text: str
+    words: tuple[str, ...]
+
+    @property
+    def doc_id(self) -> str:
+        """Its id."""
+        return f"{self.release}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -363,59 +382,54 @@ def tokens_of(text: str) -> tuple[str, ...]:
 
 
 def alignment(a: tuple[str, ...], b: tuple[str, ...], least: float) -> float:
-    """Return twice the longest common subsequence of tokens over all tokens; 0 where sizes alone keep it below `least`."""
+    """Return twice the longest common subsequence over all tokens; 0 where sizes alone keep it below `least`."""
     if 2 * min(len(a), len(b)) < least * (len(a) + len(b)):
         return 0.0
     return float(measures.similarity(list(a), list(b), "lcs"))
 
 
-def label_of(a: Page, b: Page, key_a: str, key_b: str, releases_of: dict[str, set[str]], words: dict[int, tuple[str, ...]],
-             rows: tuple[int, int]) -> int:  # fmt: skip
-    """Return the label of a pair by the written procedure."""
-    left, right = words[rows[0]], words[rows[1]]
-    if left == right:
+def label_of(a: Page, b: Page, *, side_by_side: bool) -> int:
+    """Return the label of a pair; `side_by_side`: some release has pages with both names."""
+    if a.words == b.words:
         return SAME
-    side_by_side = bool(releases_of[a.name] & releases_of[b.name])
-    if a.name == b.name or (key_a == key_b and not side_by_side):
-        found = alignment(left, right, SAME_NAME[1])
-        return SAME if found >= SAME_NAME[0] else DIFFERENT if found < SAME_NAME[1] else IGNORED
-    if key_a == key_b:
-        found = alignment(left, right, SAME_NAME[1])
-        return SAME if found >= VERSIONS_SIDE_BY_SIDE else DIFFERENT if found < SAME_NAME[1] else IGNORED
-    if _without_markers(left) == _without_markers(right):
+    if a.key == b.key:
+        least = VERSIONS_SIDE_BY_SIDE if side_by_side and a.name != b.name else SAME_NAME[0]
+        found = alignment(a.words, b.words, SAME_NAME[1])
+        return SAME if found >= least else DIFFERENT if found < SAME_NAME[1] else IGNORED
+    if _without_markers(a.words) == _without_markers(b.words):
         return IGNORED
     if side_by_side:
         return DIFFERENT
-    return IGNORED if alignment(left, right, MAYBE_RENAMED) >= MAYBE_RENAMED else DIFFERENT
+    return IGNORED if alignment(a.words, b.words, MAYBE_RENAMED) >= MAYBE_RENAMED else DIFFERENT
 
 
 def _without_markers(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in words if word not in MARKERS and not any(map(str.isdigit, word)))
 
 
+def pages_of(collection: Collection, shelf: Shelf) -> list[Page]:
+    """Return the pages of a collection, in an order that says nothing of them."""
+    found: dict[str, Page] = {}
+    for release, package, version in collection.packages:
+        for name, text in collection.read(shelf, release, package, version):
+            key, words = _key(name, collection), tokens_of(text)
+            # Names that begin alike are one family: all of it or nothing.
+            family = re.split(r"[-.]", key)[0] if collection.names_have_versions else key
+            if _hash(family) % collection.share == 0 and len(words) >= FEWEST_WORDS:
+                page = Page(version if release == "npm" else release, name, key, text, words)
+                found.setdefault(page.doc_id, page)
+    return sorted(found.values(), key=lambda page: _hash(page.doc_id))
+
+
 def make(collection: Collection, shelf: Shelf, out: Path) -> dict[str, int]:
     """Write the documents and labels of a collection."""
-    pages: list[Page] = []
-    seen: set[tuple[str, str]] = set()
-    for release, package, version in collection.packages:
-        for name, text in collection.read(shelf, f"{release}", package, version):
-            key = _key(name, collection)
-            family = key if collection.names_have_versions is False else re.split(r"[-.]", key)[0]
-            shelf_mark = version if release == "npm" else release
-            chosen = int(hashlib.sha256(family.encode()).hexdigest(), 16) % collection.share == 0
-            if chosen and (shelf_mark, name) not in seen and len(tokens_of(text)) >= 3:
-                seen.add((shelf_mark, name))
-                pages.append(Page(shelf_mark, name, text))
-    pages.sort(key=lambda page: hashlib.sha256(f"{page.release}/{page.name}".encode()).hexdigest())
-    words = {row: tokens_of(page.text) for row, page in enumerate(pages)}
+    pages = pages_of(collection, shelf)
     releases_of: dict[str, set[str]] = defaultdict(set)
-    for page in pages:
-        releases_of[page.name].add(page.release)
-    keys = [_key(page.name, collection) for page in pages]
-    pairs = _near([page.text for page in pages])
     rows_of: dict[str, list[int]] = defaultdict(list)
-    for row, key in enumerate(keys):
-        rows_of[key].append(row)
+    for row, page in enumerate(pages):
+        releases_of[page.name].add(page.release)
+        rows_of[page.key].append(row)
+    pairs = _near([page.text for page in pages])
     for rows in rows_of.values():
         pairs.update((a, b) for i, a in enumerate(rows) for b in rows[i + 1 :])
     folder = out / collection.name
@@ -423,16 +437,20 @@ def make(collection: Collection, shelf: Shelf, out: Path) -> dict[str, int]:
     counts: dict[str, int] = {"documents": len(pages), "1": 0, "0": 0, "-1": 0}
     with gzip.open(folder / "docs.jsonl.gz", "wt", encoding="utf-8") as file:
         for page in pages:
-            file.write(json.dumps({"id": f"{page.release}/{page.name}", "text": page.text}, ensure_ascii=False) + "\n")
+            file.write(json.dumps({"id": page.doc_id, "text": page.text}, ensure_ascii=False) + "\n")
     with (folder / "pairs.tsv").open("w", encoding="utf-8") as file:
         file.write("id1\tid2\tlabel\n")
-        for a, b in sorted(pairs):
-            label = label_of(pages[a], pages[b], keys[a], keys[b], releases_of, words, (a, b))
+        for a, b in ((pages[a], pages[b]) for a, b in sorted(pairs)):
+            label = label_of(a, b, side_by_side=bool(releases_of[a.name] & releases_of[b.name]))
             counts[str(label)] += 1
-            file.write(f"{pages[a].release}/{pages[a].name}\t{pages[b].release}/{pages[b].name}\t{label}\n")
+            file.write(f"{a.doc_id}\t{b.doc_id}\t{label}\n")
     facts = {"language": collection.language, "kind": collection.kind, "split": collection.split, **counts}
     (folder / "facts.json").write_text(json.dumps(facts) + "\n")
     return counts
+
+
+def _hash(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16)
 
 
 def _key(name: str, collection: Collection) -> str:

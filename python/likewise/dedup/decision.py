@@ -228,9 +228,8 @@ def _by_components(
                 reached = np.where(distance[later] <= recipe.within, values, np.nan)
                 below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
-                assert recipe.threshold is not None
                 similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
-                below[later] = similarity[later] < recipe.threshold
+                below[later] = similarity[later] < verifier.required(later, earlier)
     progress(StageFinished("deciding", Timing.now() - began))
     return Verdicts(states, best, similarity, distance, below, num_considered)
 
