@@ -85,7 +85,7 @@ class Recipe(RecipeFields):
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     short_margin : float, optional
         How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
-        where n is the number of distinct features of the smaller document. 0 up to 1; nothing where None.
+        where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
     bands, rows : int, optional
         Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
         bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate

@@ -312,7 +312,9 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
 
 def _margin(name: str, value: object) -> float | None:
     """Return a margin for short documents, None for 0: they need no more than others."""
-    return _fraction(zero=True, one=True)(name, value) or None
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise InvalidParameter(name, f"{value!r} given; it must be a number from 0")
+    return float(value) or None
 
 
 def check_fraction(name: str, value: object) -> float:

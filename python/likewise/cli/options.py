@@ -144,8 +144,8 @@ _OPTIONS = {
         "--short-margin",
         type=float,
         metavar="M",
-        help="Short documents need more: similarity >= T + M / sqrt(distinct features of the smaller document), at most "
-        "1.  [default: 0]",
+        help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
+        "smaller document.  [default: 0]",
     ),
     "keep": click.option(
         "--keep",
