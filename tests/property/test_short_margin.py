@@ -11,7 +11,9 @@ import likewise
 from likewise import InvalidParameter, Recipe
 from tests.command import jsonl, likewise_command
 from tests.oracle import measures
+from tests.oracle.decide import Online
 from tests.oracle.features import Rules, features
+from tests.recipes import RECIPES, oracle_recipe, verdicts
 
 RECIPE = Recipe.shingles(0.4, shingle=1, short_margin=1.1)
 WORDS = [f"word{number}" for number in range(60)]
@@ -132,3 +134,20 @@ def test_python_and_core_require_the_same_to_the_bit():
         recipe = Recipe.shingles(0.3, shingle=1, short_margin=margin)
         values = recipe.required_similarity(sizes)
         assert values.tolist() == [min(1.0, 0.3 + margin / math.sqrt(size)) for size in sizes.tolist()]
+
+
+def test_components_mark_what_is_below_what_was_required(texts, sets):
+    found = likewise.dedup(texts, RECIPE.replace(group="components")).removed.to_pylist()
+    # Some reach the threshold, and not what short documents need.
+    assert any(row["below_threshold"] and row["similarity"] >= 0.4 for row in found)
+    for row in found:
+        assert row["below_threshold"] == (row["similarity"] < required(sets[row["row"]], sets[row["kept_row"]]))
+
+
+@pytest.mark.parametrize(
+    "name", ["minhash-margin", "minhash-margin-containment", "shingles-margin", "bloom-margin", "simhash-margin"]
+)
+def test_runs_are_the_decision_rule_fed_one_by_one(texts, name):
+    recipe = RECIPES[name].replace(keep="first")
+    oracle = Online(oracle_recipe(recipe))
+    assert verdicts(likewise.dedup(texts, recipe)) == [oracle.add(row, text) for row, text in enumerate(texts)]
