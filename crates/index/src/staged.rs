@@ -297,8 +297,7 @@ impl<'d> Staged<'d> {
                         continue;
                     }
                     let set = self.set(rules, place);
-                    own.get(rules)
-                        .similarity_from(&set, measure, required, isa)
+                    own.get(rules).similarity_from(&set, measure, required, isa)
                 }
                 (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
             };
