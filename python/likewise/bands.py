@@ -179,4 +179,4 @@ def min_equal_slots(recipe: Recipe) -> int:
     """Return how many slots of a candidate pair must be equal for it to be measured."""
     if recipe.measure != "jaccard" or recipe.num_slots is None or recipe.threshold is None:
         return 0
-    return _native.min_equal_slots(recipe.num_slots, recipe.threshold)
+    return _native.min_equal_slots(recipe.num_slots, recipe.similarity_threshold)

@@ -71,8 +71,9 @@ class Recipe(RecipeFields):
     filter_bits, num_hashes : int, optional
         Bits of a Bloom filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits`
         is None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
-    threshold : float, optional
-        Least similarity of a match, above 0 and up to 1; None in a distance-only run.
+    threshold : float or "auto", optional
+        Least similarity of a match, above 0 and up to 1; None in a distance-only run. With ``auto`` dedup and pairs
+        choose it from the similarities of their documents, and their resolved recipe holds the number.
     within : int, optional
         Greatest Hamming distance of a candidate (SimHash).
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
@@ -115,7 +116,7 @@ class Recipe(RecipeFields):
     @classmethod
     def minhash(
         cls,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         *,
         tokens: str | None = None,
         shingle: int | None = None,
@@ -181,7 +182,7 @@ class Recipe(RecipeFields):
         cls,
         *,
         within: int | None = None,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         bits: int | None = None,
         tokens: str | None = None,
         shingle: int | None = None,
@@ -259,7 +260,7 @@ class Recipe(RecipeFields):
     @classmethod
     def shingles(
         cls,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         *,
         tokens: str | None = None,
         shingle: int | None = None,
@@ -293,7 +294,7 @@ class Recipe(RecipeFields):
     @classmethod
     def bloom(
         cls,
-        threshold: float | None = None,
+        threshold: float | str | None = None,
         *,
         tokens: str | None = None,
         shingle: int | None = None,

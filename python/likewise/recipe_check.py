@@ -45,6 +45,14 @@ GROUPS = ("leaders", "components")
 HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
 PACKAGE_HASHES = HASHES[-2:]
 MAX_FILTER_BITS = 1 << 16
+# A threshold that a run chooses from its documents, and the measure of each method that it is chosen by.
+AUTO = "auto"
+AUTO_MEASURES: Mapping[str, str] = {
+    "minhash": "jaccard",
+    "shingles": "jaccard",
+    "bloom": "jaccard",
+    "simhash": "cosine",
+}
 _FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
 _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
@@ -54,7 +62,7 @@ _FIELDS_OF_SOME = (
 MAX_BAND_BITS = 24
 
 
-def default_measure(threshold: float | None) -> str:
+def default_measure(threshold: float | str | None) -> str:
     """Return the measure of a SimHash recipe that names none."""
     return "hamming" if threshold is None else "cosine"
 
@@ -125,6 +133,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
         raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
     _CHECK_OF_METHOD[method](checked)
+    _check_auto(checked)
     check_hash(checked)
     return checked
 
@@ -215,6 +224,22 @@ def _check_exact(fields: dict[str, Any]) -> None:
     for name in ("threshold", "recall"):
         if fields[name] is not None:
             raise InvalidParameter(name, f"{name} does not act with method exact")
+
+
+def _check_auto(fields: Mapping[str, Any]) -> None:
+    """Check that a run can choose the threshold of a recipe that says so."""
+    if fields["threshold"] != AUTO:
+        return
+    measure = AUTO_MEASURES[fields["method"]]
+    if fields["measure"] != measure:
+        raise InvalidParameter(
+            "threshold",
+            f"auto is chosen by measure {measure} with method {fields['method']}; the recipe has {fields['measure']}. "
+            "Give a number",
+        )
+    for name in ("bands", "rows", "within"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"does not go with threshold auto: {name} of the search follow from it")
 
 
 _CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
@@ -317,6 +342,10 @@ def _margin(name: str, value: object) -> float | None:
     return float(value) or None
 
 
+def _threshold(name: str, value: object) -> float | str:
+    return AUTO if value == AUTO else float(_fraction(zero=False, one=True)(name, value))
+
+
 def check_fraction(name: str, value: object) -> float:
     """Return a number above 0 and below 1, or raise InvalidParameter."""
     return float(_fraction(zero=False, one=False)(name, value))
@@ -357,7 +386,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "num_slots": _integer(1, 65535),
     "slot_bits": _slot_bits,
     "scheme": _choice(SCHEMES),
-    "threshold": _fraction(zero=False, one=True),
+    "threshold": _threshold,
     "within": _integer(0, 256),
     "measure": _choice(MEASURES),
     "recall": _fraction(zero=False, one=False),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.recipe_check import COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
+from likewise.recipe_check import AUTO, COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe_search import chosen_search, stated_recall
 from likewise.recipe_tokens import USER_TOKENS, checked_text, text_rules_of
@@ -55,7 +55,7 @@ class RecipeFields:
     scheme: str | None = None
     filter_bits: int | None = None
     num_hashes: int | None = None
-    threshold: float | None = None
+    threshold: float | str | None = None
     within: int | None = None
     measure: str = "jaccard"
     recall: float | None = None
@@ -140,6 +140,28 @@ class RecipeFields:
         """Whether the size of the filters is still to be proposed, from the largest document of the input."""
         return self.method == "bloom" and self.filter_bits is None
 
+    @property
+    def needs_threshold(self) -> bool:
+        """Whether the threshold is still to be chosen, from the similarities of the input."""
+        return self.threshold == AUTO
+
+    @property
+    def similarity_threshold(self) -> float:
+        """The least similarity of a match as a number.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is still to be chosen, or the distance alone decides.
+        """
+        if self.threshold is None or isinstance(self.threshold, str):
+            raise InvalidParameter(
+                "threshold",
+                f"{self.threshold} given, but a number is needed here; dedup and pairs choose one from their documents "
+                "and write it into the recipe of their summary",
+            )
+        return self.threshold
+
     def with_table(self, table: Weights) -> Self:
         """Return the recipe with its weight table.
 
@@ -155,31 +177,46 @@ class RecipeFields:
 
         It is what the core requires, to the bit: `threshold` + `short_margin` / sqrt(features), at most 1.
         """
-        assert self.threshold is not None
         if self.short_margin is None:
-            return np.full(np.shape(num_features), self.threshold)
+            return np.full(np.shape(num_features), self.similarity_threshold)
         roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
-        return np.asarray(np.minimum(self.threshold + self.short_margin / roots, 1.0))
+        return np.asarray(np.minimum(self.similarity_threshold + self.short_margin / roots, 1.0))
+
+    def without_margin(
+        self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return similarities less what short documents need in addition, at least 0; 1 of equal documents.
+
+        These are on the scale of the threshold: where documents of any size with such similarities would match.
+        """
+        if self.short_margin is None:
+            return similarity
+        lowered = similarity - self.short_margin / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.where(similarity >= 1.0, 1.0, np.maximum(lowered, 0.0))
 
     @property
     def candidate_threshold(self) -> float:
         """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
-        threshold = 1.0 if self.threshold is None else self.threshold
+        threshold = 1.0 if self.threshold is None else self.similarity_threshold
         return threshold if self.measure == "jaccard" else threshold / (2.0 - threshold)
 
     @property
     def stated_recall(self) -> float | None:
-        """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
+        """P(found) for a pair exactly at the threshold, from the model; None where no model or no threshold exists."""
+        if self.needs_threshold:
+            return None
         return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
 
     def resolve(self) -> Self:
-        """Return the recipe with bands and rows, or the radius, filled in.
+        """Return the recipe with bands and rows, or the radius, filled in; not before its threshold is chosen.
 
         Raises
         ------
         InvalidParameter
             If no bands reach the recall at this threshold.
         """
+        if self.needs_threshold:
+            return self
         return dataclasses.replace(self, **chosen_search(dataclasses.asdict(self), self.candidate_threshold))
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one

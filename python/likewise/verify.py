@@ -68,9 +68,8 @@ def matching_pairs(
     threads: int | None = None,
 ) -> NDArray[np.float64]:
     """Return the exact similarity of the pairs of texts that match by the recipe, NaN of the others."""
-    assert recipe.threshold is not None
-    margin = recipe.short_margin or 0.0
-    return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=recipe.threshold, short_margin=margin)
+    margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
+    return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=threshold, short_margin=margin)
 
 
 def _measured(

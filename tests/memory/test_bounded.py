@@ -26,6 +26,8 @@ EXTRA = {
     "components": RECIPES["minhash"].replace(group="components"),
     "components-hamming": RECIPES["simhash"].replace(group="components"),
     "exact": likewise.Recipe.exact(),
+    "auto": likewise.Recipe.minhash("auto", weights="idf"),
+    "auto-cosine": likewise.Recipe.simhash(threshold="auto"),
     "bit-bands": likewise.Recipe.simhash(within=12, bits=128, recall=0.9),
     "full-buckets": likewise.Recipe.minhash(0.5, shingle=1, num_slots=32, slot_bits=8),
 }

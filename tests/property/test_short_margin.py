@@ -13,6 +13,7 @@ from tests.command import jsonl, likewise_command
 from tests.oracle import measures
 from tests.oracle.decide import Online
 from tests.oracle.features import Rules, features
+from tests.oracle.valley import valley as oracle_valley
 from tests.recipes import RECIPES, oracle_recipe, verdicts
 
 RECIPE = Recipe.shingles(0.4, shingle=1, short_margin=1.1)
@@ -151,3 +152,40 @@ def test_runs_are_the_decision_rule_fed_one_by_one(texts, name):
     recipe = RECIPES[name].replace(keep="first")
     oracle = Online(oracle_recipe(recipe))
     assert verdicts(likewise.dedup(texts, recipe)) == [oracle.add(row, text) for row, text in enumerate(texts)]
+
+
+def forms(num_families=80):
+    """Forms of 40 words, half of them those of their family, and of each a copy with eight words changed."""
+    draw = random.Random(3)
+    vocabulary = [f"term{number}" for number in range(3000)]
+    found = []
+    for _ in range(num_families):
+        shared = draw.sample(vocabulary, 20)
+        for _ in range(3):
+            words = shared + draw.sample(vocabulary, 20)
+            found.append(" ".join(words))
+            words[-8:] = draw.sample(vocabulary, 8)
+            found.append(" ".join(words))
+    draw.shuffle(found)
+    return found
+
+
+def test_a_threshold_is_chosen_where_long_documents_would_match():
+    """All pairs, less what their sizes add, put to the slow oracle of the rule."""
+    texts = forms()
+    sizes = [len(features(text, Rules(shingle=1)).weights) for text in texts]
+    found = likewise.pairs(texts, Recipe.shingles(0.26, shingle=1))
+    columns = [found[name].to_pylist() for name in ("row_a", "row_b", "similarity")]
+    chosen = {}
+    for margin in (0.0, 1.5):
+        pairs = []
+        for a, b, value in zip(*columns, strict=True):
+            lowered = 1.0 if value >= 1 else max(0.0, value - margin / math.sqrt(min(sizes[a], sizes[b])))
+            pairs += [(lowered, row, 1) for row in (a, b)]
+        expected, reason, _ = oracle_valley(pairs)
+        facts = likewise.dedup(texts, Recipe.minhash("auto", shingle=1, short_margin=margin)).summary
+        chosen[margin] = facts["chosen_threshold"]["threshold"]
+        assert (reason, facts["chosen_threshold"]["reason"]) == (None, None)
+        # Bands miss few pairs of the lowest similarity.
+        assert abs(chosen[margin] - expected) <= 0.01
+    assert chosen[1.5] < chosen[0.0] - 0.03

@@ -190,6 +190,28 @@ def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
         likewise.dedup_files(inputs, tmp_path / "damaged", recipe)
 
 
+def test_a_chosen_threshold_is_not_chosen_again(tmp_path, texts, monkeypatch):
+    from likewise.dedup import auto_threshold, files
+
+    inputs = write_inputs(tmp_path / "in", texts, "jsonl")
+    recipe = likewise.Recipe.minhash("auto")
+    facts = likewise.dedup_files(inputs, tmp_path / "plain", recipe)["chosen_threshold"]
+    with monkeypatch.context() as during:
+        during.setattr(files, "write_evidence", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            likewise.dedup_files(inputs, tmp_path / "out", recipe)
+    shutil.copytree(tmp_path / "out", tmp_path / "damaged")
+    with monkeypatch.context() as during:
+        during.setattr(auto_threshold, "choose_threshold", refuse)
+        assert likewise.dedup_files(inputs, tmp_path / "out", recipe)["chosen_threshold"] == facts
+    assert same(tmp_path / "plain", tmp_path / "out")
+    # What is damaged is chosen again, the same.
+    choice = tmp_path / "damaged" / UNFINISHED / PARTS / "threshold.json"
+    choice.write_bytes(choice.read_bytes()[:-5])
+    assert likewise.dedup_files(inputs, tmp_path / "damaged", recipe)["chosen_threshold"] == facts
+    assert same(tmp_path / "plain", tmp_path / "damaged")
+
+
 def test_parts_are_cut_where_columns_are_many(tmp_path, forker, texts):
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     assert forker.run(tmp_path / "out", inputs, moment="decided", calls=1, column_bytes=2000) == -signal.SIGKILL

@@ -10,6 +10,7 @@ from likewise.compare import compare
 from likewise.drawing import (
     bars,
     curve,
+    density,
     element,
     escaped,
     fingerprints,
@@ -89,6 +90,9 @@ def test_charts_are_well_formed_for_any_numbers():
     for points in ([(0.5, 3)], [(0.0, 0), (1.0, 0)], [(0.2, 5), (0.3, 10**7)]):
         Parsed(steps(points, label="kept", mark=0.25, mark_text="cut"))
     Parsed(curve([(0.0, 0.0), (1.0, 1.0)], label="found", mark=(0.5, 0.5), mark_text="here"))
+    for heights in ([0.0, 0.0], [0.2, 10**7 + 0.5]):
+        points = list(zip([0.26, 1.0], heights, strict=True))
+        Parsed(density(points, label=HOSTILE, mark=0.5, mark_text=HOSTILE))
     Parsed(bars([(HOSTILE, 0), ("some", 3)], label="rows"))
 
 

@@ -173,9 +173,12 @@ def num_affordable(
         rows = np.sort(collapsed.order[positions].astype(np.int64))
         return _native.Texts.concat([read() for _, read in documents.texts(rows, 1)])
 
-    assert recipe.threshold is not None
     rarest = RarestFeatures(
-        texts_of(pilot), recipe.feature_rules, measure=recipe.measure, threshold=recipe.threshold, threads=threads
+        texts_of(pilot),
+        recipe.feature_rules,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        threads=threads,
     )
     num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
     cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
@@ -208,7 +211,6 @@ class _Search:
         """Measure what has one of a sampled document's rarest features."""
         recipe, order = self.recipe, self.collapsed.order
         rules = recipe.feature_rules
-        assert recipe.threshold is not None
         sizes = np.cumsum(self.documents.num_features[order[self.sampled]].astype(np.int64))
         cuts = np.searchsorted(sizes, np.arange(_SAMPLE_FEATURES, sizes[-1], _SAMPLE_FEATURES))
         parts = [part for part in np.split(self.sampled, cuts) if len(part)]
@@ -219,7 +221,7 @@ class _Search:
             # Sampled document i of this pass has set i and stands i-th here.
             texts = texts.take(np.argsort(by_row))
             rarest = RarestFeatures(
-                texts, rules, measure=recipe.measure, threshold=recipe.threshold, threads=self.threads
+                texts, rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=self.threads
             )
             sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
             sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
@@ -239,7 +241,6 @@ class _Search:
     ) -> Iterator[Matches]:
         """Measure texts `near` (numbers among `positions`) against the sampled documents `mine` (numbers of sets)."""
         recipe, threads = self.recipe, self.threads
-        assert recipe.threshold is not None
         is_other = positions[near] != sampled[mine]
         near, mine = near[is_other], mine[is_other]
         used = np.unique(near)
@@ -253,7 +254,7 @@ class _Search:
                 later,
                 earlier,
                 measure=recipe.measure,
-                threshold=recipe.threshold,
+                threshold=recipe.similarity_threshold,
                 short_margin=recipe.short_margin or 0.0,
                 threads=threads,
             )

@@ -20,7 +20,7 @@ from likewise.cli.options import (
 )
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import printable, skipped_line
+from likewise.cli.terminal import chosen_lines, printable, skipped_line
 from likewise.counts import counted
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ to standard output.
 Examples:
   likewise dedup articles.jsonl -o out
   likewise dedup a.parquet b.parquet -o out --threshold 0.9 --keep longest
+  likewise dedup pages.jsonl -o out --weights idf --threshold auto
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
   likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
@@ -315,6 +316,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         search_line(summary),
         recipe_line(summary["recipe"]),
     ]
+    if "chosen_threshold" in summary:
+        lines += chosen_lines(summary["chosen_threshold"])
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(bad_line(summary))
     for name, count in summary.get("num_without_field", {}).items():

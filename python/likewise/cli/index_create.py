@@ -1,13 +1,16 @@
 """``likewise index create``: an empty index by a recipe."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.cli.index_target import open_index, split_target, target_options
 from likewise.cli.options import QUIET, recipe_line, search_options, take_recipe
 from likewise.counts import counted
+
+if TYPE_CHECKING:
+    from likewise.recipe import Recipe
 
 _HELP = """Make an empty index in the new directory PATH, by a recipe that it keeps for good.
 
@@ -20,6 +23,7 @@ same index may be created by every client that starts.
 Examples:
   likewise index create seen.lw --method simhash --within 3
   likewise index create seen.lw --threshold 0.8
+  likewise index create seen.lw --like run
   likewise index create seen.lw --recipe run/summary.json --store text
   likewise index create --url redis://localhost:6379/0 --method simhash --within 3
 """
@@ -28,6 +32,12 @@ Examples:
 @click.command("create", help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
 @search_options
+@click.option(
+    "--like",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="RUN",
+    help="Use the recipe of a finished dedup run (its output directory), with the threshold and weights that it chose.",
+)
 @click.option(
     "--store",
     type=click.Choice(["sketch", "shingles", "text"]),
@@ -48,6 +58,7 @@ Examples:
 @QUIET
 def command(
     places: tuple[str, ...],
+    like: Path | None,
     store: str | None,
     ttl: int | None,
     layout: str | None,
@@ -61,7 +72,7 @@ def command(
 
     path, _ = split_target(places, url)
     is_file = options["recipe_file"] is not None
-    recipe = take_recipe(options)
+    recipe = take_recipe(options) if like is None else _recipe_of(like, options)
     if not is_file:
         # Containment prefers the longest in a run; an index has only the order of arrival.
         recipe = recipe.replace(keep="first")
@@ -77,3 +88,13 @@ def command(
             # Of a server never the URL: it may hold a password.
             place = path or f"{index.place}, which holds {counted(len(index), 'document')}"
             click.echo(f"recipe {index.recipe.recipe_id}; an index in {place}", err=True)
+
+
+def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
+    from likewise.dedup.kept_sketches import recipe_of_run
+    from likewise.errors import InvalidParameter
+
+    for name in sorted(options):
+        if options.pop(name) not in (None, ()):
+            raise InvalidParameter(name, "does not go with --like, which takes the whole recipe of a run")
+    return recipe_of_run(run, "like")

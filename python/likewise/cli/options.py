@@ -23,6 +23,22 @@ _Decorator = Callable[[_Command], _Command]
 _MAX_DIGITS = 30
 
 
+def threshold(text: str) -> "float | str":
+    """Return a number, or ``auto``; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is neither.
+    """
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
+
+
 def count(text: str) -> int:
     """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
 
@@ -108,9 +124,10 @@ _OPTIONS = {
     ),
     "threshold": click.option(
         "--threshold",
-        type=float,
-        metavar="T",
-        help="Least similarity of a match, above 0 up to 1.  [default: 0.55, of char 0.7; simhash: distance "
+        type=threshold,
+        metavar="T|auto",
+        help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it where the similarities of "
+        "the collection are rarest, between duplicates and the rest.  [default: 0.55, of char 0.7; simhash: distance "
         "alone, with --measure cosine 0.8, of char 0.85; with another shingle, weights or measure: 0.8]",
     ),
     "within": click.option(

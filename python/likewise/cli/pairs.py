@@ -9,7 +9,7 @@ import click
 from likewise.cli.memory_option import MEMORY
 from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
 from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import skipped_line
+from likewise.cli.terminal import chosen_lines, skipped_line
 from likewise.counts import counted
 
 _HELP = """List every verified pair of near-duplicates.
@@ -60,5 +60,8 @@ def command(
             f"in {summary['timings']['total_s']:.2f} s",
             err=True,
         )
+        if "chosen_threshold" in summary:
+            for line in chosen_lines(summary["chosen_threshold"]):
+                click.echo(line, err=True)
         if summary["skipped_files"]:
             click.echo(skipped_line(summary["skipped_files"]), err=True)

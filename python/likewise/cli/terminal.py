@@ -6,9 +6,9 @@ import os
 import sys
 import traceback
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -33,6 +33,13 @@ def _escape(character: str) -> str:
     if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
         return character
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def chosen_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return in lines how a run chose its threshold, from the record in its summary."""
+    from likewise.valley import choice_lines
+
+    return choice_lines(facts)
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -37,7 +37,6 @@ class BloomSearch:
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert recipe.filter_bits is not None
-        assert recipe.threshold is not None
         assert recipe.recall is not None
         self._threads = threads
         self._join = _native.BloomJoin(
@@ -45,7 +44,7 @@ class BloomSearch:
             recipe.filter_bits,
             collapsed.order,
             measure=recipe.measure,
-            threshold=recipe.threshold,
+            threshold=recipe.similarity_threshold,
             recall=filter_recall({"recall": recipe.recall, "bands": recipe.bands}),
         )
         self._buckets = None if recipe.bands is None else _buckets(documents, collapsed, recipe, threads)

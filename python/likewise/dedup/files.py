@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from likewise._native import __version__
 from likewise.dedup.about_inputs import about_inputs, told_if_left
+from likewise.dedup.auto_threshold import with_chosen_threshold
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.engine import Engine, check_engine
 from likewise.dedup.file_run import FileRun
@@ -214,10 +215,18 @@ def dedup_files(
                             bounded=bounded,
                         )
                     )
+                    recipe, choice = with_chosen_threshold(
+                        recipe,
+                        documents,
+                        threads=rules.threads,
+                        timing=timing,
+                        progress=report,
+                        parts=None if parts is None else parts.directory,
+                    )
                     recipe = with_bands_where_many(recipe, documents, report)
                     log = None if parts is None else VerdictLog(parts.directory)
                     decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
-                    about_run = bounded.summary()
+                    about_run = bounded.summary() | choice
                     if parts is not None and log is not None:
                         about_run |= parts.summary(log.num_found)
                 if store_pairs is not None:
@@ -315,6 +324,9 @@ def stream_dedup(
             references=references,
             bounded=bounded,
         ) as documents:
+            recipe, choice = with_chosen_threshold(
+                recipe, documents, threads=rules.threads, timing=timing, progress=report
+            )
             recipe = with_bands_where_many(recipe, documents, report)
             decision, _ = beside.decided(documents, recipe, timing, report)
             beside.prepare(documents, recipe, decision)
@@ -328,6 +340,6 @@ def stream_dedup(
                     out.flush()
             beside.add_kept(documents, decision)
             beside.finish()
-            summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary()
+            summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary() | choice
             summary |= about_references(against, documents, decision)
             return summary | about_inputs(found, documents, decision, run, "kept")

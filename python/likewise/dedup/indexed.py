@@ -245,9 +245,9 @@ class BesideIndex:
             from likewise.index.opening import check_recipe
 
             _check_absent(self._use.create)
-            # Weights that are still to be counted are a table by the time the index is made.
+            # Weights that are still to be counted are a table by the time the index is made, a threshold a number.
             if not recipe.needs_counting:
-                check_recipe(recipe)
+                check_recipe(recipe.replace(threshold=1.0) if recipe.needs_threshold else recipe)
         if self._use.against is not None:
             self._index = _open_against(self._use.against, recipe, add=self._use.add, threads=rules.threads)
 

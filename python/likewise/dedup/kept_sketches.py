@@ -151,8 +151,8 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
     return KeptSketches(tuple(path for _, path in parts))
 
 
-def recipe_of_run(run: Path) -> Recipe:
-    """Return the recipe of a finished run, with the weights that it kept.
+def recipe_of_run(run: Path, option: str = "against") -> Recipe:
+    """Return the recipe of a finished run, with the weights that it kept; `option` is what named the run.
 
     Raises
     ------
@@ -166,9 +166,9 @@ def recipe_of_run(run: Path) -> Recipe:
     if recipe.needs_counting:
         if not (run / SKETCHES / _TABLE).is_file():
             raise InvalidParameter(
-                "against",
-                f"{run} went by weights of its own and did not keep them (--keep-sketches does); name the recipe and "
-                "a table of weights",
+                option,
+                f"{run} counted its own weights and did not keep them. Run it with --keep-sketches, or give the recipe "
+                "and a table of weights",
             )
         recipe = recipe.with_table(Weights.read(run / SKETCHES / _TABLE))
     return recipe

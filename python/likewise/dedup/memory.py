@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.counts import counted
+from likewise.dedup.auto_threshold import with_chosen_threshold
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
 from likewise.dedup.pairing import verified_pairs
@@ -130,10 +132,10 @@ def dedup(
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe):
+    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         decision = decided(documents, recipe, rules, timing, report)
         removed = evidence(documents, recipe, decision)
-        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing))
+        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
 
 
 def pairs(
@@ -178,7 +180,7 @@ def pairs(
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe):
+    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report)
@@ -191,6 +193,7 @@ def pairs(
         distance = pa.nulls(len(row_a), pa.int32())
         if recipe.method == "simhash":
             distance = number_column(np.concatenate([np.zeros(0, np.int32), *distances])[by_row])
+        about = {"chosen_threshold": json.dumps(choice["chosen_threshold"])} if choice else None
         return pa.table(
             {
                 "row_a": number_column(row_a[by_row]),
@@ -199,7 +202,8 @@ def pairs(
                 "doc_id_b": documents.doc_ids(row_b[by_row]),
                 "similarity": number_column(similarity[by_row]),
                 "distance": distance,
-            }
+            },
+            metadata=about,
         )
 
 
@@ -215,13 +219,16 @@ def _open(
     rules: RunRules,
     timing: Timing,
     progress: Progress,
-) -> Iterator[tuple[Documents, Recipe]]:
-    """Open a source as documents; gives them and the recipe with its weights."""
+) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
+    """Open a source as documents; gives them, the recipe with its weights and threshold, and how that was chosen."""
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
         sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
         with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
-            yield documents, with_bands_where_many(recipe, documents, progress)
+            recipe, choice = with_chosen_threshold(
+                recipe, documents, threads=rules.threads, timing=timing, progress=progress
+            )
+            yield documents, with_bands_where_many(recipe, documents, progress), choice
 
 
 def document_source(

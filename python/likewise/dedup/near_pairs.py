@@ -18,6 +18,7 @@ from likewise.io.near_pairs import NearPairFacts, pair_schema, pair_table
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe import Recipe
 from likewise.sketch import shaped
+from likewise.valley import lowest_threshold
 
 # Slots of so many pairs are compared at once.
 _PAIRS_AT_ONCE = 1 << 16
@@ -43,17 +44,17 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
         raise InvalidParameter(
             "store_pairs", "does not go with --against: reference documents are compared at the run's threshold only"
         )
-    threshold = own_threshold(recipe)
+    # A threshold that is yet to be chosen may be as low as this one.
+    threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)
     if not 0.0 < floor <= threshold:
-        raise InvalidParameter(
-            "store_pairs", f"{floor} given; it must be above 0 and at most the threshold of the run, {threshold:g}"
-        )
+        what = "the lowest threshold that auto chooses" if recipe.needs_threshold else "the threshold of the run"
+        raise InvalidParameter("store_pairs", f"{floor} given; it must be above 0 and at most {what}, {threshold:g}")
 
 
 def own_threshold(recipe: Recipe) -> float:
     """Return the least similarity of a match; of a distance-only recipe 1 - within / bits."""
     if recipe.threshold is not None:
-        return recipe.threshold
+        return recipe.similarity_threshold
     assert recipe.within is not None
     assert recipe.bits is not None
     return 1.0 - recipe.within / recipe.bits

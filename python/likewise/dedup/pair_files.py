@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from likewise.dedup.auto_threshold import with_chosen_threshold
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
@@ -69,6 +70,7 @@ def pair_files(
         documents = stack.enter_context(
             open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
         )
+        recipe, choice = with_chosen_threshold(recipe, documents, threads=rules.threads, timing=timing, progress=report)
         recipe = with_bands_where_many(recipe, documents, report)
         collapsed = ordered(documents, recipe, timing)
         for batch in verified_pairs(
@@ -89,6 +91,7 @@ def pair_files(
             "recipe_id": recipe.recipe_id,
             "skipped_files": list(found.skipped),
             **bounded.summary(),
+            **choice,
             "timings": timing.to_dict(),
         }
 

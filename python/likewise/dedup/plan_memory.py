@@ -16,6 +16,7 @@ from likewise.io.lines import LineFile
 from likewise.io.parquet import ParquetFile
 from likewise.io.warc import WarcFile
 from likewise.recipe import Recipe
+from likewise.valley import lowest_threshold
 
 MIN_MEMORY_BYTES = 256_000_000
 # The interpreter with NumPy, PyArrow and this package, and what a thread takes that reads and sketches.
@@ -317,7 +318,7 @@ class BoundedRun:
         packed = sum(unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
         copied = sum(file.num_bytes for file in files) if writes_copies else 0
         self._task = _Task(
-            recipe=recipe,
+            recipe=_planned(recipe),
             memory_bytes=memory_bytes,
             threads=threads,
             num_files=len(files),
@@ -347,7 +348,7 @@ class BoundedRun:
             If there are more than memory holds.
         """
         if self._task is not None and self.plan is not None:
-            task = replace(self._task, recipe=recipe, threads=self.plan.threads)
+            task = replace(self._task, recipe=_planned(recipe), threads=self.plan.threads)
             plan = task.plan(num_documents, is_estimated=False)
             # Threads that read are started already.
             self.plan = replace(plan, threads=self.plan.threads)
@@ -369,6 +370,11 @@ class BoundedRun:
                 f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk in {self._work.parent}, of which "
                 f"{free / 1e9:,.1f} GB are free; make room, or write where there is more",
             )
+
+
+def _planned(recipe: Recipe) -> Recipe:
+    """Return the recipe that a plan is made for: the dearest, where the threshold is yet to be chosen."""
+    return recipe.replace(threshold=lowest_threshold(recipe.measure)).resolve() if recipe.needs_threshold else recipe
 
 
 def _bytes_in_work(file: InputFile) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ class PrefixSearch:
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert documents.rarity is not None
-        assert recipe.threshold is not None
         self._threads = threads
         num_positions = len(collapsed.order)
         self._join = _native.PrefixJoin(
@@ -35,15 +34,19 @@ class PrefixSearch:
             recipe.feature_rules,
             documents.rarity,
             measure=recipe.measure,
-            threshold=recipe.threshold,
+            threshold=recipe.similarity_threshold,
         )
         rows = np.sort(collapsed.order.astype(np.int64))
         positions = np.empty(len(documents), np.uint32)
         positions[collapsed.order] = np.arange(num_positions, dtype=np.uint32)
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix") as pool:
             if self._join.needs_marks:
-                _each_part(pool, documents, rows, threads, lambda _, texts: self._join.mark(texts))
-            _each_part(pool, documents, rows, threads, lambda rows, texts: self._join.add(positions[rows], texts))
+                for _ in each_part(pool, documents, rows, threads, lambda _, texts: self._join.mark(texts)):
+                    pass
+            for _ in each_part(
+                pool, documents, rows, threads, lambda rows, texts: self._join.add(positions[rows], texts)
+            ):
+                pass
         self._join.finish()
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
@@ -52,22 +55,31 @@ class PrefixSearch:
         return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
 
 
-def _each_part(
+Result = TypeVar("Result")
+
+
+def each_part(
     pool: ThreadPoolExecutor,
     documents: Documents,
     rows: NDArray[np.int64],
     threads: int,
-    work: Callable[[NDArray[np.int64], _native.Texts], None],
-) -> None:
-    """Call `work` with some rows and their texts until all had their turn, on several threads."""
+    work: Callable[[NDArray[np.int64], _native.Texts], Result],
+) -> Iterator[Result]:
+    """Call `work` with some rising rows and their texts until all had their turn, on several threads.
 
-    def read_and_work(some: NDArray[np.int64], read: Callable[[], _native.Texts]) -> None:
-        work(some, read())
+    Yields
+    ------
+    result
+        What it returned, in the order of the rows; some megabytes of texts are read at a time.
+    """
+
+    def read_and_work(some: NDArray[np.int64], read: Callable[[], _native.Texts]) -> Result:
+        return work(some, read())
 
     for chunk in _chunks(documents, rows, threads):
         parts = documents.texts(chunk, threads)
         for job in [pool.submit(read_and_work, chunk[part], read) for part, read in parts]:
-            job.result()
+            yield job.result()
 
 
 def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[NDArray[Any]]:

@@ -35,7 +35,9 @@ PARTS_VERSION = 1
 
 # Parts that wait for the disk while sketching goes on: 8 MB each.
 _MOST_WAITING = 3
-_KNOWN = re.compile(r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww")
+_KNOWN = re.compile(
+    r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww|threshold\.json"
+)
 
 # Number of a source, number of a job in it.
 Position = tuple[int, int]

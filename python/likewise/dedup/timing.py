@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WALL_STAGES = (
-    *("starting_spark", "weighing", "sizing", "reading_and_sketching", "ordering", "candidates"),
+    *("starting_spark", "weighing", "sizing", "reading_and_sketching"),
+    *("choosing_the_threshold", "ordering", "candidates"),
     *("verification", "deciding", "writing"),
 )
 THREAD_STAGES = ("reading", "tokenising", "sketching", "spooling", "reading_again", "making_sets")

@@ -128,13 +128,15 @@ class Verifier:
         if not len(pairs):
             return np.zeros(0)
         if are_held:
-            assert recipe.threshold is not None
-            return self._measure(pairs.later, pairs.earlier, recipe.measure, recipe.threshold, self._margin, states)
+            return self._measure(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin, states
+            )
         if states is not None:
             return self._matches_alive(pairs, states)
         if not recipe.is_distance_only:
-            assert recipe.threshold is not None
-            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.threshold, self._margin)
+            return self.similarities(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin
+            )
         assert recipe.bits is not None
         assert recipe.within is not None
         assert pairs.distance is not None

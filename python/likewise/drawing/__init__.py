@@ -3,7 +3,7 @@
 from functools import cache
 from importlib.resources import files
 
-from likewise.drawing.charts import bars, curve, fingerprints, histogram, similarity_bar, steps
+from likewise.drawing.charts import bars, curve, density, fingerprints, histogram, similarity_bar, steps
 from likewise.drawing.diffs import inline, side_by_side
 from likewise.drawing.markup import Html, element, escaped, joined, visible
 
@@ -11,6 +11,7 @@ __all__ = [
     "Html",
     "bars",
     "curve",
+    "density",
     "element",
     "escaped",
     "fingerprints",

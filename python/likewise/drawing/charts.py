@@ -100,6 +100,37 @@ def curve(
     return _svg(parts, label)
 
 
+def density(
+    points: Sequence[tuple[float, float]], *, label: str, mark: float | None = None, mark_text: str = ""
+) -> Html:
+    """Return counts over similarities as a line, upward by powers of ten so that a valley shows beside a peak.
+
+    Parameters
+    ----------
+    points : sequence of (float, float)
+        Rising values, and how many lie about each.
+    label : str
+        What is counted, for who cannot see it, and below the axis.
+    mark : float, optional
+        A value to mark by a line.
+    mark_text : str
+        What it is.
+    """
+    # One is added, so that nothing lies on the axis.
+    heights = [(value, math.log10(1.0 + count)) for value, count in points]
+    frame = _Frame(points[0][0], points[-1][0], max(math.log10(2.0), *(height for _, height in heights)))
+    counts = [0, *(10**power for power in range(20) if math.log10(1 + 10**power) <= frame.top)]
+    parts = [*_y_axis(frame, [f"{count:,}" for count in counts], [math.log10(1 + count) for count in counts])]
+    line = "".join(
+        f"{'L' if number else 'M'}{_r(frame.x(x))} {_r(frame.y(y))}" for number, (x, y) in enumerate(heights)
+    )
+    parts.append(element("path", class_="line", d=line))
+    parts += _x_axis(frame, label)
+    if mark is not None:
+        parts += _mark(frame, mark, mark_text)
+    return _svg(parts, label)
+
+
 def bars(rows: Sequence[tuple[str, int]], *, label: str) -> Html:
     """Return a table of counts with a bar beside each."""
     most = max([count for _, count in rows] + [1])

@@ -119,6 +119,12 @@ def check_recipe(recipe: Recipe) -> Recipe:
         raise InvalidParameter("group", f"{recipe.group!r} was given; an index decides by leaders")
     if recipe.needs_counting and recipe.weights_id is None:
         raise InvalidParameter("weights", "an index cannot count what is yet to come; give a table (likewise weights)")
+    if recipe.needs_threshold:
+        raise InvalidParameter(
+            "threshold",
+            "an index cannot choose a threshold from documents yet to come. Run likewise dedup --threshold auto on a "
+            "sample, and create the index with --like OUT",
+        )
     if recipe.is_distance_only and recipe.recall is not None:
         raise InvalidParameter("recall", "an index searches by distance exactly; leave recall out")
     if recipe.is_distance_only and recipe.weights in _VANISHING:

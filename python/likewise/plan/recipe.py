@@ -82,7 +82,7 @@ def plan(recipe: Recipe) -> Plan:
         assert resolved.bits is not None
         assert resolved.within is not None
         num_bytes = 8 * resolved.num_words
-        points = sorted({*_SIMILARITIES, resolved.threshold or 1.0})
+        points = sorted({*_SIMILARITIES, 1.0 if resolved.threshold is None else resolved.similarity_threshold})
         curve = tuple((point, recall_within(resolved.bits, point, resolved.within)) for point in points)
     return Plan(resolved, resolved.stated_recall, curve, num_bytes)
 

@@ -173,6 +173,8 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
             raise InvalidParameter(name, "does not act on spans: their words are those of the text as it stands")
     if recipe.keep != "first":
         raise InvalidParameter("keep", f"{recipe.keep} does not act with --unit: of parts the first stays")
+    if recipe.needs_threshold:
+        raise InvalidParameter("threshold", "auto is chosen from documents, not from parts (--unit); give a number")
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")

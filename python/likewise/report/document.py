@@ -15,6 +15,7 @@ from likewise.report.sections import (
     similarity_chart,
     size_chart,
     stage_chart,
+    threshold_chart,
 )
 from likewise.viewing import GroupRow, Member, Missing, RunView
 
@@ -53,10 +54,11 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
 
 def _document(view: RunView, *, samples: bool) -> Html:
     summary, recipe, catalogue = view.summary, view.recipe, view.catalogue
-    chart = curve_chart(recipe)
+    chart, chosen = curve_chart(recipe), threshold_chart(summary)
     cards = [
         _card("What was asked", recipe_facts(recipe, summary["recall"])),
         _card("What was compared", search_facts(summary)),
+        *([_card("How the threshold was chosen", chosen)] if chosen is not None else []),
         _card("Similarities of removed documents", similarity_chart(catalogue, recipe)),
         _card("Sizes of groups", size_chart(catalogue)),
         *([_card("How surely a pair is found", chart)] if chart is not None else []),

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.counts import counted
-from likewise.drawing import Html, bars, curve, element, histogram
+from likewise.drawing import Html, bars, curve, density, element, histogram
 from likewise.recipe import Recipe
 from likewise.recipe_recall import recall_within
+from likewise.valley import choice_lines
 from likewise.viewing import Catalogue
 
 _CURVE_POINTS = 100
@@ -84,7 +85,7 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
 def threshold_of(recipe: Recipe) -> float | None:
     """Return the least similarity of a match; None where nothing is measured."""
     if recipe.threshold is not None:
-        return recipe.threshold
+        return recipe.similarity_threshold
     if recipe.within is not None and recipe.bits is not None:
         return 1.0 - recipe.within / recipe.bits
     return None
@@ -142,13 +143,27 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
     is_bands = recipe.method == "minhash"
     at, text = similarity, "this pair"
     if similarity is None:
-        at = recipe.candidate_threshold if is_bands else recipe.threshold
+        at = recipe.candidate_threshold if is_bands else threshold_of(recipe) if recipe.threshold is not None else None
         text = "threshold"
     mark = None
     if at is not None:
         mark = (at, points[min(_CURVE_POINTS, round(at * _CURVE_POINTS))][1])
     label = f"{'Jaccard' if is_bands else 'cosine'} similarity of a pair; upward P(found)"
     return curve(points, label=label, mark=mark, mark_text=text if mark is None else f"{text}: {mark[1]:.3f}")
+
+
+def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
+    """Return the density that a run chose its threshold from, and what it says; None where it was given one."""
+    facts = summary.get("chosen_threshold")
+    if facts is None:
+        return None
+    drawn = density(
+        [(similarity, pairs) for similarity, pairs in facts["density"]],
+        label=f"{facts['measure']} similarity; pairs in a hundredth",
+        mark=facts["threshold"],
+        mark_text=f"threshold {facts['threshold']:g}",
+    )
+    return element("div", [drawn, *(element("p", line, class_="quiet") for line in choice_lines(facts))])
 
 
 def stage_chart(summary: Mapping[str, Any]) -> Html:

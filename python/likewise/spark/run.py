@@ -61,6 +61,11 @@ def check_recipe(recipe: Recipe) -> None:
         raise InvalidParameter("method", f"{recipe.method} needs all documents on one machine; use minhash or simhash")
     if recipe.takes_tokens:
         raise InvalidParameter("tokens", "own tokens are taken by the local engine alone")
+    if recipe.needs_threshold:
+        raise InvalidParameter(
+            "threshold",
+            "only the local engine chooses one. Run dedup --threshold auto on a sample, and give its number here",
+        )
     if recipe.needs_counting:
         raise InvalidParameter(
             "weights", f"{recipe.weights} needs a table here; count one first, with likewise weights, and give it"

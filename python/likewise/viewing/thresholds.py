@@ -100,8 +100,7 @@ class Thresholds:
         self.similarity: NDArray[np.float64] = columns["similarity"].to_numpy()
         self._sizes = columns["num_features"].to_numpy() if has_margin else np.ones(len(self.similarity), np.int64)
         # Short documents need more: a cut meets each pair where its similarity is that of a long one.
-        beyond = self.similarity - (recipe.short_margin or 0.0) / np.sqrt(np.maximum(self._sizes, 1))
-        self._reached = np.where(self.similarity >= 1.0, 1.0, beyond)
+        self._reached = recipe.without_margin(self.similarity, self._sizes)
         self._by_similarity = np.argsort(self._reached, kind="stable")
         self._lock = threading.Lock()
 
@@ -110,7 +109,7 @@ class Thresholds:
         """The threshold of the run, as a similarity."""
         recipe = self._recipe
         if recipe.threshold is not None:
-            return recipe.threshold
+            return recipe.similarity_threshold
         assert recipe.within is not None
         assert recipe.bits is not None
         return 1.0 - recipe.within / recipe.bits

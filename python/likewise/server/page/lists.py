@@ -47,6 +47,8 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             ("What was asked", sections.recipe_facts(recipe, summary["recall"])),
             ("What was compared", sections.search_facts(summary)),
         ]
+        if (chosen := sections.threshold_chart(summary)) is not None:
+            cards.append(("How the threshold was chosen", chosen))
     else:
         removed = sum(size * num for size, num in catalogue.sizes()) - catalogue.num_groups()
         numbers = sections.figures(

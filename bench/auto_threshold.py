@@ -1,0 +1,127 @@
+"""What `threshold="auto"` chooses on the labelled sets, beside the best threshold of each; and what it costs.
+
+    auto_threshold.py [--set NAME ...] [--cost FILE] [--rounds N] [--results FILE]
+
+Labelled sets: F1 of all labelled pairs at the chosen threshold and at the best hundredth, from the similarities of all
+pairs by full shingle sets; the thresholds of halves of the documents, of all in another order, and of nine tenths.
+`--cost FILE`: seconds of a run at the default threshold, and of one that chooses it, plain and by rarity, in turns.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import likewise
+from labelled import IGNORED, POSITIVE, is_there, load
+from likewise import Recipe
+from likewise.dedup import dedup_files
+
+SETS = (
+    "en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled", "en-plag-answers", "code-irplag",
+    "code-ocd", "warc-real",
+)  # fmt: skip
+KINDS = {"plain": {}, "idf": {"weights": "idf"}}
+# Similarities below are no candidates for a best threshold.
+LEAST = 0.15
+
+
+def curve(entry, options):
+    """F1 at each hundredth from LEAST to 1."""
+    found = likewise.pairs(entry.texts, Recipe.shingles(LEAST, **options, **entry.rules))
+    rows = np.stack([found["row_a"].to_numpy(), found["row_b"].to_numpy()], axis=1)
+    labels, similarity = entry.label_of(rows), found["similarity"].to_numpy()
+    points = {}
+    for at in range(round(LEAST * 100), 101):
+        taken = (similarity >= at / 100) & (labels != IGNORED)
+        hits = int((taken & (labels == POSITIVE)).sum())
+        points[at / 100] = 2 * hits / (int(taken.sum()) + entry.num_positives)
+    return points
+
+
+def chosen(texts, method, options):
+    """The record of a choice."""
+    return likewise.dedup(texts, Recipe.from_options(method, threshold="auto", **options)).summary["chosen_threshold"]
+
+
+def stability(texts, options):
+    """Thresholds of parts of the documents."""
+    rng = random.Random(1)
+    order = list(range(len(texts)))
+    rng.shuffle(order)
+    middle, nine = len(order) // 2, len(order) * 9 // 10
+    parts = {"half": order[:middle], "other half": order[middle:], "shuffled": order, "nine tenths": order[:nine]}
+    return {name: chosen([texts[i] for i in rows], "minhash", options)["threshold"] for name, rows in parts.items()}
+
+
+def of_set(name):
+    """What is chosen on a set, and what that is worth."""
+    entry = load(name)
+    results = {}
+    for kind, options in KINDS.items():
+        points = curve(entry, options)
+        best = max(points, key=points.get)
+        facts = chosen(entry.texts, "minhash", {**options, **entry.rules})
+        default = Recipe.minhash(**options).threshold
+        results[kind] = {
+            "best": [best, round(points[best], 4)],
+            "default": [default, round(points[default], 4)],
+            "auto": [facts["threshold"], round(points[facts["threshold"]], 4)],
+            "loss": round(points[best] - points[facts["threshold"]], 4),
+            **{
+                key: facts[key] for key in ("reason", "clarity", "num_documents_below", "num_documents_above", "halves")
+            },
+            "parts": stability(entry.texts, {**options, **entry.rules}),
+        }
+        print(name, kind, json.dumps(results[kind]), flush=True)
+    return results
+
+
+def cost(path, rounds):
+    """Median seconds, wall clock and processor, of runs in turns."""
+    runs = {
+        f"{kind} {name}": Recipe.minhash(threshold, **options)
+        for kind, options in KINDS.items()
+        for name, threshold in (("fixed", None), ("auto", "auto"))
+    }
+    seconds = {name: [] for name in runs}
+    with tempfile.TemporaryDirectory() as work:
+        for number in range(rounds):
+            for name, recipe in runs.items():
+                began, used = time.perf_counter(), time.process_time()
+                summary = dedup_files(path, Path(work) / f"{name}-{number}", recipe, write="evidence")
+                seconds[name].append((time.perf_counter() - began, time.process_time() - used))
+                print(name, seconds[name][-1], summary["recipe"]["threshold"], summary["timings"]["wall_s"], flush=True)
+    return {
+        name: {
+            "wall_s": round(statistics.median(w for w, _ in each), 2),
+            "cpu_s": round(statistics.median(c for _, c in each), 2),
+        }
+        for name, each in seconds.items()
+    }
+
+
+def main():
+    """Do what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", action="append", dest="sets")
+    parser.add_argument("--cost", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--results", type=Path)
+    options = parser.parse_args()
+    if options.cost is not None:
+        results = {"cost": cost(options.cost, options.rounds)}
+        print(json.dumps(results))
+    else:
+        results = {name: of_set(name) for name in options.sets or SETS if is_there(name)}
+    if options.results is not None:
+        options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

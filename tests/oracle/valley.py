@@ -1,0 +1,62 @@
+"""The threshold of a collection as docs/reference/definitions.md says it, pair by pair in plain Python."""
+
+import math
+
+HALF_WIDTH, PULL, CENTER = 40, 20, 0.5
+LOWEST, HIGHEST, STEP = 300, 950, 10
+LEAST_DOCUMENTS, LEAST_CLARITY = 20, 2
+CAUTIOUS = {"jaccard": 0.8, "cosine": 0.89}
+
+
+def place_of(similarity, measure):
+    """The thousandth that a similarity reaches on the scale of Jaccard similarities."""
+    value = similarity if measure == "jaccard" else similarity / (2 - similarity)
+    place = int(value * 1000) + 2
+    while value < place / 1000:
+        place -= 1
+    return place
+
+
+def similarity_at(place, measure):
+    value = place / 1000
+    return round(value if measure == "jaccard" else 2 * value / (1 + value), 2)
+
+
+def density_at(place, places):
+    """Pairs as the triangular kernel weighs them: (place, how many) each."""
+    return sum(many * max(0, HALF_WIDTH - abs(place - other)) for other, many in places)
+
+
+def scores(places):
+    """What is smallest at the threshold, by place."""
+    found = {}
+    for place in range(LOWEST, HIGHEST + 1, STEP):
+        density = density_at(place, places) + HALF_WIDTH
+        found[place] = math.log(density) + PULL * (place / 1000 - CENTER) ** 2
+    return found
+
+
+def lowest(places):
+    found = scores(places)
+    # Logarithms of equal densities may differ in their last digits.
+    least = min(found.values())
+    return min((abs(place - 500), place) for place, score in found.items() if score < least + 1e-11)[1]
+
+
+def valley(pairs, measure="jaccard"):
+    """(threshold, reason, thresholds of both halves) of (similarity, document, how many) pairs."""
+    places = [(place_of(similarity, measure), many) for similarity, _, many in pairs]
+    place = lowest(places)
+    documents = {document for (at, _), (_, document, _) in zip(places, pairs, strict=True) if at >= place}
+    peak = max(density_at(at, places) for at in range(place, 1001))
+    clarity = (peak + HALF_WIDTH) / (density_at(place, places) + HALF_WIDTH)
+    reason = None
+    if len(documents) < LEAST_DOCUMENTS:
+        reason = "few pairs"
+    elif place == HIGHEST or clarity < LEAST_CLARITY:
+        reason = "no valley"
+    halves = []
+    for half in (0, 1):
+        some = [at for at, (_, document, _) in zip(places, pairs, strict=True) if document % 2 == half]
+        halves.append(similarity_at(lowest(some), measure))
+    return CAUTIOUS[measure] if reason else similarity_at(place, measure), reason, tuple(halves)
