@@ -3,8 +3,9 @@
     python bench/defaults.py --collections DIR [--cache DIR] [--split development] [--write]
 
 Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are read
-off that table. Sets: the labeled ones beside the project, the collections of `public_sets.py` in DIR, and the pairs
-read by eye, for which the threshold of a collection is that of a pile of this machine's own documents of their kind.
+off that table. `auto` is what a run with that recipe chooses from the texts, cached too. Sets: the labeled ones beside
+the project, the collections of `public_sets.py` in DIR, and the pairs read by eye, for which a run chooses from a pile
+of this machine's own documents of their kind.
 """
 
 import argparse
@@ -28,6 +29,8 @@ LOWEST = 0.2
 KINDS = {"plain": {"shingle": 3}, "idf": {"shingle": 2, "weights": "idf"}}
 BESIDE = ("en-plag-answers", "en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real", "edits-controlled")
 EYE = labelled.SETS / "eye-technical" / "pairs.jsonl.gz"
+# Margins for short documents.
+MARGINS = (0.0, 0.5, 0.75, 1.0)
 RESULTS = Path(__file__).parent / "results" / "defaults.json"
 
 
@@ -45,15 +48,15 @@ class Pairs:
         1, 0 or -1 (ignored).
     num_positives : int
         Pairs labeled 1, those below `LOWEST` included.
-    document : ndarray of int64
-        The later document of each pair.
+    chosen : dict
+        By margin, the threshold that a run chooses from the texts, and those of halves of its sample.
     """
 
     similarity: NDArray[np.float64]
     fewest: NDArray[np.int64]
     label: NDArray[np.int8]
     num_positives: int
-    document: NDArray[np.int64]
+    chosen: dict[str, dict[str, object]]
 
     def scores(self, matches: NDArray[np.bool_]) -> dict[str, float]:
         """Return precision, recall and F1 of the pairs that match."""
@@ -74,11 +77,24 @@ def measured(texts: list[str], kind: str) -> tuple[NDArray[np.int64], NDArray[np
     return rows, table["similarity"].to_numpy(), np.minimum(counts[rows[:, 0]], counts[rows[:, 1]])
 
 
+def chosen_by_margin(texts: list[str], kind: str, kept: Path) -> dict[str, dict[str, object]]:
+    """Return by margin what a run says of the threshold that it chooses, from a file where it was asked before."""
+    if not kept.exists():
+        found = {}
+        for margin in MARGINS:
+            recipe = likewise.Recipe.minhash("auto", **KINDS[kind], short_margin=margin)
+            facts = likewise.dedup(texts, recipe).summary["chosen_threshold"]
+            found[f"{margin:g}"] = {name: facts[name] for name in ("threshold", "reason", "clarity", "halves")}
+        kept.write_text(json.dumps(found))
+    return json.loads(kept.read_text())
+
+
 def of_set(folder: Path, kind: str, cached: Path) -> Pairs:
     """Return the pairs of a labeled set, closed world: what is not listed is different, in a cluster ignored."""
-    name = cached / f"{folder.name}.{kind}.npz"
-    if not name.exists():
+    name, kept = (cached / f"{folder.name}.{kind}.{ending}" for ending in ("npz", "json"))
+    if not name.exists() or not kept.exists():
         ids, texts = labelled.read_texts(folder / "docs.jsonl.gz")
+        chosen_by_margin(texts, kind, kept)
         entry = labelled.LabelledSet(folder.name, folder, ids, texts, {})
         rows, similarity, fewest = measured(texts, kind)
         np.savez(
@@ -87,18 +103,23 @@ def of_set(folder: Path, kind: str, cached: Path) -> Pairs:
             fewest=fewest,
             label=entry.label_of(rows),
             num_positives=entry.num_positives,
-            document=rows[:, 1],
         )
     with np.load(name) as found:
         fields = {key: found[key] for key in found}
-    return Pairs(**{**fields, "num_positives": int(fields["num_positives"])})
+    return Pairs(
+        fields["similarity"],
+        fields["fewest"],
+        fields["label"],
+        int(fields["num_positives"]),
+        json.loads(kept.read_text()),
+    )
 
 
 # --- Pairs read by eye -----------------------------------------------------------------------------------------------
 
 
-def of_eye(kind: str, cached: Path) -> dict[str, tuple[Pairs, Pairs]]:
-    """Return of each pile the pairs read by eye, and all pairs of a pile of this machine's documents with them."""
+def of_eye(kind: str, cached: Path) -> dict[str, Pairs]:
+    """Return of each pile the pairs read by eye; thresholds are chosen from this machine's documents with theirs."""
     with gzip.open(EYE, "rt", encoding="utf-8") as lines:
         entries = [json.loads(line) for line in lines]
     by_pile: dict[str, list[dict[str, str]]] = defaultdict(list)
@@ -107,25 +128,22 @@ def of_eye(kind: str, cached: Path) -> dict[str, tuple[Pairs, Pairs]]:
     return {pile: _of_pile(pile, entries, kind, cached) for pile, entries in by_pile.items()}
 
 
-def _of_pile(pile: str, entries: list[dict[str, str]], kind: str, cached: Path) -> tuple[Pairs, Pairs]:
-    name = cached / f"eye-{pile}.{kind}.npz"
-    if not name.exists():
+def _of_pile(pile: str, entries: list[dict[str, str]], kind: str, cached: Path) -> Pairs:
+    name, kept = (cached / f"eye-{pile}.{kind}.{ending}" for ending in ("npz", "json"))
+    if not name.exists() or not kept.exists():
         own = [entry[side] for entry in entries for side in ("text_a", "text_b")]
         others = [text for text in _pile_of_machine(pile) if text not in set(own)]
         texts = list(dict.fromkeys(own)) + others
+        chosen_by_margin(texts, kind, kept)
         row_of = {text: row for row, text in enumerate(texts)}
         rows, similarity, fewest = measured(texts, kind)
         place = {pair: at for at, pair in enumerate(map(tuple, rows.tolist()))}
         read = [tuple(sorted((row_of[entry["text_a"]], row_of[entry["text_b"]]))) for entry in entries]
         at = np.array([place.get(pair, -1) for pair in read])
-        np.savez(name, similarity=similarity, fewest=fewest, document=rows[:, 1], at=at)
-    with np.load(name) as found:
-        similarity, fewest, document, at = (found[key] for key in ("similarity", "fewest", "document", "at"))
+        np.savez(name, similarity=np.where(at < 0, 0.0, similarity[at]), fewest=fewest[at])
     label = np.array([int(entry["label"]) for entry in entries], np.int8)
-    judged = Pairs(
-        np.where(at < 0, 0.0, similarity[at]), fewest[at], label, int((label == 1).sum()), np.arange(len(label))
-    )
-    return judged, Pairs(similarity, fewest, np.full(len(similarity), -1, np.int8), 0, document)
+    with np.load(name) as found:
+        return Pairs(found["similarity"], found["fewest"], label, int((label == 1).sum()), json.loads(kept.read_text()))
 
 
 def _pile_of_machine(pile: str, num: int = 3000, block: int = 50) -> list[str]:
@@ -175,64 +193,54 @@ def _blocks(names: list[str], read: Callable[[str], str], num: int, block: int) 
 # --- Rules -----------------------------------------------------------------------------------------------------------
 
 
-def beyond_margin(pairs: Pairs, margin: float) -> NDArray[np.float64]:
-    """Return what is compared with the threshold: the similarity less what short documents need in addition."""
-    lowered = pairs.similarity - margin / np.sqrt(np.maximum(pairs.fewest, 1))
-    # Equal documents match whatever their size.
-    return np.where(pairs.similarity >= 1.0, 1.0, lowered)
-
-
-def valley(similarity: NDArray[np.float64], low: float = 0.30, high: float = 0.95, pull: float = 20) -> float:
-    """Return the threshold with the least log density (triangular kernel, half width .04), pulled mildly to .5."""
-    bins = np.bincount(np.clip((similarity * 1000).astype(int), 0, 1000), minlength=1001)
-    ramp = 40 - np.abs(np.arange(-39, 40))
-    density = np.convolve(bins, ramp, "same")
-    at = np.arange(round(low * 1000), round(high * 1000) + 1, 10)
-    score = np.log(density[at] + 40) + pull * (at / 1000 - 0.5) ** 2
-    return float(at[np.argmin(score)] / 1000)
+def matching(pairs: Pairs, threshold: float, margin: float) -> NDArray[np.bool_]:
+    """Return which pairs match: short documents need more."""
+    recipe = likewise.Recipe.shingles(threshold, short_margin=margin)
+    return pairs.similarity >= recipe.required_similarity(pairs.fewest)
 
 
 # --- The table -------------------------------------------------------------------------------------------------------
 
-# (name, kind of features, threshold or None for that of the collection)
+NO_VALLEY = "no valley"
+# (name, kind of features, threshold or None for that of the collection, threshold where that has no valley)
 CANDIDATES = (
-    ("plain .55", "plain", 0.55),
-    ("plain .80", "plain", 0.80),
-    ("idf .52", "idf", 0.52),
-    ("plain auto", "plain", None),
-    ("idf auto", "idf", None),
+    ("plain .55", "plain", 0.55, None),
+    ("plain .80", "plain", 0.80, None),
+    ("idf .52", "idf", 0.52, None),
+    ("plain auto", "plain", None, 0.80),
+    ("idf auto", "idf", None, 0.80),
+    ("idf auto, else .65", "idf", None, 0.65),
 )
-MARGINS = (0.0, 0.5, 0.75, 1.0, 1.5)
-# With the rule, in the table; the others only in the choice of the constant.
-MARGIN = 0.75
+# Those of the table of sets.
+SHOWN = ("margin 0", "margin 1")
 THRESHOLDS = np.arange(20, 101) / 100
 Sets = dict[str, dict[str, Pairs]]
-Eye = dict[str, dict[str, tuple[Pairs, Pairs]]]
+Eye = dict[str, dict[str, Pairs]]
 
 
-def threshold_of(pairs: Pairs, margin: float, threshold: float | None) -> float:
+def threshold_of(pairs: Pairs, margin: float, threshold: float | None, cautious: float | None) -> float:
     """Return the threshold of a candidate on a collection."""
-    return valley(beyond_margin(pairs, margin)) if threshold is None else threshold
+    if threshold is not None:
+        return threshold
+    facts = pairs.chosen[f"{margin:g}"]
+    found = cautious if facts["reason"] == NO_VALLEY else facts["threshold"]
+    return float(found)  # type: ignore[arg-type]
 
 
-def row_of(pairs: Pairs, margin: float, threshold: float | None) -> dict[str, float]:
-    """Return the threshold and scores of a candidate on a set, and how far the thresholds of its halves are apart."""
-    chosen = threshold_of(pairs, margin, threshold)
-    row = {"threshold": chosen, **pairs.scores(beyond_margin(pairs, margin) >= chosen)}
-    if threshold is None:
-        reached = beyond_margin(pairs, margin)
-        halves = [valley(reached[pairs.document % 2 == half]) for half in (0, 1)]
-        row["halves_apart"] = abs(halves[0] - halves[1])
-    return row
+def row_of(pairs: Pairs, margin: float, threshold: float | None, cautious: float | None) -> dict[str, object]:
+    """Return the threshold and scores of a candidate on a set, and what a run says of a threshold that it chose."""
+    at = threshold_of(pairs, margin, threshold, cautious)
+    row: dict[str, object] = {"threshold": at, **pairs.scores(matching(pairs, at, margin))}
+    return row if threshold is not None else row | {"chosen": pairs.chosen[f"{margin:g}"]}
 
 
-def eye_row(eye: dict[str, tuple[Pairs, Pairs]], margin: float, threshold: float | None) -> dict[str, object]:
+def eye_row(eye: dict[str, Pairs], margin: float, threshold: float | None, cautious: float | None) -> dict[str, object]:
     """Return scores over the pairs of all piles, each at the threshold of its pile."""
     right = wrong = positives = 0
     thresholds = {}
-    for pile, (judged, everything) in eye.items():
-        thresholds[pile] = threshold_of(everything, margin, threshold)
-        matches = beyond_margin(judged, margin) >= thresholds[pile]
+    for pile, judged in eye.items():
+        thresholds[pile] = threshold_of(judged, margin, threshold, cautious)
+        matches = matching(judged, thresholds[pile], margin)
         right += int((matches & (judged.label == 1)).sum())
         wrong += int((matches & (judged.label == 0)).sum())
         positives += judged.num_positives
@@ -248,9 +256,7 @@ def eye_row(eye: dict[str, tuple[Pairs, Pairs]], margin: float, threshold: float
 def best_of(kinds: dict[str, Pairs]) -> float:
     """Return the best F1 over both kinds of features and all thresholds, without the rule."""
     return max(
-        pairs.scores(beyond_margin(pairs, 0.0) >= threshold)["f1"]
-        for pairs in kinds.values()
-        for threshold in THRESHOLDS
+        pairs.scores(pairs.similarity >= threshold)["f1"] for pairs in kinds.values() for threshold in THRESHOLDS
     )
 
 
@@ -258,13 +264,13 @@ def table(sets: Sets, eye: Eye) -> dict[str, object]:
     """Return every candidate with every margin on every set."""
     best = {name: best_of(kinds) for name, kinds in sets.items()}
     rows: dict[str, dict[str, object]] = {}
-    for name, kind, threshold in CANDIDATES:
+    for name, kind, threshold, cautious in CANDIDATES:
         for margin in MARGINS:
-            by_set = {one: row_of(kinds[kind], margin, threshold) for one, kinds in sets.items()}
-            gaps = {one: best[one] - row["f1"] for one, row in by_set.items()}
+            by_set = {one: row_of(kinds[kind], margin, threshold, cautious) for one, kinds in sets.items()}
+            gaps = {one: best[one] - float(row["f1"]) for one, row in by_set.items()}  # type: ignore[arg-type]
             rows[f"{name}, margin {margin:g}"] = {
                 "sets": by_set,
-                "eye-technical": eye_row(eye[kind], margin, threshold),
+                "eye-technical": eye_row(eye[kind], margin, threshold, cautious),
                 "mean_gap": float(np.mean(list(gaps.values()))),
                 "median_gap": float(np.median(list(gaps.values()))),
                 "within_01": sum(gap <= 0.01 for gap in gaps.values()),
@@ -275,9 +281,9 @@ def table(sets: Sets, eye: Eye) -> dict[str, object]:
 
 
 def _left_out(sets: Sets, best: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Return of each set the gap of `idf auto` with the margin that serves the other sets best."""
+    """Return of each set the gap of `idf auto, else .65` with the margin that serves the other sets best."""
     gap = {
-        (one, margin): best[one] - row_of(kinds["idf"], margin, None)["f1"]
+        (one, margin): best[one] - float(row_of(kinds["idf"], margin, None, 0.65)["f1"])  # type: ignore[arg-type]
         for one, kinds in sets.items()
         for margin in MARGINS
     }
@@ -327,10 +333,9 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
     """Yield the table as Markdown: a line for each candidate, then F1 and threshold on each set."""
     rows: dict[str, dict[str, object]] = found["rows"]  # type: ignore[assignment]
     best: dict[str, float] = found["best"]  # type: ignore[assignment]
-    shown = [name for name in rows if name.endswith(("margin 0", f"margin {MARGIN:g}"))]
     yield "| candidate | F1 below the best: mean | median | worst | sets within .01 | by eye: P | R | F1 |"
     yield "|---|---|---|---|---|---|---|---|"
-    for name in shown:
+    for name in rows:
         row, eye = rows[name], rows[name]["eye-technical"]
         yield (
             f"| {name} | {row['mean_gap']:.3f} | {row['median_gap']:.3f} | {row['worst_gap']:.3f} ({row['worst']}) "
@@ -338,6 +343,7 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
             f"| {eye['precision']:.2f} | {eye['recall']:.2f} | {eye['f1']:.3f} |"  # type: ignore[index]
         )
     yield ""
+    shown = [name for name in rows if name.endswith(SHOWN)]
     yield "| set | best F1 | " + " | ".join(shown) + " |"
     yield "|---|---|" + "---|" * len(shown)
     for one in best:
