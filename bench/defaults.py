@@ -212,7 +212,11 @@ CANDIDATES = (
     ("idf auto, else .65", "idf", None, 0.65),
 )
 # Those of the table of sets.
-SHOWN = ("margin 0", "margin 1")
+SHOWN = (
+    *("plain .55, margin 0", "plain .80, margin 0", "idf .52, margin 0", "plain auto, margin 0", "idf auto, margin 0"),
+    "idf auto, else .65, margin 1",
+)
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "defaults.md"
 THRESHOLDS = np.arange(20, 101) / 100
 Sets = dict[str, dict[str, Pairs]]
 Eye = dict[str, dict[str, Pairs]]
@@ -327,6 +331,9 @@ def main() -> None:
     if given.write:
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         RESULTS.write_text(json.dumps({**kept, given.split: _rounded(found)}, indent=1) + "\n")
+        begin, end = (f"<!-- {given.split}: {mark} (written by bench/defaults.py) -->" for mark in ("begin", "end"))
+        before, _, rest = PAGE.read_text().partition(begin)
+        PAGE.write_text("\n".join([before + begin, "", *lines_of(found), "", end]) + rest.partition(end)[2])
 
 
 def lines_of(found: dict[str, object]) -> Iterator[str]:
@@ -343,12 +350,11 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
             f"| {eye['precision']:.2f} | {eye['recall']:.2f} | {eye['f1']:.3f} |"  # type: ignore[index]
         )
     yield ""
-    shown = [name for name in rows if name.endswith(SHOWN)]
-    yield "| set | best F1 | " + " | ".join(shown) + " |"
-    yield "|---|---|" + "---|" * len(shown)
+    yield "| set | best F1 | " + " | ".join(SHOWN) + " |"
+    yield "|---|---|" + "---|" * len(SHOWN)
     for one in best:
         cells = []
-        for name in shown:
+        for name in SHOWN:
             row = rows[name]["sets"][one]  # type: ignore[index]
             cells.append(f"{row['f1']:.3f} ({row['precision']:.2f}, {row['recall']:.2f}) @{row['threshold']:.2f}")
         yield f"| {one} | {best[one]:.3f} | " + " | ".join(cells) + " |"
