@@ -12,6 +12,7 @@ import argparse
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -163,11 +164,12 @@ def _pile_of_machine(pile: str, num: int = 3000, block: int = 50) -> list[str]:
                     lines.append(line[1:] if line != " ." else "")
                 found[head.split("\n")[0]] = "\n".join([text.split("\n")[0], *lines])
         return _blocks(sorted(found), found.__getitem__, num, block)
+    crates = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry" / "src"
     roots, endings = {
         "man": (("/usr/share/man",), (".1.gz", ".2.gz", ".3.gz", ".5.gz", ".7.gz", ".8.gz")),
-        "doc": (("/usr/share/doc",), ("README", "NEWS", "TODO", ".txt", ".gz", "README.Debian", "copyright")),
-        "rst_md": (("/usr/lib", "/usr/local/lib", "/root/.cargo/registry/src"), (".md", ".rst")),
-        "rs": (("/root/.cargo/registry/src",), (".rs",)),
+        "doc": (("/usr/share/doc",), ("README", "NEWS", ".txt", ".gz", "README.Debian", "copyright")),
+        "rst_md": (("/usr/lib", "/usr/local/lib", crates), (".md", ".rst")),
+        "rs": ((crates,), (".rs",)),
         "py": (("/usr/lib/python3", "/usr/lib/python3.11", "/usr/local/lib"), (".py",)),
     }[pile]
     files = sorted(
