@@ -1289,10 +1289,13 @@ class FeatureSets:
         *,
         measure: str,
         threshold: float,
+        short_margin: float = 0.0,
         threads: int = 1,
         isa: str | None = None,
     ) -> Array:
         """Return the exact similarity of each pair that reaches the threshold, NaN for the others: float64.
+
+        A pair must reach `threshold` + `short_margin` / sqrt(distinct features of the smaller document), at most 1.
 
         Raises
         ------
@@ -1309,6 +1312,7 @@ class FeatureSets:
         *,
         measure: str,
         threshold: float,
+        short_margin: float = 0.0,
         threads: int = 1,
         isa: str | None = None,
     ) -> tuple[Array, int]:

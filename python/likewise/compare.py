@@ -122,9 +122,10 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
         assert recipe.short_threshold is not None
         is_near = measures.distance <= recipe.within
         return is_near and (min(measures.num_features) >= 64 or measures.jaccard >= recipe.short_threshold)
+    required = float(recipe.required_similarity(min(measures.num_features)))
     if recipe.measure == "containment":
-        return max(measures.containment_a_in_b, measures.containment_b_in_a) >= recipe.similarity_threshold
-    return bool(getattr(measures, recipe.measure) >= recipe.similarity_threshold)
+        return max(measures.containment_a_in_b, measures.containment_b_in_a) >= required
+    return bool(getattr(measures, recipe.measure) >= required)
 
 
 def _align(a: str, b: str) -> tuple[Stretch, ...]:

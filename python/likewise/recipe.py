@@ -84,6 +84,9 @@ class Recipe(RecipeFields):
         In a distance-only run, of finding a pair at distance `within`; exact where None.
     short_threshold : float, optional
         In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
+    short_margin : float, optional
+        How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
+        where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
     bands, rows : int, optional
         Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
         bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
@@ -125,6 +128,7 @@ class Recipe(RecipeFields):
         num_slots: int = 128,
         slot_bits: int | None = None,
         scheme: str | None = None,
+        short_margin: float | None = None,
         measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
@@ -164,6 +168,7 @@ class Recipe(RecipeFields):
             slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
             scheme=package.get("scheme", "bucket") if scheme is None else scheme,
             threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
             measure=measure,
             recall=recall,
             bands=bands,
@@ -186,6 +191,7 @@ class Recipe(RecipeFields):
         table: Weights | None = None,
         seed: int | None = None,
         hash: str = "xxh3",
+        short_margin: float | None = None,
         measure: str | None = None,
         recall: float | None = None,
         bands: int | None = None,
@@ -241,6 +247,7 @@ class Recipe(RecipeFields):
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
+            short_margin=short_margin,
             measure=measure,
             recall=0.95 if recall is None and not alone else recall,
             bands=bands,
@@ -262,6 +269,7 @@ class Recipe(RecipeFields):
         table: Weights | None = None,
         seed: int | None = None,
         hash: str = "xxh3",
+        short_margin: float | None = None,
         measure: str = "jaccard",
         keep: str | None = None,
         group: str = "leaders",
@@ -277,6 +285,7 @@ class Recipe(RecipeFields):
         return cls(
             **fields,
             threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
             measure=measure,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
@@ -296,6 +305,7 @@ class Recipe(RecipeFields):
         hash: str = "xxh3",
         filter_bits: int | None = None,
         num_hashes: int = 1,
+        short_margin: float | None = None,
         measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
@@ -316,6 +326,7 @@ class Recipe(RecipeFields):
             filter_bits=filter_bits,
             num_hashes=num_hashes,
             threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
             measure=measure,
             recall=recall,
             bands=bands,

@@ -19,11 +19,11 @@ _FEATURE_FIELDS = (
 )
 # What travels beside the JSON of a recipe.
 COMPANIONS = ("table", "stop_words", "dictionary")
-_DECISION_FIELDS = ("threshold", "measure", "recall", "keep", "group")
+_DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
-    "shingles": (*_FEATURE_FIELDS, "threshold", "measure", "keep", "group"),
+    "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", "measure", "keep", "group"),
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
     "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
@@ -56,7 +56,7 @@ AUTO_MEASURES: Mapping[str, str] = {
 _FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
 _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
-    *("filter_bits", "num_hashes"),
+    *("filter_bits", "num_hashes", "short_margin"),
 )
 # Of a fingerprint: as many as the core sorts by.
 MAX_BAND_BITS = 24
@@ -167,6 +167,8 @@ def _check_simhash(fields: dict[str, Any]) -> None:
             raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
         if within is None:
             raise InvalidParameter("within", "a distance-only run needs within")
+        if fields["short_margin"] is not None:
+            raise InvalidParameter("short_margin", "short_margin does not act on measure hamming; use short_threshold")
         _check_bit_bands(fields)
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
@@ -333,6 +335,13 @@ def _fraction(*, zero: bool, one: bool) -> Callable[[str, object], float]:
     return check
 
 
+def _margin(name: str, value: object) -> float | None:
+    """Return a margin for short documents, None for 0: they need no more than others."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise InvalidParameter(name, f"{value!r} given; it must be a number from 0")
+    return float(value) or None
+
+
 def _threshold(name: str, value: object) -> float | str:
     return AUTO if value == AUTO else float(_fraction(zero=False, one=True)(name, value))
 
@@ -382,6 +391,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "measure": _choice(MEASURES),
     "recall": _fraction(zero=False, one=False),
     "short_threshold": _fraction(zero=True, one=True),
+    "short_margin": _margin,
     "bands": _integer(1, 65535),
     "rows": _integer(1, 65535),
     "keep": _text,

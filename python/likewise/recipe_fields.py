@@ -4,6 +4,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.recipe_check import AUTO, COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
@@ -57,6 +60,7 @@ class RecipeFields:
     measure: str = "jaccard"
     recall: float | None = None
     short_threshold: float | None = None
+    short_margin: float | None = None
     bands: int | None = None
     rows: int | None = None
     keep: str = "first"
@@ -167,6 +171,28 @@ class RecipeFields:
             If the recipe names another table, or this one weighs other features.
         """
         return dataclasses.replace(self, table=table)
+
+    def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
+        """Return the similarity that pairs must reach whose smaller documents have so many distinct features.
+
+        It is what the core requires, to the bit: `threshold` + `short_margin` / sqrt(features), at most 1.
+        """
+        if self.short_margin is None:
+            return np.full(np.shape(num_features), self.similarity_threshold)
+        roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.asarray(np.minimum(self.similarity_threshold + self.short_margin / roots, 1.0))
+
+    def without_margin(
+        self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return similarities less what short documents need in addition, at least 0; 1 of equal documents.
+
+        These are on the scale of the threshold: where documents of any size with such similarities would match.
+        """
+        if self.short_margin is None:
+            return similarity
+        lowered = similarity - self.short_margin / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.where(similarity >= 1.0, 1.0, np.maximum(lowered, 0.0))
 
     @property
     def candidate_threshold(self) -> float:

@@ -56,6 +56,7 @@ DECISION_FIELDS = (
     "within",
     "measure",
     "short_threshold",
+    "short_margin",
     "bands",
     "rows",
     "keep",

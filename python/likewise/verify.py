@@ -57,6 +57,31 @@ def verify_pairs(
     >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1], [1, 0]]), measure="containment").tolist()
     [1.0, 0.6666666666666666]
     """
+    return _measured(texts, pairs, recipe, measure, threads, threshold=0.0)
+
+
+def matching_pairs(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    pairs: NDArray[np.int64],
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the exact similarity of the pairs of texts that match by the recipe, NaN of the others."""
+    margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
+    return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=threshold, short_margin=margin)
+
+
+def _measured(
+    texts: Any,  # noqa: ANN401
+    pairs: NDArray[np.int64],
+    recipe: Recipe | None,
+    measure: str,
+    threads: int | None,
+    *,
+    threshold: float,
+    short_margin: float = 0.0,
+) -> NDArray[np.float64]:
     if measure not in SET_MEASURES:
         raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
     recipe = as_recipe(recipe)
@@ -69,4 +94,6 @@ def verify_pairs(
     sets.add(used, batch.take(used), threads=workers)
     # The core measures the containment of the later document in the earlier one.
     later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
-    return np.asarray(sets.verify(later, earlier, measure=measure, threshold=0.0, threads=workers))
+    return np.asarray(
+        sets.verify(later, earlier, measure=measure, threshold=threshold, short_margin=short_margin, threads=workers)
+    )

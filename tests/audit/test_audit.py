@@ -1,6 +1,7 @@
 """Audits against plain sets, of runs as they were and of runs that were tampered with."""
 
 import json
+import math
 from collections import Counter
 
 import numpy as np
@@ -144,6 +145,23 @@ def test_truth_is_that_of_the_oracle_for_every_measure(tmp_path, measure, weight
     assert failed(found) == []
 
 
+def test_truth_is_that_of_the_oracle_where_short_documents_need_more(tmp_path):
+    texts = graded(60, 11) + [f"word{i} word{i + 1} word{i + 2} word{i // 2}" for i in range(20)]
+    recipe = Recipe.minhash(0.4, shingle=1, short_margin=1.2, bands=2, rows=3)
+    sets = [features(text, Rules(shingle=1)).weights for text in texts]
+    found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
+    pairs = [(sets[a], sets[b]) for b in range(len(texts)) for a in range(b)]
+    alike = [(a, b) for a, b in pairs if measures.similarity(b, a, "jaccard") >= 0.4]
+    true = [
+        (a, b)
+        for a, b in alike
+        if measures.similarity(b, a, "jaccard") >= min(1, 0.4 + 1.2 / math.sqrt(min(len(a), len(b))))
+    ]
+    assert 0 < len(true) < len(alike)
+    assert found.recall.num_pairs == len(true)
+    assert failed(found) == []
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
@@ -197,8 +215,10 @@ def test_every_format_passes(tmp_path, form, recipe):
         (Recipe.minhash(0.5), {"write": "evidence"}),
         (Recipe.shingles(0.5), {}),
         (Recipe.bloom(0.5), {}),
+        (Recipe.minhash(0.4, short_margin=0.8), {}),
+        (Recipe.minhash(0.4, short_margin=0.8, group="components"), {}),
     ],
-    ids=["idf", "longest", "chinese", "components", "no copies", "shingles", "bloom"],
+    ids=["idf", "longest", "chinese", "components", "no copies", "shingles", "bloom", "margin", "margin, components"],
 )
 def test_every_kind_of_run_passes(tmp_path, recipe, options):
     found = audit(runs.make_run(tmp_path, recipe=recipe, **options))

@@ -24,6 +24,7 @@ class Recipe(NamedTuple):
     bits: int = 64
     within: int = 3
     short_threshold: float = 0.8
+    short_margin: float = 0.0
     bit_bands: tuple | None = None
     filter_bits: int = 512
     num_hashes: int = 1
@@ -145,7 +146,12 @@ class Online:
                 return None
         self.num_measured += 1
         value = measures.similarity(later.weights, earlier.weights, recipe.measure)
-        return (value, distance) if value >= recipe.threshold else None
+        return (value, distance) if value >= self.required(later, earlier) else None
+
+    def required(self, later, earlier):
+        """The similarity that a pair must reach: short documents need more."""
+        fewest = max(1, min(len(later.weights), len(earlier.weights)))
+        return min(1.0, self.recipe.threshold + self.recipe.short_margin / math.sqrt(fewest))
 
     def add(self, row, text):
         return self.arrive(self.document(row, text))

@@ -29,6 +29,8 @@ RECIPES = {
     "containment": Recipe.minhash(measure="containment"),
     "components": Recipe.minhash(0.6, group="components"),
     "cosine": Recipe.simhash(threshold=0.8),
+    "margin": Recipe.minhash(0.4, short_margin=1.0),
+    "margin-components": Recipe.minhash(0.4, short_margin=1.0, group="components"),
     "cosine-components": Recipe.simhash(threshold=0.8, group="components"),
     "bit-bands": Recipe.simhash(recall=0.9, keep="shortest"),
     "exact": Recipe.exact(),

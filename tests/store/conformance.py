@@ -197,7 +197,10 @@ class IndexMachine(RuleBasedStateMachine):
 
 # Recipes of both methods: distance alone wide and near, short texts, verified by cosine and by Jaccard.
 SIMHASH = ["simhash", "simhash-wide", "simhash-any-short", "simhash-short"]
-VERIFIED = ["minhash", "minhash-default", "minhash-log-count", "minhash-containment", "simhash-cosine"]
+VERIFIED = [
+    *("minhash", "minhash-default", "minhash-log-count", "minhash-containment", "simhash-cosine"),
+    *("minhash-margin", "simhash-margin"),
+]
 
 
 def machine_class(open_index, recipe_name, *, reopens=True):

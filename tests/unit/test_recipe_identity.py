@@ -37,6 +37,7 @@ def test_ids_are_hashes_of_what_is_not_at_its_first_default():
         {"scheme": "classical"},
         {"hash": "sha1"},
         {"threshold": 0.81},
+        {"short_margin": 0.5},
         {"measure": "cosine"},
         {"bands": 9, "rows": 7},
         {"bands": 18, "rows": 6},

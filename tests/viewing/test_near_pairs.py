@@ -13,6 +13,7 @@ from likewise import InvalidParameter, Recipe, dedup_files
 from likewise.groups import choose_leaders
 from likewise.io.near_pairs import read_facts
 from likewise.measures import measure
+from likewise.viewing.thresholds import Thresholds
 from tests.command import jsonl, likewise_command
 
 TALE = "the quick brown fox jumps over a lazy dog while seven grey ravens watch from that old stone bridge"
@@ -43,6 +44,8 @@ RECIPES = {
     "shingles": (Recipe.shingles(0.6), 0.3),
     "cosine": (Recipe.simhash(threshold=0.8), 0.5),
     "distance": (Recipe.simhash(within=8), 0.7),
+    "margin": (Recipe.minhash(0.5, short_margin=0.9), 0.3),
+    "margin, components": (Recipe.shingles(0.5, short_margin=0.9, group="components"), 0.3),
     "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
 }
 
@@ -64,9 +67,13 @@ def test_decided_again_at_the_threshold_they_give_the_answer_of_the_run(tmp_path
     assert similarity.min() >= floor
     threshold = recipe.threshold or 1 - recipe.within / recipe.bits
     assert (similarity < threshold).any()
+    required = threshold
+    if recipe.short_margin is not None:
+        required = np.minimum(threshold + recipe.short_margin / np.sqrt(pairs["num_features"].to_numpy()), 1.0)
+    assert Thresholds(path, recipe.resolve(), stored["num_kept"]).kept_at(threshold) == stored["num_kept"]
     if recipe.group == "leaders":
-        ranks = np.stack([pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()], 1)[similarity >= threshold]
-        decided = choose_leaders(facts.num_distinct, ranks, similarity[similarity >= threshold])
+        ranks = np.stack([pairs["rank_a"].to_numpy(), pairs["rank_b"].to_numpy()], 1)[similarity >= required]
+        decided = choose_leaders(facts.num_distinct, ranks, similarity[similarity >= required])
         assert facts.num_distinct - (~decided.kept).sum() == stored["num_kept"]
 
 

@@ -78,14 +78,14 @@ impl Looker<'_> {
                     distance: Some(distance),
                 }))
             }
-            Matching::Verified { measure, threshold } => {
+            Matching::Verified { measure, required } => {
                 if !self.may_match(asked, row, min_equal)? {
                     return Ok(None);
                 }
                 let other = self.set_of(row)?;
                 let similarity = own
                     .get(rules)
-                    .similarity_from(&other, measure, threshold, isa);
+                    .similarity_from(&other, measure, required, isa);
                 if similarity.is_nan() {
                     return Ok(None);
                 }

@@ -2,7 +2,7 @@
 
 use likewise_core::bands::min_equal_slots;
 use likewise_core::sketch::Scheme;
-use likewise_core::verify::Measure;
+use likewise_core::verify::{Measure, Required};
 use likewise_disk::store::Keeps;
 
 /// In a run by distance alone a document of fewer features is also measured by them.
@@ -45,8 +45,8 @@ pub enum Matching {
     Verified {
         /// What is measured.
         measure: Measure,
-        /// Least similarity.
-        threshold: f64,
+        /// Least similarity, by the size of the smaller document.
+        required: Required,
     },
 }
 
@@ -98,9 +98,9 @@ impl Rules {
                 Method::Minhash { num_slots, .. },
                 Matching::Verified {
                     measure: Measure::Jaccard,
-                    threshold,
+                    required,
                 },
-            ) => min_equal_slots(num_slots, threshold),
+            ) => min_equal_slots(num_slots, required.threshold),
             _ => 0,
         }
     }

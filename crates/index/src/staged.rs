@@ -289,7 +289,7 @@ impl<'d> Staged<'d> {
                     }
                     1.0 - f64::from(near.distance) / f64::from(bits)
                 }
-                (Matching::Verified { measure, threshold }, method) => {
+                (Matching::Verified { measure, required }, method) => {
                     if let Method::Minhash { slot_bytes, .. } = method
                         && num_equal(asked.sketch, other.sketch, slot_bytes as usize, isa)
                             < min_equal
@@ -297,8 +297,7 @@ impl<'d> Staged<'d> {
                         continue;
                     }
                     let set = self.set(rules, place);
-                    own.get(rules)
-                        .similarity_from(&set, measure, threshold, isa)
+                    own.get(rules).similarity_from(&set, measure, required, isa)
                 }
                 (Matching::Distance { .. }, Method::Minhash { .. }) => f64::NAN,
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use likewise_core::sketch::Scheme;
-use likewise_core::verify::Measure;
+use likewise_core::verify::{Measure, Required};
 use likewise_disk::store::{Description, Keeps, Store};
 use likewise_index::{Documents, Matching, Method, Rules};
 use pyo3::prelude::*;
@@ -27,6 +27,7 @@ pub struct RecipeParts {
     rows: Option<u32>,
     measure: String,
     threshold: Option<f64>,
+    short_margin: f64,
     short_threshold: Option<f64>,
     seed: u64,
     pub takes_tokens: bool,
@@ -110,7 +111,10 @@ impl RecipeParts {
         let matching = match Measure::from_name(&self.measure) {
             Some(measure) => Matching::Verified {
                 measure,
-                threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
+                required: Required {
+                    threshold: self.threshold.ok_or_else(|| missing("threshold"))?,
+                    short_margin: self.short_margin,
+                },
             },
             None => Matching::Distance {
                 short_threshold: self

@@ -5,7 +5,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure};
+use likewise_core::verify::{self, FeatureSet, HeldDocuments, Measure, Required};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -138,7 +138,7 @@ impl FeatureSets {
     }
 
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
-    #[pyo3(signature = (later, earlier, *, measure, threshold, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, *, measure, threshold, short_margin=0.0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify(
         &self,
@@ -147,11 +147,16 @@ impl FeatureSets {
         earlier: &Bound<'_, PyAny>,
         measure: &str,
         threshold: f64,
+        short_margin: f64,
         threads: usize,
         isa: Option<&str>,
     ) -> Result<Array, Failure> {
         let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
+        let required = Required {
+            threshold,
+            short_margin,
+        };
         let later = self.take_positions("later", later)?;
         let earlier = self.take_positions("earlier", earlier)?;
         let (later, earlier) = (later.values(), earlier.values());
@@ -160,14 +165,14 @@ impl FeatureSets {
         let similarity = run(py, 1024 * later.len(), |cancel| {
             Ok(self
                 .read()
-                .verify_pairs(later, earlier, measure, threshold, isa, threads, cancel)?)
+                .verify_pairs(later, earlier, measure, required, isa, threads, cancel)?)
         })?;
         Ok(similarity.into())
     }
 
     /// The same of documents, the set of document d at position `places[d]`: `(similarity, num_measured)`. Pairs whose earlier document is
     /// removed by its state are passed over: NaN.
-    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, threads=1, isa=None))]
+    #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify_documents(
         &self,
@@ -178,11 +183,16 @@ impl FeatureSets {
         states: Option<&Bound<'_, PyAny>>,
         measure: &str,
         threshold: f64,
+        short_margin: f64,
         threads: usize,
         isa: Option<&str>,
     ) -> Result<(Array, usize), Failure> {
         let isa = parse_isa(isa)?;
         let measure = parse_measure(measure)?;
+        let required = Required {
+            threshold,
+            short_margin,
+        };
         let later = Input::<u32>::take("later", later)?;
         let earlier = Input::<u32>::take("earlier", earlier)?;
         let places = Input::<u32>::take("places", places)?;
@@ -195,7 +205,7 @@ impl FeatureSets {
         };
         let found = run(py, 1024 * later.len(), |cancel| {
             Ok(self.read().verify_documents(
-                held, later, earlier, measure, threshold, isa, threads, cancel,
+                held, later, earlier, measure, required, isa, threads, cancel,
             )?)
         })?;
         Ok((found.similarities.into(), found.num_measured))

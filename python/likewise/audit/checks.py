@@ -280,13 +280,14 @@ def _matching(
     recipe = run.recipe
     if recipe.method == "exact":
         return np.asarray(measured == 1.0)
+    features = run.documents.num_features
+    fewest = np.minimum(features[rows], features[kept_rows])
     if not recipe.is_distance_only:
-        return np.asarray(measured >= recipe.similarity_threshold)
+        return np.asarray(measured >= recipe.required_similarity(fewest))
     assert recipe.within is not None
     assert recipe.short_threshold is not None
     found = _distances(run, rows, kept_rows) <= recipe.within
-    features = run.documents.num_features
-    few = found & (np.minimum(features[rows], features[kept_rows]) < SHORT_FEATURES)
+    few = found & (fewest < SHORT_FEATURES)
     alike = similarities(
         run.documents,
         rows[few],

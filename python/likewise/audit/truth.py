@@ -250,7 +250,14 @@ class _Search:
         is_later = positions[near] > sampled[mine]
         later, earlier = np.where(is_later, theirs, ours), np.where(is_later, ours, theirs)
         similarity = np.asarray(
-            sets.verify(later, earlier, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=threads)
+            sets.verify(
+                later,
+                earlier,
+                measure=recipe.measure,
+                threshold=recipe.similarity_threshold,
+                short_margin=recipe.short_margin or 0.0,
+                threads=threads,
+            )
         )
         sets.discard(places)
         hits = ~np.isnan(similarity)

@@ -102,6 +102,10 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         click.echo(text, color=colour)
 
     asked = f"{recipe.measure} >= {recipe.threshold}"
+    if recipe.short_margin is not None:
+        fewest = min(measures.num_features)
+        required = float(recipe.required_similarity(fewest))
+        asked = f"{recipe.measure} >= {required:.4f} ({recipe.threshold} + {recipe.short_margin} / sqrt({fewest}))"
     if recipe.is_distance_only:
         asked = f"Hamming distance <= {recipe.within}"
     elif recipe.method == "exact":

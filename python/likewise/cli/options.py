@@ -157,6 +157,13 @@ _OPTIONS = {
         metavar="T",
         help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
     ),
+    "short_margin": click.option(
+        "--short-margin",
+        type=float,
+        metavar="M",
+        help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
+        "smaller document.  [default: 0]",
+    ),
     "keep": click.option(
         "--keep",
         metavar="WHICH",
@@ -257,14 +264,14 @@ _SKETCH = (
     *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
     *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
 )
-_SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold")
+_SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold", "short_margin")
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "max_bad_rows", "duplicate_ids", "max_document", *_FORMAT, "threads")
 # Of commands that read documents; what they write does not depend on threads.
 READING = (*_INPUT, "on_error")
-_MATCH = ("threshold", "within", "measure", "short_threshold")
+_MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin")
 _PLAN = (
     "method",
     "tokens",

@@ -137,6 +137,8 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     a, b, weight = _thinned(documents, sample, a, b, equal)
     similarity = _measured(documents, recipe, sample[a], b, threads)
     reaches = ~np.isnan(similarity)
+    features = documents.num_features
+    similarity = recipe.without_margin(similarity, np.minimum(features[sample[a]], features[b]))
     valley = find_valley(similarity[reaches], a[reaches], weight[reaches], measure=recipe.measure)
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None

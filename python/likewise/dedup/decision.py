@@ -229,7 +229,7 @@ def _by_components(
                 below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
                 similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
-                below[later] = similarity[later] < recipe.similarity_threshold
+                below[later] = similarity[later] < verifier.required(later, earlier)
     progress(StageFinished("deciding", Timing.now() - began))
     return Verdicts(states, best, similarity, distance, below, num_considered)
 

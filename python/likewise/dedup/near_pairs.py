@@ -103,7 +103,8 @@ def store_pairs(
     collapsed = ordered(documents, recipe, timing)
     num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
     schema = pair_schema(
-        NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
+        NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id),
+        with_sizes=recipe.short_margin is not None,
     )
     lowered = _lowered(recipe, floor)
     num_pairs = 0
@@ -114,7 +115,12 @@ def store_pairs(
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
-            writer.write_table(pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance))
+            sizes = None
+            if recipe.short_margin is not None:
+                sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
+            writer.write_table(
+                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes)
+            )
             num_pairs += len(similarity)
     progress(StageFinished("storing pairs", Timing.now() - began))
     return num_pairs

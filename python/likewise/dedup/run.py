@@ -180,8 +180,25 @@ def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part:
         distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
         method=recipe.method,
         recipe_id=recipe.recipe_id,
+        required=_required(documents, recipe, decision.removed_rows[part], kept_rows),
         below_threshold=None if below is None else below[part],
     )
+
+
+def _required(
+    documents: Documents, recipe: Recipe, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """Return the similarity that each removed document had to reach, NaN against documents of an index.
+
+    None where it is the threshold for all of them.
+    """
+    if recipe.short_margin is None:
+        return None
+    required = np.full(len(rows), np.nan)
+    is_here = kept_rows >= 0
+    features = documents.num_features
+    required[is_here] = recipe.required_similarity(np.minimum(features[rows[is_here]], features[kept_rows[is_here]]))
+    return required
 
 
 def _places_beside(documents: Documents, kept_rows: NDArray[np.int64], kept_ids: Sequence[str]) -> Places:

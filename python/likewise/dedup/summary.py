@@ -23,6 +23,8 @@ def check_of(recipe: Recipe) -> str:
         check = "by equal normalised texts (digests of 128 bits)"
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
+        if recipe.short_margin is not None:
+            check += f" + {recipe.short_margin} / sqrt(distinct features of the smaller document)"
     return check
 
 

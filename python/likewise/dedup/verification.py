@@ -58,6 +58,7 @@ class Verifier:
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe
+        self._margin = recipe.short_margin or 0.0
         self._threads = threads
         self._timing = timing
         self._budget = documents.room.sets_bytes
@@ -127,11 +128,15 @@ class Verifier:
         if not len(pairs):
             return np.zeros(0)
         if are_held:
-            return self._measure(pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, states)
+            return self._measure(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin, states
+            )
         if states is not None:
             return self._matches_alive(pairs, states)
         if not recipe.is_distance_only:
-            return self.similarities(pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold)
+            return self.similarities(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin
+            )
         assert recipe.bits is not None
         assert recipe.within is not None
         assert pairs.distance is not None
@@ -161,18 +166,25 @@ class Verifier:
         return values
 
     def similarities(
-        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], measure: str, threshold: float
+        self,
+        later: NDArray[np.uint32],
+        earlier: NDArray[np.uint32],
+        measure: str,
+        threshold: float,
+        short_margin: float = 0.0,
     ) -> NDArray[np.float64]:
-        """Return exact similarities where they reach the threshold, NaN below it."""
+        """Return exact similarities where they reach the threshold, for short documents with a margin; NaN below."""
         if not len(later):
             return np.zeros(0)
         positions = self._distinct(later, earlier)
         if self._bytes_of(positions) > self._budget and len(later) > 1:
             middle = len(later) // 2
             halves = [slice(0, middle), slice(middle, None)]
-            return np.concatenate([self.similarities(later[h], earlier[h], measure, threshold) for h in halves])
+            return np.concatenate(
+                [self.similarities(later[h], earlier[h], measure, threshold, short_margin) for h in halves]
+            )
         self._load(positions)
-        return self._measure(later, earlier, measure, threshold)
+        return self._measure(later, earlier, measure, threshold, short_margin)
 
     def _measure(
         self,
@@ -180,6 +192,7 @@ class Verifier:
         earlier: NDArray[np.uint32],
         measure: str,
         threshold: float,
+        short_margin: float,
         states: NDArray[np.uint8] | None = None,
     ) -> NDArray[np.float64]:
         """Return similarities of pairs whose sets are there, NaN where the earlier document is removed."""
@@ -191,10 +204,15 @@ class Verifier:
             states,
             measure=measure,
             threshold=threshold,
+            short_margin=short_margin,
             threads=self._threads,
         )
         self.num_measured += num_measured
         return np.asarray(values)
+
+    def required(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the similarity that each pair must reach."""
+        return self._recipe.required_similarity(np.minimum(self._num_features(later), self._num_features(earlier)))
 
     def _num_features(self, positions: NDArray[np.uint32]) -> NDArray[np.uint32]:
         return self._documents.num_features[self._order[positions]]

@@ -195,6 +195,7 @@ def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> d
         "rows": recipe.rows,
         "measure": recipe.measure,
         "threshold": recipe.threshold,
+        "short_margin": recipe.short_margin or 0.0,
         "short_threshold": recipe.short_threshold,
         "seed": recipe.seed,
         "takes_tokens": recipe.takes_tokens,

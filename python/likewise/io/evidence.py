@@ -78,6 +78,7 @@ def evidence_table(
     distance: NDArray[np.int32] | None,
     method: str,
     recipe_id: str,
+    required: NDArray[np.float64] | None = None,
     below_threshold: NDArray[np.bool_] | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return the evidence as an Arrow table.
@@ -94,6 +95,8 @@ def evidence_table(
         Hamming distances; null for MinHash.
     method, recipe_id : str
         Of the recipe.
+    required : ndarray of shape (n,), float64, optional
+        Only where short documents need more: the similarity that each pair had to reach; null where NaN.
     below_threshold : ndarray of shape (n,), bool, optional
         Only for groups by components.
 
@@ -101,7 +104,7 @@ def evidence_table(
     -------
     pyarrow.Table
         Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id, and below_threshold where given.
+        similarity, distance, method, recipe_id, and required and below_threshold where given.
     """
     import pyarrow as pa
 
@@ -131,6 +134,8 @@ def evidence_table(
         "method": constant_column(method, num_rows),
         "recipe_id": constant_column(recipe_id, num_rows),
     }
+    if required is not None:
+        columns["required"] = number_column(required, np.isnan(required))
     if below_threshold is not None:
         columns["below_threshold"] = number_column(below_threshold)
     return pa.table(columns)

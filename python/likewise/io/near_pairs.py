@@ -43,8 +43,11 @@ class NearPairFacts:
     recipe_id: str
 
 
-def pair_schema(facts: NearPairFacts) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the schema of a file of stored pairs, with its facts as metadata."""
+def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the schema of a file of stored pairs, with its facts as metadata.
+
+    With sizes it has the distinct features of the smaller document: what must be reached depends on them.
+    """
     import pyarrow as pa
 
     fields = []
@@ -58,6 +61,8 @@ def pair_schema(facts: NearPairFacts) -> Any:  # noqa: ANN401 - PyArrow has no t
             (f"length_{side}", pa.int64()),
         ]
     fields += [("similarity", pa.float64()), ("distance", pa.int32())]
+    if with_sizes:
+        fields.append(("num_features", pa.int64()))
     return pa.schema(fields, metadata={_FACTS: json.dumps(vars(facts), sort_keys=True).encode()})
 
 
@@ -67,6 +72,7 @@ def pair_table(
     places: tuple[Places, Places],
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
+    sizes: NDArray[np.int64] | None = None,
 ) -> Any:  # noqa: ANN401
     """Return some stored pairs as an Arrow table: first the document that would go, then the one that stays."""
     import pyarrow as pa
@@ -76,7 +82,8 @@ def pair_table(
         columns += [number_column(rank), number_column(place.rows), place.doc_ids, place.files]
         columns += [number_column(place.offsets), number_column(place.lengths)]
     distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
-    return pa.table([*columns, number_column(similarity), distances], schema=schema)
+    columns += [number_column(similarity), distances]
+    return pa.table(columns if sizes is None else [*columns, number_column(sizes)], schema=schema)
 
 
 def read_facts(path: Path) -> NearPairFacts:

@@ -54,6 +54,8 @@ def facts(rows: list[tuple[str, object]]) -> Html:
 def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
     """Return what was asked of a match and how pairs were searched."""
     match = f"{recipe.measure} ≥ {recipe.threshold}"
+    if recipe.short_margin is not None:
+        match += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
     if recipe.is_distance_only:
         match = f"Hamming distance ≤ {recipe.within} of {recipe.bits} bits"
     elif recipe.method == "exact":

@@ -176,8 +176,12 @@ class _Run(Run):
         verdicts, facts = self.verdicts()
         removed, _ = self.stages.frame("removed", lambda: removed_rows(self, verdicts))
         shapes = self.gathered.shapes
-        for _, _, table in sorted_slices(self.sketches.select("row", "shape"), "row", self.num_documents):
-            shapes[numbers_of(table.column("row"))] = numbers_of(table.column("shape"))
+        num_features = self.gathered.num_features
+        facts_of_rows = self.sketches.select("row", "shape", "num_features")
+        for _, _, table in sorted_slices(facts_of_rows, "row", self.num_documents):
+            rows = numbers_of(table.column("row"))
+            shapes[rows] = numbers_of(table.column("shape"))
+            num_features[rows] = numbers_of(table.column("num_features"))
         counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})

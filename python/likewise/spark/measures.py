@@ -9,7 +9,7 @@ from likewise.bands import min_equal_slots
 from likewise.recipe import Recipe
 from likewise.spark.arrow_columns import bytes_of, texts_of
 from likewise.spark.cells import Cell
-from likewise.verify import verify_pairs
+from likewise.verify import matching_pairs, verify_pairs
 
 
 def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
@@ -34,13 +34,17 @@ def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
 
 def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
     """Return exact similarities of texts, the later in the earlier; NaN below the threshold."""
-    values = similarities(cell, recipe)
-    values[values < recipe.similarity_threshold] = np.nan
-    return values
+    return np.array(matching_pairs(_texts(cell), _pairs(cell), recipe, threads=1))
 
 
 def similarities(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
     """Return exact similarities of texts, whatever they are."""
-    texts = Texts.concat([texts_of(part) for part in cell.payloads])
-    pairs = np.stack([cell.later, cell.earlier], axis=1)
-    return np.array(verify_pairs(texts, pairs, recipe, measure=recipe.measure, threads=1))
+    return np.array(verify_pairs(_texts(cell), _pairs(cell), recipe, measure=recipe.measure, threads=1))
+
+
+def _texts(cell: Cell) -> Texts:
+    return Texts.concat([texts_of(part) for part in cell.payloads])
+
+
+def _pairs(cell: Cell) -> NDArray[np.int64]:
+    return np.stack([cell.later, cell.earlier], axis=1)

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise.io.evidence import INPUT
-from likewise.spark.run import Run
+from likewise.spark.run import Run, required_similarity
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
@@ -57,6 +57,12 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
         "method": F.lit(recipe.method),
         "recipe_id": F.lit(recipe.recipe_id),
     }
+    if recipe.short_margin is not None:
+        sizes = run.sketches.select("row", F.col("num_features").alias("features"))
+        ids = ids.join(sizes, "row")
+        kept_sizes = sizes.select(F.col("row").alias("kept_row"), F.col("features").alias("kept_features"))
+        kept_ids = kept_ids.join(kept_sizes, "kept_row")
+        columns["required"] = required_similarity(recipe, "features", "kept_features")
     if recipe.group == "components":
         columns["below_threshold"] = F.col("below_threshold")
     joined = removed.join(ids, "row").join(kept_ids, "kept_row")

@@ -33,6 +33,12 @@ _PAIRS_A_CELL = 1 << 20
 _TEXT_BYTES_A_CELL = 64 << 20
 
 
+def required_similarity(recipe: Recipe, one: str, other: str) -> Any:  # noqa: ANN401 - a column
+    """Return the similarity that pairs must reach, from the columns that hold how many features each side has."""
+    fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
+    return F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin) / F.sqrt(fewest), F.lit(1.0))
+
+
 class Input(Protocol):
     """Where a run's documents come from."""
 
@@ -364,14 +370,20 @@ class Run:
         pairs = self.stages.of_table(unmeasured).select(
             F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
         )
-        threshold = F.lit(self.recipe.threshold)
         joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities))
+        required: Any = F.lit(self.recipe.threshold)
+        if self.recipe.short_margin is not None:
+            sizes = self.members.select("rank", "num_features")
+            for side in ("later", "earlier"):
+                own = sizes.select(F.col("rank").alias(side), F.col("num_features").alias(f"features_{side}"))
+                joined = joined.join(own, side)
+            required = required_similarity(self.recipe, "features_later", "features_earlier")
         verdicts = joined.select(
             F.col("later").alias("rank"),
             F.col("earlier").alias("kept_rank"),
             "similarity",
             "distance",
-            (F.col("similarity") < threshold).alias("below_threshold"),
+            (F.col("similarity") < required).alias("below_threshold"),
         )
         take(verdicts.toArrow())
         return self._counts()

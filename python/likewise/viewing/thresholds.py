@@ -88,7 +88,8 @@ class Thresholds:
                     "those from a higher similarity on",
                     str(path),
                 )
-            columns = file.read(["rank_a", "rank_b", "similarity"])
+            has_margin = recipe.short_margin is not None
+            columns = file.read(["rank_a", "rank_b", "similarity", *(["num_features"] if has_margin else [])])
         except (OSError, pa.ArrowException) as error:
             raise InvalidInput("the stored pairs are damaged; run again", str(path)) from error
         ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
@@ -97,7 +98,10 @@ class Thresholds:
         self._num_paired = len(known)
         self._pairs = places.reshape(ranks.shape).astype(np.int64)
         self.similarity: NDArray[np.float64] = columns["similarity"].to_numpy()
-        self._by_similarity = np.argsort(self.similarity, kind="stable")
+        self._sizes = columns["num_features"].to_numpy() if has_margin else np.ones(len(self.similarity), np.int64)
+        # Short documents need more: a cut meets each pair where its similarity is that of a long one.
+        self._reached = recipe.without_margin(self.similarity, self._sizes)
+        self._by_similarity = np.argsort(self._reached, kind="stable")
         self._lock = threading.Lock()
 
     @property
@@ -136,6 +140,8 @@ class Thresholds:
     def kept_at(self, cut: float) -> int:
         """Return how many documents the run's decision would keep if the threshold were `cut`."""
         which = self.similarity >= cut
+        if self._recipe.short_margin is not None:
+            which = self.similarity >= self._recipe.replace(threshold=max(cut, 1e-6)).required_similarity(self._sizes)
         pairs, similarity = self._pairs[which], self.similarity[which]
         if self.facts.group == "components":
             first = components(self._num_paired, pairs)
@@ -151,7 +157,7 @@ class Thresholds:
 
     def around(self, cut: float, limit: int = 5) -> tuple[list[StoredPair], list[StoredPair]]:
         """Return the pairs just above a cut, the nearest first, and those just below it."""
-        ordered = self.similarity[self._by_similarity]
+        ordered = self._reached[self._by_similarity]
         middle = int(np.searchsorted(ordered, cut, "left"))
         above = self._by_similarity[middle : middle + limit]
         below = self._by_similarity[max(0, middle - limit) : middle][::-1]

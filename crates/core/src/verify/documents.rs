@@ -9,6 +9,7 @@ use crate::states::REMOVED;
 
 use super::Measure;
 use super::pairs::{FeatureSets, GRAIN_PAIRS, NOWHERE, check};
+use super::required::Required;
 
 /// Where the sets of documents lie, and which documents are out of the question.
 #[derive(Debug, Clone, Copy)]
@@ -43,12 +44,13 @@ impl FeatureSets {
         later: &[u32],
         earlier: &[u32],
         measure: Measure,
-        threshold: f64,
+        required: impl Into<Required>,
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<MeasuredPairs, Error> {
-        check(later, earlier, threshold)?;
+        let required = required.into();
+        check(later, earlier, required)?;
         if !held.states.is_empty() && held.states.len() != held.places.len() {
             let reason = format!(
                 "{} states for {} places",
@@ -76,7 +78,7 @@ impl FeatureSets {
                         false => held.place("earlier", earlier)?,
                     });
                 }
-                let found = self.measure(later_places, earlier_places, measure, threshold, isa)?;
+                let found = self.measure(later_places, earlier_places, measure, required, isa)?;
                 Ok::<_, Error>((found, num_measured))
             },
         )?;

@@ -16,12 +16,14 @@ mod intersect_avx2;
 mod intersect_avx512;
 mod pairs;
 mod pieces;
+mod required;
 mod sequences;
 
 pub use aligned::{Hunk, aligned_diff};
 pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
+pub use required::Required;
 pub use sequences::{
     Alignment, MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit,
     align_sequences, align_texts,

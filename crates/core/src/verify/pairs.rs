@@ -12,6 +12,7 @@ use super::bitmap;
 use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
+use super::required::Required;
 
 /// Pairs verified between two looks at the cancel flag.
 pub(super) const GRAIN_PAIRS: usize = 4096;
@@ -95,8 +96,8 @@ impl FeatureSets {
     /// The exact similarity of every pair that reaches the threshold, NaN for the others.
     ///
     /// Pair i is A = `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity
-    /// as [`FeatureSet::similarity`] computes it is `>= threshold`. Does not depend on `isa` or
-    /// `threads`.
+    /// as [`FeatureSet::similarity`] computes it is `>=` what is [`Required`] of sets of their sizes. Does not
+    /// depend on `isa` or `threads`.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the lists differ in length, a position has no set, or the
@@ -107,12 +108,13 @@ impl FeatureSets {
         later: &[u32],
         earlier: &[u32],
         measure: Measure,
-        threshold: f64,
+        required: impl Into<Required>,
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Vec<f64>, Error> {
-        check(later, earlier, threshold)?;
+        let required = required.into();
+        check(later, earlier, required)?;
         let parts = map_ranges(
             later.len(),
             GRAIN_PAIRS,
@@ -121,7 +123,7 @@ impl FeatureSets {
             || (),
             |(), range| {
                 let (later, earlier) = (&later[range.clone()], &earlier[range]);
-                self.measure(later, earlier, measure, threshold, isa)
+                self.measure(later, earlier, measure, required, isa)
             },
         )?;
         let mut similarities = Vec::with_capacity(later.len());
@@ -137,7 +139,7 @@ impl FeatureSets {
         later: &[u32],
         earlier: &[u32],
         measure: Measure,
-        threshold: f64,
+        required: Required,
         isa: Isa,
     ) -> Result<Vec<f64>, Error> {
         let last = later.len().saturating_sub(1);
@@ -154,7 +156,7 @@ impl FeatureSets {
                 }
                 let a = self.required("later", later[i])?;
                 let b = self.required("earlier", earlier[i])?;
-                Ok(verify(a, b, measure, threshold, isa))
+                Ok(verify(a, b, measure, required, isa))
             })
             .collect()
     }
@@ -185,23 +187,26 @@ impl FeatureSet {
         &self,
         other: &FeatureSet,
         measure: Measure,
-        threshold: f64,
+        required: impl Into<Required>,
         isa: Isa,
     ) -> f64 {
-        verify(self, other, measure, threshold, isa)
+        verify(self, other, measure, required.into(), isa)
     }
 }
 
 /// Whether two lists are of pairs, and the threshold is a number.
-pub(super) fn check(later: &[u32], earlier: &[u32], threshold: f64) -> Result<(), Error> {
+pub(super) fn check(later: &[u32], earlier: &[u32], required: Required) -> Result<(), Error> {
     if later.len() != earlier.len() {
         return Err(Error::invalid(
             "earlier",
             format!("{} positions for {} in later", earlier.len(), later.len()),
         ));
     }
-    if threshold.is_nan() {
+    if required.threshold.is_nan() {
         return Err(Error::invalid("threshold", "NaN, not a number from 0 to 1"));
+    }
+    if required.short_margin.is_nan() || required.short_margin < 0.0 {
+        return Err(Error::invalid("short_margin", "not a number from 0"));
     }
     Ok(())
 }
@@ -215,7 +220,8 @@ fn bytes_beyond(set: &FeatureSet) -> usize {
 ///
 /// Three looks, each dearer than the one before: sizes, bitmaps, features.
 #[inline]
-fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, threshold: f64, isa: Isa) -> f64 {
+fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
+    let threshold = required.of(a.num_features().min(b.num_features()));
     let formula = Formula::new(a, b, measure);
     let decide = |sum: u128| {
         let similarity = formula.similarity(sum);

@@ -1,0 +1,56 @@
+//! Which similarity must a pair of documents reach?
+
+/// The similarity that a pair must reach: more than the threshold where a document is short.
+///
+/// With n distinct features in the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed word is the message of
+/// ten words and nothing in a thousand. Square root, division and sum are each correctly rounded, so that every processor and every language
+/// comes to the same number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Required {
+    /// Of documents of any size.
+    pub threshold: f64,
+    /// What a document of a single feature needs in addition, at least 0.
+    pub short_margin: f64,
+}
+
+impl Required {
+    /// Of a pair whose smaller document has so many distinct features.
+    #[inline]
+    pub fn of(self, fewest: usize) -> f64 {
+        if self.short_margin == 0.0 {
+            return self.threshold;
+        }
+        (self.threshold + self.short_margin / (fewest.max(1) as f64).sqrt()).min(1.0)
+    }
+}
+
+impl From<f64> for Required {
+    /// The same of all pairs.
+    fn from(threshold: f64) -> Self {
+        Required {
+            threshold,
+            short_margin: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_documents_need_more_and_at_most_equality() {
+        let required = Required {
+            threshold: 0.5,
+            short_margin: 0.75,
+        };
+        assert_eq!(required.of(0), 1.0);
+        assert_eq!(required.of(1), 1.0);
+        assert_eq!(required.of(4), 0.875);
+        assert_eq!(required.of(9), 0.75);
+        assert_eq!(required.of(225), 0.55);
+        assert_eq!(Required::from(0.5).of(1), 0.5);
+        // A threshold of 0 asks for the similarities of all pairs, beyond any rounding.
+        assert_eq!(Required::from(0.0).of(0), 0.0);
+    }
+}
