@@ -15,6 +15,7 @@ METHODS = {
     "simhash-cosine": "SimHash, verified by cosine",
     "simhash-distance": "SimHash, distance only",
     "shingles-containment": "shingle sets, by containment",
+    "match": "`likewise match`",
 }
 # Sets of each kind of text in the last table.
 KINDS = {
@@ -37,6 +38,7 @@ COLUMNS = {
     "MinHash": ("minhash",),
     "SimHash, verified": ("simhash-jaccard", "simhash-cosine"),
     "SimHash, distance only": ("simhash-distance",),
+    "`match`": ("match",),
 }
 # Tables of one recipe at settings side by side: method, tokens, shingle, weights, bits; its settings.
 RADII = ("3", "8", "12", "16", "20", "24", "28", "32")

@@ -290,6 +290,11 @@ def search_options(command: _Command) -> _Command:
     return _add((*_SKETCH, *_SEARCH, "recipe_file"), command)
 
 
+def matching_options(command: _Command) -> _Command:
+    """Add the options that make the features of likewise match, but those with defaults of its own."""
+    return _add(("tokens", *TEXT_OPTIONS, "seed", "hash", "recipe_file"), command)
+
+
 def match_options(command: _Command) -> _Command:
     """Add the options that make sketches and say what a match is."""
     return _add((*_SKETCH, *_MATCH, "recipe_file"), command)
