@@ -70,7 +70,7 @@ def command(
     from likewise.corpus import match_files
     from likewise.errors import InvalidParameter
 
-    if options["recipe_file"] is None:
+    if options["recipe_file"] is None and options["preset"] is None:
         options |= {"method": "shingles", "weights": options["weights"] or "idf"}
     recipe, run = take_recipe(options), take_run(options | {"duplicate_ids": "allow"})
     if out == "-" and as_json:
