@@ -246,7 +246,7 @@ class FeatureRules:
 
     Parameters
     ----------
-    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+    tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
     shingle : int
         Tokens a shingle, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}

@@ -29,9 +29,10 @@ class Recipe(RecipeFields):
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
-    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
-        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``chinese`` the
-        words of a dictionary. ``bytes`` and ``chunks`` take documents as bytes, ``user`` lists of tokens.
+    tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
+        and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
+        documents as bytes, ``user`` lists of tokens.
     shingle : int
         Consecutive tokens in a feature, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}

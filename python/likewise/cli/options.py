@@ -51,11 +51,12 @@ _OPTIONS = {
     "tokens": click.option(
         "--tokens",
         type=click.Choice(
-            ["auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
+            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
         ),
-        help="How text is cut; auto: words, and single characters in scripts without spaces; chinese: words of a "
-        "dictionary; bytes, chunks: files are read as bytes.  [default: auto; "
-        "simhash by distance alone: char, but where --within up to 10 or --shingle is named]",
+        help="How text is cut; auto: words, and single characters in scripts without spaces; script: the same with "
+        "pairs of such characters; chinese: words of a dictionary; bytes, chunks: files are read as bytes.  [default: "
+        "auto; simhash with log-count-idf: script; by distance alone: char, but where --within up to 10 or --shingle "
+        "is named]",
     ),
     "shingle": click.option(
         "--shingle",
