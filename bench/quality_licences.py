@@ -1,4 +1,4 @@
-"""The licence set: which reference text is a query's licence text most like?"""
+"""The license set: which reference text is a query's license text most like?"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,16 +7,13 @@ import numpy as np
 
 import likewise
 from labelled import read_texts, score
-from likewise.features import features
 
-# MinHash finds nothing much below its threshold; a licence's nearest reference may be a third like it.
+# MinHash finds nothing much below its threshold; a license's nearest reference may be a third like it.
 LEAST_THRESHOLD = 0.2
 FEATURES = (("auto", 1), ("auto", 2), ("auto", 3), ("auto", 5))
-# Rarity is counted on references and queries together.
+# Rarity is counted on references and queries together; by `match` on references.
 SET_WEIGHTS = ("none", "idf")
 BITS = (64, 128, 256)
-# Below it no containment is listed: a reference that less than half of either text speaks for is no answer.
-LEAST_CONTAINMENT = 0.5
 
 
 def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, object]:
@@ -33,8 +30,8 @@ def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, obje
                 asked = {} if method == "shingles" else {"recall": 0.9}
                 recipe = likewise.Recipe.from_options(method, threshold=LEAST_THRESHOLD, **asked, **weighed)
                 found.append({"method": method, **weighed, "bits": None, **task.verified(recipe)})
-            recipe = likewise.Recipe.shingles(LEAST_CONTAINMENT, measure="containment", **weighed)
-            found.append({"method": "shingles-containment", **weighed, "bits": None, **task.contained(recipe)})
+            recipe = likewise.Recipe.shingles(**weighed)
+            found.append({"method": "match", **weighed, "bits": None, **task.matched(recipe)})
         for bits in BITS:
             recipe = likewise.Recipe.from_options("simhash", bits=bits, **options)
             row = {"method": "simhash-distance", **options, "weights": recipe.weights, "bits": bits}
@@ -59,25 +56,12 @@ class _Task:
                 best[b] = max(best.get(b, (-1.0, 0)), (similarity, -a))
         return self._score((row - len(self.keys), -reference) for row, (_, reference) in best.items())
 
-    def contained(self, recipe: likewise.Recipe) -> dict[str, object]:
-        """Of the references contained in a query or it in them, the one whose two containments agree best.
-
-        Two containments c and d give the Jaccard similarity, 1 / (1/c + 1/d - 1); where one is below the threshold it
-        follows from the other and the sizes (sums of weights).
-        """
-        table = likewise.pairs(self.texts, recipe)
-        a, b, share = (np.asarray(table.column(name).to_numpy()) for name in ("row_a", "row_b", "similarity"))
-        of_all = features(self.texts, recipe)
-        size = np.diff(np.append(0, np.cumsum(of_all.weights, dtype=np.int64))[of_all.offsets])
-        across = (a < len(self.keys)) != (b < len(self.keys))
-        a, b, share = a[across], b[across], share[across]
-        shared = share * size[a]
-        jaccard = shared / (size[a] + size[b] - shared)
-        query, reference = np.maximum(a, b) - len(self.keys), np.minimum(a, b)
-        best: dict[int, int] = {}
-        for i in np.lexsort((-reference, jaccard, query)).tolist():
-            best[int(query[i])] = int(reference[i])
-        return self._score(iter(best.items()))
+    def matched(self, recipe: likewise.Recipe) -> dict[str, object]:
+        """The first answer of `likewise.match`."""
+        queries, references = self.texts[len(self.keys) :], self.texts[: len(self.keys)]
+        table = likewise.match(queries, references, recipe)
+        rows = zip(table.column("row").to_pylist(), table.column("reference_row").to_pylist(), strict=True)
+        return self._score((query, reference) for query, reference in rows if reference is not None)
 
     def nearest(self, recipe: likewise.Recipe) -> dict[str, object]:
         """The reference at the least distance, by comparing all: what the fingerprints alone can do."""

@@ -15,6 +15,7 @@ METHODS = {
     "simhash-cosine": "SimHash, verified by cosine",
     "simhash-distance": "SimHash, distance only",
     "shingles-containment": "shingle sets, by containment",
+    "match": "`likewise match`",
 }
 # Sets of each kind of text in the last table.
 KINDS = {
@@ -37,6 +38,7 @@ COLUMNS = {
     "MinHash": ("minhash",),
     "SimHash, verified": ("simhash-jaccard", "simhash-cosine"),
     "SimHash, distance only": ("simhash-distance",),
+    "`match`": ("match",),
 }
 # Tables of one recipe at settings side by side: method, tokens, shingle, weights, bits; its settings.
 RADII = ("3", "8", "12", "16", "20", "24", "28", "32")
@@ -70,6 +72,8 @@ def tables(results: Row) -> list[str]:
     sets = results["sets"]
     gating = [name for name in GATING if name in sets]
     parts: list[str] = []
+    if "presets" in results:
+        parts += ["## Presets", _presets(results["presets"])]
     if gating:
         parts += ["## The four sets that defaults are chosen on", _recipes(sets, gating)]
         parts += ["### Unrelated pairs and the radius", _unrelated(sets, gating)]
@@ -99,6 +103,23 @@ def bar_of(entry: Row, recipe_name: str) -> float:
     """Least F1 of a recipe that is used untouched."""
     kind = next(kind for kind in bars(entry) if recipe_name.startswith(kind))
     return bars(entry)[kind] - UNTOUCHED
+
+
+def _presets(found: Row) -> str:
+    presets = list(next(iter(found.values())))
+    rows = [["F1 (precision / recall)", *presets], ["---"] * (len(presets) + 1)]
+    for name, row in found.items():
+        best = max(figures["f1"] for figures in row.values())
+        cells = []
+        for figures in (row[preset] for preset in presets):
+            mark = "**" if figures["f1"] == best else ""
+            cells.append(f"{mark}{figures['f1']:.3f}{mark} ({figures['precision']:.2f} / {figures['recall']:.2f})")
+        rows.append([name, *cells])
+    note = (
+        "Presets untouched; the best F1 of each set is bold. eye-technical: pairs that were read, compared among the "
+        "texts of these pairs alone. titles-...: short texts made by rule (`bench/titles.py`)."
+    )
+    return _table(rows) + "\n\n" + note
 
 
 def _recipes(sets: Row, names: list[str]) -> str:

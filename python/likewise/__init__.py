@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from likewise.bands import band_pairs
     from likewise.client import AsyncClient, Client
     from likewise.compare import compare
+    from likewise.corpus import match
     from likewise.dedup import Deduplication, dedup, dedup_files, pairs
     from likewise.errors import (
         InvalidInput,
@@ -55,6 +56,7 @@ _HOMES = {
     "hamming_distance": "likewise.hamming",
     "hamming_join": "likewise.hamming",
     "hamming_pairs": "likewise.hamming",
+    "match": "likewise.corpus",
     "pairs": "likewise.dedup",
     "sketch": "likewise.sketch",
 }
@@ -80,6 +82,7 @@ __all__ = [
     "hamming_distance",
     "hamming_join",
     "hamming_pairs",
+    "match",
     "pairs",
     "sketch",
 ]

@@ -42,6 +42,7 @@ __all__ = [
     "ParquetJoin",
     "PrefixJoin",
     "Rarity",
+    "ReferenceSets",
     "SketchBatch",
     "StopWords",
     "TextRules",
@@ -245,7 +246,7 @@ class FeatureRules:
 
     Parameters
     ----------
-    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+    tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
     shingle : int
         Tokens a shingle, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
@@ -665,6 +666,34 @@ class Rarity:
     @property
     def num_bytes(self) -> int:
         """Bytes held."""
+
+@final
+class ReferenceSets:
+    """Feature sets of references, which queries are compared with.
+
+    Parameters
+    ----------
+    texts : Texts
+        The references.
+    rules : FeatureRules
+        What makes features, of queries too.
+    threads : int
+    """
+
+    def __new__(cls, texts: Texts, rules: FeatureRules, *, threads: int = 1) -> ReferenceSets: ...
+    @property
+    def sizes(self) -> Array:
+        """Sum of the weights of each reference's features: uint64."""
+
+    def best(
+        self, texts: Texts, *, top: int, min_score: float, threads: int = 1
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the best references of each text: offsets, references, shared, scores, sizes.
+
+        Those of text i are at ``offsets[i]:offsets[i + 1]`` (uint64), at most `top`, the best first: references
+        (uint32), the weight shared (uint64), scores of at least `min_score` (float64). Sizes (uint64) are those of the
+        texts.
+        """
 
 @final
 class PrefixJoin:

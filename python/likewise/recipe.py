@@ -12,6 +12,7 @@ from likewise.recipe_defaults import default_bits, default_tokens, package_defau
 from likewise.recipe_features import feature_fields
 from likewise.recipe_fields import RecipeFields
 from likewise.recipe_json import fields_of_file, fields_of_text, options_of
+from likewise.recipe_presets import with_preset
 from likewise.recipe_tokens import TextOptions, checked_fold
 from likewise.recipe_weights import weighing_of
 from likewise.weight_table import Weights
@@ -28,9 +29,10 @@ class Recipe(RecipeFields):
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
-    tokens : {"auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
-        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``chinese`` the
-        words of a dictionary. ``bytes`` and ``chunks`` take documents as bytes, ``user`` lists of tokens.
+    tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
+        and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
+        documents as bytes, ``user`` lists of tokens.
     shingle : int
         Consecutive tokens in a feature, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
@@ -367,6 +369,35 @@ class Recipe(RecipeFields):
         return recipe
 
     @classmethod
+    def preset(cls, name: str, **options: Any) -> Self:  # noqa: ANN401
+        """Make the recipe of a preset, with single fields replaced by the options named.
+
+        Parameters
+        ----------
+        name : {"default", "strict", "templates", "titles", "classic-simhash", "code"}
+            What each is for: docs/howto/choose-a-recipe.md.
+        **options
+            Fields that take the place of the preset's.
+
+        Returns
+        -------
+        Recipe
+            It holds fields only; nothing in it refers to the preset.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such preset, or an option does not act with its method.
+
+        Examples
+        --------
+        >>> Recipe.preset("strict").threshold, Recipe.preset("strict", threshold=0.9).threshold
+        (0.8, 0.9)
+        """
+        fields = with_preset(name, options)
+        return cls.from_options(fields.pop("method"), **fields)
+
+    @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """Make a recipe of what :meth:`to_dict` gave.
 
@@ -394,9 +425,19 @@ class Recipe(RecipeFields):
             raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
 
 
-def as_recipe(given: object) -> Recipe:
-    """Return a recipe as it was given, ``Recipe.minhash()`` for None; raise InvalidParameter for all else."""
-    return Recipe.minhash() if given is None else check_is_recipe(given)
+def as_recipe(given: object, preset: str | None = None) -> Recipe:
+    """Return a recipe as it was given, or that of a preset; for neither the default one.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a recipe, there is no such preset, or both are given.
+    """
+    if given is None:
+        return Recipe.preset("default" if preset is None else preset)
+    if preset is not None:
+        raise InvalidParameter("preset", "a recipe is given too; give one of them")
+    return check_is_recipe(given)
 
 
 def check_is_recipe(given: object) -> Recipe:

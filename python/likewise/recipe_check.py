@@ -30,7 +30,7 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
 # `equality` of normalised texts is measured by method exact alone.
 MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
 TOKENS = (
-    *("auto", "word", "char", "chinese", "sentence", "line", "paragraph"),
+    *("auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph"),
     *("bytes", "chunks", "user"),
 )
 WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")

@@ -64,6 +64,8 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
         ("bloom", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
         ("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6),
     },
+    # Alone, a character of a long Chinese page says nothing: any such page holds the same ones.
+    "script": {("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6)},
     "char": {},
 }
 
@@ -78,6 +80,7 @@ def _choices(sets: FeatureChoice, simhash: FeatureChoice) -> Mapping[str, Featur
 _OF_CHINESE = _choices(
     FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD)
 )
+_OF_SCRIPTS = _OF_CHINESE
 _OF_UNITS = _choices(
     FeatureChoice(1, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "none", "cosine", _STRICT_THRESHOLD)
 )
@@ -89,6 +92,7 @@ _OF_CHARACTERS = _choices(FeatureChoice(9, "none", "jaccard", 0.7), FeatureChoic
 _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
     "auto": _OF_WORDS,
     "word": _OF_WORDS,
+    "script": _OF_SCRIPTS,
     "char": _OF_CHARACTERS,
     "chinese": _OF_CHINESE,
     "sentence": _OF_UNITS,
@@ -111,7 +115,7 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
     if weights is not None:
         check_choice("weights", weights, WEIGHTS)
-        rare = _BY_RARITY["words" if tokens in ("auto", "word") else "char"]
+        rare = _BY_RARITY["words" if tokens in ("auto", "word") else "script" if tokens == "script" else "char"]
         chosen = rare.get((method, weights), chosen)
     named = (chosen.shingle if shingle is None else shingle, chosen.weights if weights is None else weights)
     if named == (chosen.shingle, chosen.weights):
@@ -124,8 +128,11 @@ def default_tokens(measure: str, within: int | None, shingle: int | None, weight
 
     Distances alone tell best over characters: a text has many more of them than words, so that few are under the 64
     features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; so do
-    small radii; and who names a shingle, or weights by rarity, means words.
+    small radii; and who names a shingle, or weights by rarity, means words: by log count and rarity single ones, and
+    pairs of characters in scripts without spaces, by distance or measured.
     """
+    if weights == "log-count-idf" and shingle is None:
+        return "script"
     means_words = shingle is not None or weights in TABLE_WEIGHTS or _is_textbook(within)
     return "char" if measure == "hamming" and not means_words else "auto"
 

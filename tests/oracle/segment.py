@@ -6,6 +6,7 @@ character raises `OutsideOracle`, unless a wider table of classes is handed in.
 """
 
 import functools
+import itertools
 import unicodedata
 
 from tests.oracle.normalize import normalize
@@ -191,8 +192,23 @@ def cut_at_spaces(text):
         yield text[first:]
 
 
+def paired(pieces, classes_of, holds):
+    """Segments in order, each of a script without spaces together with the next one of such a script, if there is."""
+    found, run = [], []
+    for piece in [*pieces, ""]:
+        is_word = any(holds(c) for c in piece)
+        if is_word and classes_of(piece[0]) in ("Other", "Katakana"):
+            run.append(piece)
+            continue
+        found += [a + b for a, b in itertools.pairwise(run)] or run
+        run = []
+        if is_word:
+            found.append(piece)
+    return found
+
+
 def tokens(text, kind, classes_of=word_class, holds=holds_word):
-    """Tokens of an unnormalised text; kind is `word`, `auto` or `char`."""
+    """Tokens of an unnormalised text; kind is `word`, `auto`, `script` or `char`."""
     return list(_tokens(text, kind, classes_of, holds))
 
 
@@ -202,6 +218,11 @@ def _tokens(text, kind, classes_of, holds):
     normal = normalize(text)
     if kind == "char":
         return tuple(normal)
+    if kind == "script":
+        found = []
+        for part in cut_at_spaces(normal):
+            found += paired(segments(part, classes_of, part_katakana=True), classes_of, holds)
+        return tuple(found)
     return tuple(
         piece
         for part in cut_at_spaces(normal)

@@ -30,7 +30,7 @@ PAGE = """<!DOCTYPE html><html><head><title>T &amp; U</title><style>p{}</style><
 
 
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda names: "+".join(names) or "none")
-@pytest.mark.parametrize("kind", ["auto", "word", "char", "line", "paragraph"])
+@pytest.mark.parametrize("kind", ["auto", "script", "word", "char", "line", "paragraph"])
 def test_folded_tokens(kind, fold):
     recipe = likewise.Recipe.minhash(tokens=kind, fold=fold)
     for text in TEXTS:

@@ -12,7 +12,7 @@ from tests.oracle.normalize import is_assigned, normalize, scalars
 from tests.oracle.segment import tokens
 from tests.strategies import seeds, texts, word_texts
 
-KINDS = ("word", "auto", "char")
+KINDS = ("word", "auto", "script", "char")
 
 
 @given(texts)

@@ -25,6 +25,26 @@ SPELLED = {
     "textbook": (Simhash(within=3), Simhash(within=3, bits=64, tokens="auto", shingle=2, weights="log-count")),
     "textbook, widest": (Simhash(within=10), Simhash(within=10, bits=64, tokens="auto", shingle=2)),
     "wider": (Simhash(within=11), Simhash(within=11, bits=128, tokens="char", shingle=5)),
+    "distance, by rarity": (
+        Simhash(weights="log-count-idf"),
+        Simhash(within=24, bits=128, tokens="script", shingle=1, weights="log-count-idf"),
+    ),
+    "textbook, by rarity": (
+        Simhash(within=3, weights="log-count-idf"),
+        Simhash(within=3, bits=64, tokens="script", shingle=1, weights="log-count-idf"),
+    ),
+    "distance, by rarity, tokens named": (
+        Simhash(weights="log-count-idf", tokens="auto"),
+        Simhash(within=24, bits=128, tokens="auto", shingle=1, weights="log-count-idf"),
+    ),
+    "distance, by rarity, a shingle named": (
+        Simhash(weights="log-count-idf", shingle=2),
+        Simhash(within=3 * 128 // 64, bits=128, tokens="auto", shingle=2, weights="log-count-idf"),
+    ),
+    "verified, by rarity": (
+        Simhash(measure="cosine", weights="log-count-idf"),
+        Simhash(threshold=0.7, bits=128, tokens="script", shingle=1, weights="log-count-idf"),
+    ),
     "verified": (
         Simhash(measure="cosine"),
         Simhash(threshold=0.8, bits=128, tokens="auto", shingle=2, weights="log-count", recall=0.95),

@@ -29,6 +29,7 @@ mod manual_clock;
 mod packed;
 mod parquet;
 mod parts;
+mod references;
 mod repeats;
 mod set_batches;
 mod sets;
@@ -100,6 +101,8 @@ mod _native {
     use super::parquet::ParquetJoin;
     #[pymodule_export]
     use super::parts::{cut_parts, cut_words};
+    #[pymodule_export]
+    use super::references::ReferenceSets;
     #[pymodule_export]
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]

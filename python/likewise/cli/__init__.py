@@ -14,6 +14,7 @@ from likewise.cli.lazy import LazyGroup
 _COMMANDS = {
     "dedup": "Decide which documents to keep, with evidence for each that goes.",
     "pairs": "List every verified pair of near-duplicates.",
+    "match": "Find the references that each document contains or resembles.",
     "compare": "Show how alike two documents are, and where they differ.",
     "sketch": "Write fingerprints or signatures.",
     "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",

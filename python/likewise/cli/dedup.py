@@ -177,7 +177,7 @@ def command(
             raise InvalidParameter(name, "does not act with --unit")
         check_part_options(unit, options)
         # Equal parts, unless a recipe was asked for.
-        has_recipe = options["method"] is not None or options["recipe_file"] is not None
+        has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
         summary = run_parts(
             inputs,
             out,
@@ -287,7 +287,9 @@ def _recipe(options: dict[str, Any], index: Path | None, references: tuple[Path,
     from likewise.dedup.references import is_finished_run
     from likewise.recipe_check import FIELDS_OF_METHOD
 
-    names = {"method", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {"keep"}
+    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
+        "keep"
+    }
     run = next((path for path in references if is_finished_run(path)), None)
     if (index is None and run is None) or any(options.get(name) for name in names):
         return take_recipe(options)

@@ -67,11 +67,12 @@ _OPTIONS = {
     "tokens": click.option(
         "--tokens",
         type=click.Choice(
-            ["auto", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
+            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
         ),
-        help="How text is cut; auto: words, and single characters in scripts without spaces; chinese: words of a "
-        "dictionary; bytes, chunks: files are read as bytes.  [default: auto; "
-        "simhash by distance alone: char, but where --within up to 10 or --shingle is named]",
+        help="How text is cut; auto: words, and single characters in scripts without spaces; script: the same with "
+        "pairs of such characters; chinese: words of a dictionary; bytes, chunks: files are read as bytes.  [default: "
+        "auto; simhash with log-count-idf: script; by distance alone: char, but where --within up to 10 or --shingle "
+        "is named]",
     ),
     "shingle": click.option(
         "--shingle",
@@ -245,6 +246,12 @@ _OPTIONS = {
     "threads": click.option(
         "--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"
     ),
+    "preset": click.option(
+        "--preset",
+        type=click.Choice(["default", "strict", "templates", "titles", "classic-simhash", "code"]),
+        help="Take the recipe from a preset; other options replace single fields of it. `likewise plan --preset NAME "
+        "--json` shows the fields.",
+    ),
     "recipe_file": click.option(
         "--recipe",
         "recipe_file",
@@ -301,32 +308,37 @@ INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 def feature_options(command: _Command) -> _Command:
     """Add the options that make features."""
-    return _add((*_FEATURES, "recipe_file"), command)
+    return _add((*_FEATURES, "preset", "recipe_file"), command)
 
 
 def sketch_options(command: _Command) -> _Command:
     """Add the options that make sketches."""
-    return _add((*_SKETCH, "recipe_file"), command)
+    return _add((*_SKETCH, "preset", "recipe_file"), command)
 
 
 def search_options(command: _Command) -> _Command:
     """Add the options that make sketches and find pairs."""
-    return _add((*_SKETCH, *_SEARCH, "recipe_file"), command)
+    return _add((*_SKETCH, *_SEARCH, "preset", "recipe_file"), command)
+
+
+def matching_options(command: _Command) -> _Command:
+    """Add the options that make the features of likewise match, but those with defaults of its own."""
+    return _add(("tokens", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
 
 
 def match_options(command: _Command) -> _Command:
     """Add the options that make sketches and say what a match is."""
-    return _add((*_SKETCH, *_MATCH, "recipe_file"), command)
+    return _add((*_SKETCH, *_MATCH, "preset", "recipe_file"), command)
 
 
 def plan_options(command: _Command) -> _Command:
     """Add the options that bands and radius follow from."""
-    return _add((*_PLAN, "recipe_file"), command)
+    return _add((*_PLAN, "preset", "recipe_file"), command)
 
 
 def decision_options(command: _Command) -> _Command:
     """Add all options of a recipe."""
-    return _add((*_SKETCH, *_SEARCH, *_DECISION, "recipe_file"), command)
+    return _add((*_SKETCH, *_SEARCH, *_DECISION, "preset", "recipe_file"), command)
 
 
 def input_options(command: _Command) -> _Command:
@@ -362,20 +374,25 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     from likewise.errors import InvalidParameter
     from likewise.recipe import Recipe
     from likewise.recipe_check import FIELDS_OF_METHOD
+    from likewise.recipe_presets import with_preset
 
     names = {"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)}
     given = {name: options.pop(name) for name in names & set(options)}
     given = {name: value for name, value in given.items() if value is not None}
     if "slot_bits" in given:
         given["slot_bits"] = int(given["slot_bits"])
-    recipe_file = options.pop("recipe_file", None)
+    recipe_file, preset = options.pop("recipe_file", None), options.pop("preset", None)
+    if recipe_file is not None and preset is not None:
+        raise InvalidParameter("preset", "does not go with --recipe; change the file instead")
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    if recipe is None:
+        given = with_preset(preset, given)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
     take_weights(given, recipe, lists)
     if recipe is None:
         given |= lists
-        return Recipe.from_options(given.pop("method", "minhash"), **given)
+        return Recipe.from_options(given.pop("method"), **given)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(

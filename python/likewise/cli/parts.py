@@ -21,10 +21,10 @@ def check_part_options(unit: str, options: dict[str, Any]) -> None:
     from likewise.errors import InvalidParameter
     from likewise.recipe_check import FIELDS_OF_METHOD
 
-    if unit != "span" and (options["method"] is not None or options["recipe_file"] is not None):
+    if unit != "span" and any(options[name] is not None for name in ("method", "preset", "recipe_file")):
         return
     every = {name for fields in FIELDS_OF_METHOD.values() for name in fields}
-    for name in sorted(every - set(FIELDS_OF_METHOD["exact"])):
+    for name in sorted((every | {"preset"}) - set(FIELDS_OF_METHOD["exact"])):
         if options.get(name) is None:
             continue
         if unit == "span":

@@ -55,11 +55,12 @@ def command(
     from likewise.dedup.weighing import doubts_of
     from likewise.errors import InvalidParameter
     from likewise.io.whole import WholeFile
+    from likewise.recipe_presets import with_preset
 
     if str(out) == "-":
         raise InvalidParameter("out", "a table is no text for standard output; name a file")
     is_of_recipe = options.get("recipe_file") is not None
-    method = options.get("method") or "minhash"
+    method = with_preset(options["preset"], {})["method"] if options["method"] is None else options["method"]
     recipe = take_recipe(
         options if is_of_recipe else options | {"weights": "log-count-idf" if method == "simhash" else "idf"}
     )

@@ -55,6 +55,7 @@ def dedup_files(
     output: str | Path,
     recipe: Recipe | None = None,
     *,
+    preset: str | None = None,
     run: FileRun | None = None,
     write: str = "kept",
     overwrite: bool = False,
@@ -75,7 +76,9 @@ def dedup_files(
     output : path
         Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
     recipe : Recipe, optional
-        What a near-duplicate is; ``Recipe.minhash()`` where None.
+        What a near-duplicate is; the preset ``default`` where None.
+    preset : str, optional
+        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     run : FileRun, optional
         How files are read.
     write : {"kept", "evidence"}
@@ -120,7 +123,7 @@ def dedup_files(
     --------
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
-    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
     if engine is not None:
         others = {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}

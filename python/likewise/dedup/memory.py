@@ -66,6 +66,7 @@ def dedup(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     recipe: Recipe | None = None,
     *,
+    preset: str | None = None,
     keep: str | None = None,
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
     text_field: str = "text",
@@ -84,7 +85,9 @@ def dedup(
         texts are put aside in a temporary file for verification. A recipe of tokens ``bytes`` and ``chunks`` also takes
         bytes, one of tokens ``user`` lists of str, one of weights ``own`` lists of (token, weight).
     recipe : Recipe, optional
-        What a near-duplicate is; ``Recipe.minhash()`` where None.
+        What a near-duplicate is; the preset ``default`` where None.
+    preset : str, optional
+        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     keep : str, optional
         Which of several stays (see :class:`Recipe`), instead of the recipe's own `keep`.
     ids : list of str or int, Arrow data, or str, optional
@@ -128,7 +131,7 @@ def dedup(
     >>> result.removed.column("kept_row").to_pylist()
     [0]
     """
-    recipe = _recipe(recipe, keep)
+    recipe = _recipe(recipe, preset, keep)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
@@ -142,6 +145,7 @@ def pairs(
     texts: Any,  # noqa: ANN401
     recipe: Recipe | None = None,
     *,
+    preset: str | None = None,
     ids: Any = None,  # noqa: ANN401
     text_field: str = "text",
     duplicate_ids: str = "fail",
@@ -153,7 +157,7 @@ def pairs(
 
     Parameters
     ----------
-    texts, recipe, ids, text_field, duplicate_ids, tokenizer, threads, progress
+    texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
         As for :func:`likewise.dedup`.
 
     Returns
@@ -176,7 +180,7 @@ def pairs(
     """
     import pyarrow as pa
 
-    recipe = _recipe(recipe, None)
+    recipe = _recipe(recipe, preset, None)
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
@@ -207,8 +211,8 @@ def pairs(
         )
 
 
-def _recipe(recipe: Recipe | None, keep: str | None) -> Recipe:
-    recipe = as_recipe(recipe)
+def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
+    recipe = as_recipe(recipe, preset)
     return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
 
 

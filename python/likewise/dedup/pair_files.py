@@ -29,6 +29,7 @@ def pair_files(
     output: str | Path,
     recipe: Recipe | None = None,
     *,
+    preset: str | None = None,
     run: FileRun | None = None,
     progress: Progress | None = None,
     stdout: BinaryIO | None = None,
@@ -37,7 +38,7 @@ def pair_files(
 
     Parameters
     ----------
-    inputs, recipe, run, progress
+    inputs, recipe, preset, run, progress
         As for :func:`dedup_files`.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
@@ -54,7 +55,7 @@ def pair_files(
     InvalidInput
         As for :func:`dedup_files`, and if the name ends otherwise.
     """
-    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     num_pairs = 0
     with ExitStack() as stack:

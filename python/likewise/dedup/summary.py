@@ -33,6 +33,11 @@ def statement(recipe: Recipe) -> str:
     check = check_of(recipe)
     if recipe.group == "components":
         return f"Every pair was verified {check}, but groups are connected components: see below_threshold."
+    if recipe.is_distance_only:
+        return (
+            f"Every removal was verified {check}. No texts were compared: a radius that fits one collection can be far "
+            "too wide for another. Audit this run, or compare texts with --threshold."
+        )
     return f"Every removal was verified {check}, measured on the removed and the kept document."
 
 

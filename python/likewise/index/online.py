@@ -42,8 +42,10 @@ class Index:
     path : str or Path
         The directory; made where there is none. One writer at a time, any number of readers.
     recipe : Recipe, optional
-        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. ``Recipe.minhash()`` for a new index;
+        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. The default for a new index;
         an index that is there knows its own, with its weight table and lists of words, and refuses another.
+    preset : str, optional
+        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     store : {"sketch", "shingles", "text"}, optional
         What is kept of each document beside its sketch. ``sketch`` (the default by distance alone) keeps the features
         of short texts only; recipes that measure pairs keep the feature sets, ``shingles``, or the texts.
@@ -94,6 +96,7 @@ class Index:
         path: str | os.PathLike[str],
         recipe: Recipe | None = None,
         *,
+        preset: str | None = None,
         store: str | None = None,
         durability: str = "commit",
         ttl: float | None = None,
@@ -108,7 +111,8 @@ class Index:
         self._threads = num_threads(threads)
         if is_there(directory):
             mode = "read" if read_only else "write"
-            resolved, kept = recipe_of(directory, recipe)
+            given = recipe if preset is None else as_recipe(recipe, preset)
+            resolved, kept = recipe_of(directory, given)
             if store is not None and check_store(store, resolved) != kept:
                 raise InvalidParameter("store", f"{path} keeps {kept}; {store} was given")
             ttl_s = ttl_of(directory, ttl_s)
@@ -116,7 +120,7 @@ class Index:
             raise FileNotFoundError(errno.ENOENT, "there is no index to read", str(path))
         else:
             mode = "create"
-            resolved = check_recipe(as_recipe(recipe))
+            resolved = check_recipe(as_recipe(recipe, preset))
             kept = check_store(store, resolved)
         self._recipe = resolved
         self._takes_str = not resolved.takes_tokens

@@ -5,6 +5,8 @@
 //! ones first, two sets that reach the threshold share a feature among the first few of each, the *prefix*. [`Rarity`]
 //! counts how many documents hold a feature, [`Prefixes`] gathers the prefixes, [`PrefixJoin`] lists for each document the earlier
 //! ones that may reach the threshold. No pair that reaches it is missing; the room `verify` measures those listed.
+//!
+//! [`References`] answer another question by lists of all features: which of some references does a set carry?
 
 mod gather;
 mod join;
@@ -12,6 +14,7 @@ mod limit;
 mod lists;
 mod prefix;
 mod rarity;
+mod references;
 mod scan;
 mod scratch;
 #[cfg(test)]
@@ -22,3 +25,4 @@ pub use join::{Listed, PrefixJoin};
 pub use limit::{Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};
 pub use rarity::{Rarity, Wanted};
+pub use references::{Answer, Matcher, References, score, size_of};

@@ -11,6 +11,7 @@ use super::markup::{MARKUP_LIBRARY, strip_html};
 use super::normalize::{self, Spaces};
 use super::simplified::SIMPLIFIED_LIBRARY;
 use super::stop_words::StopWords;
+use super::tables::properties::{KATAKANA, OTHER};
 use super::{Spans, Tokens, pad, tables, units, words};
 use crate::isa::Isa;
 
@@ -154,6 +155,11 @@ impl Cutter {
                     // SAFETY: the caller's duty.
                     Tokens::Chinese => unsafe { self.cut_chinese(len, rules, isa, spans) },
                     // SAFETY: the caller's duty.
+                    Tokens::Script => unsafe {
+                        self.cut_words(len, true, isa, spans);
+                        self.pair_characters();
+                    },
+                    // SAFETY: the caller's duty.
                     _ => unsafe { self.cut_words(len, tokens == Tokens::Auto, isa, spans) },
                 }
             }
@@ -219,6 +225,36 @@ impl Cutter {
         };
         // SAFETY: the caller's duty.
         unsafe { words::cut(text, len, part_katakana, isa, spans, &mut take) };
+    }
+
+    /// Puts neighboring characters of scripts without spaces into overlapping pairs; one alone stays.
+    fn pair_characters(&mut self) {
+        let Cutter {
+            text, starts, ends, ..
+        } = self;
+        let is_character = |start: u32| {
+            let (c, _) = super::utf8::decode(text, start as usize);
+            matches!(tables::property(c) & tables::WORD_BREAK, OTHER | KATAKANA)
+        };
+        let (mut num_kept, mut was_paired) = (0, false);
+        for i in 0..starts.len() {
+            let (start, mut end) = (starts[i], ends[i]);
+            let is_paired = i + 1 < starts.len()
+                && starts[i + 1] == end
+                && is_character(start)
+                && is_character(end);
+            if is_paired {
+                end = ends[i + 1];
+            }
+            // The last of a run is in the pair before it.
+            if is_paired || !was_paired {
+                (starts[num_kept], ends[num_kept]) = (start, end);
+                num_kept += 1;
+            }
+            was_paired = is_paired;
+        }
+        starts.truncate(num_kept);
+        ends.truncate(num_kept);
     }
 
     /// # Safety

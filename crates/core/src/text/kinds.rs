@@ -5,6 +5,8 @@
 pub enum Tokens {
     /// As [`Tokens::Word`], and Katakana is parted after every character, as other scripts without spaces are anyway.
     Auto,
+    /// As [`Tokens::Auto`], but neighboring characters of a script without spaces come in overlapping pairs.
+    Script,
     /// Words of UAX #29 that hold a letter or a digit.
     Word,
     /// Every scalar of the normalised text.
@@ -27,8 +29,9 @@ pub enum Tokens {
 
 impl Tokens {
     /// Every kind, in the order in which they are told.
-    pub const ALL: [Tokens; 10] = [
+    pub const ALL: [Tokens; 11] = [
         Tokens::Auto,
+        Tokens::Script,
         Tokens::Word,
         Tokens::Char,
         Tokens::Chinese,
@@ -49,6 +52,7 @@ impl Tokens {
     pub fn name(self) -> &'static str {
         match self {
             Tokens::Auto => "auto",
+            Tokens::Script => "script",
             Tokens::Word => "word",
             Tokens::Char => "char",
             Tokens::Chinese => "chinese",

@@ -216,6 +216,28 @@ fn auto_parts_katakana_and_nothing_else() {
 }
 
 #[test]
+fn script_pairs_characters_that_touch() {
+    let cut = |text| tokens(text, Tokens::Script).join("|");
+    assert_eq!(
+        cut("The 合同 法律文本, カタ 3天x法"),
+        "the|合同|法律|律文|文本|カタ|3|天|x|法"
+    );
+    assert_eq!(cut("法"), "法");
+    assert_eq!(cut("法。律"), "法|律");
+    assert_eq!(cut("カ\u{309A}タ"), "カ\u{309A}タ");
+    let mut random = Random::new(5);
+    for _ in 0..1_000 {
+        let text = normalized(&random_text(&mut random));
+        let singles = tokens(&text, Tokens::Auto).concat();
+        let pairs = tokens(&text, Tokens::Script);
+        assert!(
+            pairs.iter().all(|pair| singles.contains(pair.as_str())),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
 fn known_words() {
     let cut = |text| tokens(text, Tokens::Word).join("|");
     assert_eq!(

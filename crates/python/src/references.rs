@@ -1,0 +1,134 @@
+//! The best references of queries.
+
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use likewise_core::sets::{Answer, Matcher, References, size_of};
+use pyo3::prelude::*;
+
+use crate::array::Array;
+use crate::door::run;
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::texts::Texts;
+
+/// Feature sets of references, which queries are compared with.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ReferenceSets {
+    references: References,
+    rules: Py<FeatureRules>,
+}
+
+/// Of several queries: ends of their answers, the answers, sizes.
+type Found = (Vec<u64>, Vec<Answer>, Vec<u64>);
+
+#[pymethods]
+impl ReferenceSets {
+    #[new]
+    #[pyo3(signature = (texts, rules, *, threads=1))]
+    fn new(
+        py: Python<'_>,
+        texts: &Texts,
+        rules: Py<FeatureRules>,
+        threads: usize,
+    ) -> Result<Self, Failure> {
+        let column = texts.column.as_ref();
+        let own = rules.get();
+        own.check(column)?;
+        if column.len() >= u32::MAX as usize {
+            return Err(Failure::parameter(
+                "references",
+                format!("{} are too many", column.len()),
+            ));
+        }
+        let references = run(py, column.num_bytes, |cancel| {
+            let ranges = column.ranges(GRAIN_BYTES);
+            let make_state = || own.extractor(Isa::best());
+            let sets = map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |extractor, which| {
+                    let one = |i| {
+                        let view = extractor.features(column.document(i));
+                        (view.features.to_vec(), view.weights.to_vec())
+                    };
+                    ranges[which.start].clone().map(one).collect::<Vec<_>>()
+                },
+            )?;
+            Ok(References::new(&sets.concat()))
+        })?;
+        Ok(ReferenceSets { references, rules })
+    }
+
+    /// Weight of all features of each reference.
+    #[getter]
+    fn sizes(&self) -> Array {
+        self.references.sizes().to_vec().into()
+    }
+
+    /// The best references of each text: `(offsets, references, shared, scores, sizes)`; those of text i are at
+    /// `offsets[i]..offsets[i + 1]`, the best first.
+    #[pyo3(signature = (texts, *, top, min_score, threads=1))]
+    fn best(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        top: usize,
+        min_score: f64,
+        threads: usize,
+    ) -> Result<(Array, Array, Array, Array, Array), Failure> {
+        let column = texts.column.as_ref();
+        let rules = self.rules.get();
+        rules.check(column)?;
+        let parts: Vec<Found> = run(py, column.num_bytes, |cancel| {
+            let ranges = column.ranges(GRAIN_BYTES);
+            let make_state = || (rules.extractor(Isa::best()), Matcher::new(&self.references));
+            Ok(map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |(extractor, matcher), which| {
+                    let (mut ends, mut answers, mut sizes) = Found::default();
+                    for i in ranges[which.start].clone() {
+                        let view = extractor.features(column.document(i));
+                        matcher.answer(view.features, view.weights, top, min_score, &mut answers);
+                        ends.push(answers.len() as u64);
+                        sizes.push(size_of(view.features, view.weights));
+                    }
+                    (ends, answers, sizes)
+                },
+            )?)
+        })?;
+        let mut offsets = vec![0];
+        let (mut answers, mut sizes) = (Vec::new(), Vec::new());
+        for (ends, found, own_sizes) in parts {
+            let start = answers.len() as u64;
+            offsets.extend(ends.iter().map(|end| start + end));
+            answers.extend(found);
+            sizes.extend(own_sizes);
+        }
+        Ok((
+            offsets.into(),
+            answers
+                .iter()
+                .map(|answer| answer.reference)
+                .collect::<Vec<_>>()
+                .into(),
+            answers
+                .iter()
+                .map(|answer| answer.shared)
+                .collect::<Vec<_>>()
+                .into(),
+            answers
+                .iter()
+                .map(|answer| answer.score)
+                .collect::<Vec<_>>()
+                .into(),
+            sizes.into(),
+        ))
+    }
+}

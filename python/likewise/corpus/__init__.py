@@ -1,0 +1,5 @@
+"""Questions between two collections, such as which references each query carries."""
+
+from likewise.corpus.matching import match, match_files
+
+__all__ = ["match", "match_files"]

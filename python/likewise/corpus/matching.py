@@ -1,0 +1,386 @@
+"""Which of some references does each query carry? The best of them, with score and both containments, or none."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.corpus.reading import Counts, Part, each_part
+from likewise.dedup import FileRun
+from likewise.dedup.memory import document_source
+from likewise.dedup.opening import found_inputs
+from likewise.dedup.timing import Timing
+from likewise.documents import Tokenizer
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.id_lookup import first_double, id_keys
+from likewise.io.bad_rows import NO_LIMIT, BadRowLimit
+from likewise.io.columns import number_column
+from likewise.io.remote import file_for
+from likewise.io.row_files import RowWriter
+from likewise.io.scratch import scratch_directory
+from likewise.io.source import Source
+from likewise.progress import Progress, Warned, no_progress
+from likewise.recipe import Recipe, check_is_recipe
+from likewise.recipe_check import check_integer
+from likewise.threads import num_threads
+from likewise.weights import with_counted
+
+_Made = TypeVar("_Made")
+DEFAULT_TOP = 1
+# Below lies what 99 of 100 texts without a reference reach; above it a reference inside 30 times as much other text.
+DEFAULT_MIN_SCORE = 0.05
+_MEMORY_COLUMNS = ("row", "doc_id", "rank", "reference_row", "reference_id", "score", "reference_share", "query_share")
+_TSV_COLUMNS = ("doc_id", "rank", "reference_id", "score", "reference_share", "query_share")
+# Fields of a recipe that make features.
+_FEATURE_FIELDS = (
+    *("tokens", "shingle", "weights", "weights_id", "seed", "hash", "markup", "fold", "stop_words_id", "dictionary_id"),
+    *("chunking", "chunk_bytes", "tokenizer", "libraries", "text_version"),
+)
+
+
+def default_recipe() -> Recipe:
+    """Return the recipe whose features :func:`match` compares where none is given: word pairs weighted by rarity."""
+    return Recipe.shingles(weights="idf")
+
+
+def match(
+    queries: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    references: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    top: int = DEFAULT_TOP,
+    min_score: float = DEFAULT_MIN_SCORE,
+    ids: Any = None,  # noqa: ANN401
+    reference_ids: Any = None,  # noqa: ANN401
+    text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Find the references that each query contains or resembles, best first.
+
+    Parameters
+    ----------
+    queries, references : list of str, Arrow data, table, or iterable of str
+        The texts, or what the recipe takes: bytes, or lists of tokens. Of an Arrow stream one batch at a time is in
+        memory.
+    recipe : Recipe, optional
+        Only its features are used: text rules, tokens, shingle and weights. Where None: word pairs weighted by their
+        rarity among the references. Weights by rarity without a table are counted on the references, so that the
+        answer for a query depends on the references and on itself alone.
+    top : int
+        Most references listed for a query.
+    min_score : float
+        Least score of an answer, 0 to 1. References that share no feature with a query are never listed.
+    ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
+        As for :func:`likewise.dedup`; those of the references must be distinct.
+    text_field : str
+        Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
+    threads : int, optional
+        Number of threads; all processors where None. Results do not depend on it.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns row, doc_id, rank (from 1), reference_row, reference_id, score, reference_share, query_share, in order
+        of row and rank. `reference_share` is the share of the reference's features found in the query, `query_share`
+        that of the query's features found in the reference (by their weights), and the score
+        ``sqrt(reference_share * query_share)``. Of equal scores the earlier reference comes first. A query without an
+        answer has one row in which every column after doc_id is null.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is not a text, there are no references, or two of them have the same id.
+    InvalidParameter
+        If `top` or `min_score` is outside its range, or the recipe has no features.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> found = likewise.match(["I may copy this map by hand.", "No."], ["You may copy this map by hand."])
+    >>> found.column("reference_row").to_pylist()
+    [0, None]
+    """
+    import pyarrow as pa
+
+    asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
+    report = progress or no_progress
+    with scratch_directory() as work:
+        sources = [
+            document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
+            for side, given in ((references, reference_ids), (queries, ids))
+        ]
+        asking = Asking(asked, sources[:1], work, report)
+        tables = list(asking.answers(sources[1:], work, report))
+        schema = pa.schema([_schema().field(name) for name in _MEMORY_COLUMNS])
+        return pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
+
+
+def match_files(
+    queries: Sequence[str | Path] | str | Path,
+    references: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    top: int = DEFAULT_TOP,
+    min_score: float = DEFAULT_MIN_SCORE,
+    run: FileRun | None = None,
+    progress: Progress | None = None,
+    stdout: BinaryIO | None = None,
+) -> dict[str, Any]:
+    """Write the references that each document in files contains or resembles.
+
+    References are held in memory; queries are streamed.
+
+    Parameters
+    ----------
+    queries, references : path or sequence of paths
+        Files, directories, globs; queries also ``-``.
+    output : path
+        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    recipe, top, min_score
+        As for :func:`match`.
+    run : FileRun, optional
+        How files are read, of queries and of references.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+    stdout : binary file, optional
+        What ``-`` means.
+
+    Returns
+    -------
+    dict
+        Counts, features and seconds.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter
+        As for :func:`match`, and at bad rows as for :func:`likewise.dedup_files`.
+    """
+    run, report = run or FileRun(), progress or no_progress
+    rules, timing = run.run_rules(), Timing()
+    asked = _Asked(_checked(recipe), top, min_score, rules.threads, rules.on_error, rules.max_bad_rows)
+    with ExitStack() as stack:
+        local = None if output == "-" and stdout is not None else stack.enter_context(file_for(output))
+        writer = stack.enter_context(
+            RowWriter(str(local or output), "matches", _schema(), stdout, tsv_columns=_TSV_COLUMNS)
+        )
+        work = stack.enter_context(scratch_directory())
+        found = [
+            stack.enter_context(found_inputs(names, asked.recipe, run, local, report))
+            for names in (references, queries)
+        ]
+        asking = Asking(asked, found[0].files, work, report)
+        for table in asking.answers(found[1].files, work, report):
+            writer.write_table(table)
+        writer.finish()
+    return {
+        **asking.summary(),
+        "skipped_files": [name for inputs in found for name in inputs.skipped],
+        "timings": timing.to_dict(),
+    }
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of references, beside the texts."""
+
+    recipe: Recipe
+    top: int
+    min_score: float
+    threads: int
+    on_error: str = "fail"
+    max_bad_rows: BadRowLimit = NO_LIMIT
+
+    def __post_init__(self) -> None:
+        check_integer("top", self.top, 1, 2**32 - 1)
+        score: object = self.min_score
+        is_number = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+        if not is_number or not 0.0 <= self.min_score <= 1.0:
+            raise InvalidParameter("min_score", f"{score!r} given; it must be a number from 0 to 1")
+
+
+class _Best(NamedTuple):
+    """Answers for several queries: those of query i are at ``offsets[i]:offsets[i + 1]``."""
+
+    offsets: NDArray[np.int64]
+    references: NDArray[np.int64]
+    shared: NDArray[np.uint64]
+    scores: NDArray[np.float64]
+    sizes: NDArray[np.uint64]
+
+
+class Asking:
+    """References in memory, and the answers for queries as they stream past."""
+
+    def __init__(self, asked: _Asked, sources: Sequence[Source], work: Path, progress: Progress) -> None:
+        import pyarrow as pa
+
+        self._asked = asked
+        counts = Counts()
+        parts = list(self._parts(sources, lambda texts, _: texts, counts, "reading references", work, progress))
+        if not counts.num_documents:
+            raise InvalidInput("there are no references; name files that hold some")
+        self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
+        _check_ids(parts, self._ids)
+        self._files = pa.array(
+            [_place_name(part.source) for part in parts for _ in range(len(part))], pa.string(), from_pandas=False
+        )
+        self._offsets = np.concatenate([part.offsets for part in parts])
+        self._lengths = np.concatenate([part.lengths for part in parts])
+        texts = _native.Texts.concat([part.made for part in parts])
+        recipe = with_counted(asked.recipe, [texts], threads=asked.threads)
+        self._recipe = recipe
+        self._sets = _native.ReferenceSets(texts, recipe.feature_rules, threads=asked.threads)
+        self._sizes = np.asarray(self._sets.sizes)
+        self._reference_counts, self._counts = counts, Counts()
+        self._num_matched = 0
+
+    def _parts(
+        self,
+        sources: Sequence[Source],
+        make: Callable[[_native.Texts, int], _Made],
+        counts: Counts,
+        stage: str,
+        work: Path,
+        progress: Progress,
+    ) -> Iterator[Part[_Made]]:
+        asked = self._asked
+        yield from each_part(
+            sources,
+            make,
+            counts,
+            stage=stage,
+            threads=asked.threads,
+            on_error=asked.on_error,
+            max_bad_rows=asked.max_bad_rows,
+            work=work,
+            progress=progress,
+        )
+        if counts.note is not None:
+            progress(Warned(counts.note))
+
+    def answers(self, sources: Sequence[Source], work: Path, progress: Progress) -> Iterator[Any]:
+        """Yield the answers for all queries, in order, as Arrow tables."""
+        for part in self._parts(sources, self._best, self._counts, "matching", work, progress):
+            if len(part):
+                yield self._table(part)
+
+    def summary(self) -> dict[str, Any]:
+        """Return what was counted so far."""
+        fields = self._recipe.to_dict()
+        return {
+            "num_queries": self._counts.num_documents,
+            "num_matched": self._num_matched,
+            "num_references": self._reference_counts.num_documents,
+            "num_bad_rows": self._counts.num_bad_rows + self._reference_counts.num_bad_rows,
+            "num_blank_lines": self._counts.num_blank_lines + self._reference_counts.num_blank_lines,
+            "top": self._asked.top,
+            "min_score": self._asked.min_score,
+            "features": {name: fields[name] for name in _FEATURE_FIELDS if fields.get(name) is not None},
+        }
+
+    def _best(self, texts: _native.Texts, threads: int) -> _Best:
+        asked = self._asked
+        found = self._sets.best(texts, top=asked.top, min_score=float(asked.min_score), threads=threads)
+        offsets, references, shared, scores, sizes = map(np.asarray, found)
+        return _Best(offsets.astype(np.int64), references.astype(np.int64), shared, scores, sizes)
+
+    def _table(self, part: Part[_Best]) -> Any:  # noqa: ANN401
+        import pyarrow as pa
+
+        best = part.made
+        num_answers = np.diff(best.offsets)
+        self._num_matched += int(np.count_nonzero(num_answers))
+        # A query without an answer has a row of its own.
+        query = np.repeat(np.arange(len(part)), np.maximum(num_answers, 1))
+        is_null = num_answers[query] == 0
+        answer = np.cumsum(~is_null) - 1
+        rank = answer - best.offsets[query] + 1
+        if len(best.references):
+            answer = np.maximum(answer, 0)
+            reference, shared, score = best.references[answer], best.shared[answer], best.scores[answer]
+        else:
+            reference, shared, score = (np.zeros(len(query), kind) for kind in (np.int64, np.uint64, np.float64))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = [shared / sizes for sizes in (self._sizes[reference], best.sizes[query])]
+
+        def spread(values: NDArray[Any]) -> Any:  # noqa: ANN401
+            return number_column(values, is_null)
+
+        rows, taken = number_column(query), spread(reference)
+        columns = {
+            "row": number_column(query + part.first_row),
+            "doc_id": part.doc_ids.take(rows),
+            "file": pa.array([part.source.name], pa.string()).take(number_column(np.zeros(len(query), np.int64))),
+            "offset": number_column(part.offsets[query]),
+            "length": number_column(part.lengths[query]),
+            "rank": spread(rank.astype(np.int32)),
+            "reference_row": taken,
+            "reference_id": self._ids.take(taken),
+            "reference_file": self._files.take(taken),
+            "reference_offset": spread(self._offsets[reference]),
+            "reference_length": spread(self._lengths[reference]),
+            "score": spread(score),
+            "reference_share": spread(shares[0]),
+            "query_share": spread(shares[1]),
+        }
+        return pa.table(columns, schema=_schema())
+
+
+def _checked(recipe: Recipe | None) -> Recipe:
+    recipe = check_is_recipe(default_recipe() if recipe is None else recipe)
+    if recipe.method == "exact":
+        raise InvalidParameter("recipe", "method exact has no features to match by; use another method")
+    return recipe
+
+
+def _check_ids(parts: Sequence[Part[Any]], ids: Any) -> None:  # noqa: ANN401
+    double = first_double(ids, id_keys(ids))
+    if double is None:
+        return
+    (second, first), ends = double, np.cumsum([len(part) for part in parts])
+
+    def place(row: int) -> tuple[str | None, int]:
+        part = parts[int(np.searchsorted(ends, row, side="right"))]
+        line = int(part.lines[row - part.first_row])
+        return part.source.name, line + (part.source.name is not None)
+
+    file, line = place(second)
+    other_file, other_line = place(first)
+    where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+    raise InvalidInput(
+        f"the reference id {ids[second].as_py()!r} was already given by {where}; make the ids of references distinct, "
+        "or name another field with --id-field",
+        file,
+        line,
+    )
+
+
+def _place_name(source: Source) -> str | None:
+    """Return the path of a reference file as `--against` names it: where it is found from anywhere."""
+    path = getattr(source, "path", None)
+    return source.name if path is None else path.as_posix()
+
+
+def _schema() -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    kinds = {
+        **{"row": pa.int64(), "doc_id": pa.string(), "file": pa.string(), "offset": pa.int64(), "length": pa.int64()},
+        **{"rank": pa.int32(), "reference_row": pa.int64(), "reference_id": pa.string()},
+        **{"reference_file": pa.string(), "reference_offset": pa.int64(), "reference_length": pa.int64()},
+        **{"score": pa.float64(), "reference_share": pa.float64(), "query_share": pa.float64()},
+    }
+    return pa.schema(kinds)
