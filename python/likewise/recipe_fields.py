@@ -8,7 +8,7 @@ from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.recipe_check import COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
-from likewise.recipe_search import chosen_search, stated_recall
+from likewise.recipe_search import chosen_search, recall_of_crowd, stated_recall
 from likewise.recipe_tokens import USER_TOKENS, checked_text, text_rules_of
 from likewise.recipe_weights import check_weighable, checked_weights_id
 from likewise.weight_table import Weights
@@ -59,6 +59,7 @@ class RecipeFields:
     short_threshold: float | None = None
     bands: int | None = None
     rows: int | None = None
+    overflow: str | None = None
     keep: str = "first"
     group: str = "leaders"
     text_version: str = _native.TEXT_VERSION
@@ -156,6 +157,27 @@ class RecipeFields:
     def stated_recall(self) -> float | None:
         """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
         return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
+
+    def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
+        """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
+
+        Parameters
+        ----------
+        num_crowded : int
+            Documents that came to a full bucket.
+        num_capped : int
+            How often one came to a full bucket of the last level.
+
+        Returns
+        -------
+        float or None
+            The stated recall; a lower bound of it where full buckets may hide pairs.
+        """
+        stated = self.stated_recall
+        if stated is None or self.overflow == "exact" or not (num_crowded or num_capped):
+            return stated
+        fields = dataclasses.asdict(self.resolve())
+        return min(stated, recall_of_crowd(fields, self.candidate_threshold, num_capped))
 
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in.

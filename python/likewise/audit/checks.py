@@ -179,7 +179,8 @@ def _counts(run: OpenRun) -> Check:
 def _statements(run: OpenRun) -> Check:
     """Compare what summary and evidence say of recipe, measure and recall with what the recipe means."""
     summary, recipe = run.summary, run.recipe
-    recall, stated = recipe.stated_recall, summary["recall"]
+    recall = recipe.recall_with(summary["num_crowded"], summary["num_capped"])
+    stated = summary["recall"]
     if recall is not None and isinstance(stated, float) and math.isclose(recall, stated, rel_tol=_SAME_RECALL):
         recall = stated
     told: dict[str, tuple[object, object]] = {

@@ -16,7 +16,7 @@ from likewise.dedup.candidates import open_search, ranges_of_candidates
 from likewise.dedup.collapse import SHORT_FEATURES, Collapsed
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.pairing import PairCounts, verified_pairs
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.io.columns import number_column
@@ -178,7 +178,13 @@ def matches_by_distance(
 ) -> None:
     """Give all matching pairs of a distance-only run to `take`, as tables with their similarity."""
     batches = verified_pairs(
-        held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress
+        held.documents,
+        held.collapsed,
+        recipe,
+        threads=threads,
+        timing=Timing(),
+        progress=progress,
+        counts=PairCounts(max_pairs=2**63),
     )
     for batch in batches:
         if len(batch.row_a):
