@@ -158,6 +158,10 @@ class RecipeFields:
         """P(found) for a pair exactly at the threshold, from the model; None where no model exists."""
         return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
 
+    def for_index(self) -> Self:
+        """Return the recipe as an index works by it: one with levels of buckets, since it has no lists of features."""
+        return dataclasses.replace(self, overflow="levels") if self.overflow == "exact" else self
+
     def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
         """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
 

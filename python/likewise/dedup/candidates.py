@@ -129,6 +129,8 @@ class BandSearch:
         if is_exact and len(self.crowd) > 1:
             exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
             self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads)
+            self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
+            self._is_crowded[self.crowd] = True
         self.num_capped = 0 if is_exact else self._buckets.num_capped
 
     @property
@@ -143,26 +145,30 @@ class BandSearch:
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
-        found = self._in_buckets(low, high, states, max_pairs)
-        if self._join is None:
-            return found
-        later, earlier, end = self._join.candidates(low, found.end, states, max_pairs)
-        if end < found.end:
-            found = self._in_buckets(low, end, states, 2**62)
-        return _united(found, later, earlier) if len(later) else found
-
-    def _in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        later, earlier, num, end = self._buckets.candidates_up_to(
+        if self._join is not None:
+            later, earlier, high = self._join.candidates(low, high, states, max_pairs)
+        in_later, in_earlier, num, end = self._buckets.candidates_up_to(
             low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
         )
-        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
+        found = Candidates(np.asarray(in_later), np.asarray(in_earlier), None, num, end)
+        if self._join is None:
+            return found
+        # Pairs inside the crowd are the join's.
+        found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
+        cut = len(later)
+        if end < high:
+            # What is behind the end is asked for next.
+            cut = int(places_of(end, later))
+            self._join.hold(later[cut:], earlier[cut:], high)
+        return _united(found, later[:cut], earlier[:cut]) if cut else found
 
 
 def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
-    """Return candidates with further pairs, each pair once."""
+    """Return candidates with further pairs, sorted."""
     shift = np.uint64(32)
     keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
-    keys = np.unique(keys)
+    # Both are in order, so that a stable sort merges them.
+    keys.sort(kind="stable")
     return Candidates(
         (keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end
     )

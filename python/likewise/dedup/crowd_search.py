@@ -20,6 +20,10 @@ _BYTES_A_WEIGHTED_FEATURE = 72
 _BYTES_A_DOCUMENT = 90
 # Documents of one call while a slab is compared with earlier ones.
 _RANGE = 1 << 14
+# Where many documents match each other, most are removed as soon as some are decided.
+_PAIRS_BETWEEN_VERDICTS = 1 << 16
+# Counts have a cell for each feature of a document, or more.
+_TEXT_BYTES_A_FEATURE = 4
 # Fewer in a slab are not worth their calls.
 _LEAST_DOCUMENTS = 1 << 10
 _NONE = np.zeros(0, np.uint32)
@@ -52,9 +56,8 @@ class CrowdSearch:
         threads: int,
     ) -> None:
         self._documents, self._recipe, self._threads = documents, recipe, threads
-        self._positions = positions
-        self._rows = collapsed.order[positions].astype(np.int64)
-        self._states = np.zeros(len(positions), np.uint8)
+        self._positions, self._order = positions, collapsed.order
+        self._states = documents.room.space.zeros(len(positions), np.uint8)
         # Members before this one were searched; the states of those before `_known` are final.
         self._next = self._known = 0
         self._rarity = self._counted()
@@ -63,6 +66,7 @@ class CrowdSearch:
         self._begin = 0
         self._before: list[_Pairs] = []
         self._own: _native.PrefixJoin | None = None
+        self._held: tuple[NDArray[np.uint32], NDArray[np.uint32], int] = (_NONE, _NONE, 0)
 
     @property
     def num_slabs(self) -> int:
@@ -76,6 +80,10 @@ class CrowdSearch:
 
         Ranges rise. Removed earlier documents are left out, as far as they were removed before.
         """
+        if low < self._held[2]:
+            return self._of_held(low, high)
+        if states is not None:
+            max_pairs = min(max_pairs, _PAIRS_BETWEEN_VERDICTS)
         first, last = places_of([low, high], self._positions).tolist()
         if states is not None:
             self._states[self._known : first] = states[self._positions[self._known : first]]
@@ -88,6 +96,16 @@ class CrowdSearch:
         later, earlier = self._search(last, states is not None, max_pairs)
         end = high if self._next == last else int(self._positions[self._next])
         return self._positions[later], self._positions[earlier], end
+
+    def hold(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], end: int) -> None:
+        """Take back pairs of positions up to `end` that are asked for again."""
+        self._held = (later, earlier, end)
+
+    def _of_held(self, low: int, high: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+        later, earlier, end = self._held
+        high = min(high, end)
+        start, stop = places_of([low, high], later).tolist()
+        return later[start:stop], earlier[start:stop], high
 
     def _search(self, high: int, has_states: bool, max_pairs: int) -> _Pairs:  # noqa: FBT001
         """Return pairs of members up to `high`, from the next one on, as far as they are not too many."""
@@ -162,7 +180,7 @@ class CrowdSearch:
             measure=self._recipe.measure,
             threshold=self._recipe.threshold,
         )
-        rows = self._rows[members]
+        rows = self._rows_of(members)
         by_row = np.argsort(rows, kind="stable").astype(np.uint32)
         rows = rows[by_row]
 
@@ -178,8 +196,9 @@ class CrowdSearch:
 
     def _counted(self) -> _native.Rarity:
         """Count how many members hold each feature."""
-        rows = np.sort(self._rows)
-        rarity = _native.Rarity(int(self._documents.lengths[rows].sum(dtype=np.int64)))
+        rows = np.sort(self._rows_of(slice(None)))
+        num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
+        rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
         rules = self._recipe.feature_rules
 
         def count(_: slice, texts: _native.Texts) -> None:
@@ -189,10 +208,13 @@ class CrowdSearch:
             each_part(pool, self._documents, rows, self._threads, count)
         return rarity
 
+    def _rows_of(self, members: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+        return self._order[self._positions[members]].astype(np.int64)
+
     def _bytes(self) -> NDArray[np.int64]:
         """Return what the join holds of each member, at most."""
         assert self._recipe.threshold is not None
-        num_features = self._documents.num_features[self._rows].astype(np.int64)
+        num_features = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64)
         a_feature = _BYTES_A_FEATURE if self._recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
         share = 1.0
         if self._recipe.measure == "jaccard" and self._recipe.weights == "none":
