@@ -155,11 +155,8 @@ class BandSearch:
             return found
         # Pairs inside the crowd are the join's.
         found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
-        cut = len(later)
-        if end < high:
-            # What is behind the end is asked for next.
-            cut = int(places_of(end, later))
-            self._join.hold(later[cut:], earlier[cut:], high)
+        # What is behind the end is asked for next.
+        cut = int(places_of(end, later))
         return _united(found, later[:cut], earlier[:cut]) if cut else found
 
 

@@ -78,7 +78,8 @@ class CrowdSearch:
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
         """Return the pairs whose later position is in low..high, up to so many, and where the search stopped.
 
-        Ranges rise. Removed earlier documents are left out, as far as they were removed before.
+        Ranges rise; the last one may be asked for again from a later position on. Removed earlier documents are left
+        out, as far as they were removed before.
         """
         if low < self._held[2]:
             return self._of_held(low, high)
@@ -95,11 +96,8 @@ class CrowdSearch:
             return _NONE, _NONE, high
         later, earlier = self._search(last, states is not None, max_pairs)
         end = high if self._next == last else int(self._positions[self._next])
-        return self._positions[later], self._positions[earlier], end
-
-    def hold(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], end: int) -> None:
-        """Take back pairs of positions up to `end` that are asked for again."""
-        self._held = (later, earlier, end)
+        self._held = (self._positions[later], self._positions[earlier], end)
+        return self._held
 
     def _of_held(self, low: int, high: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
         later, earlier, end = self._held
@@ -129,6 +127,9 @@ class CrowdSearch:
             start, stop = places_of([low, self._next], later).tolist()
             parts.append((later[start:stop], earlier[start:stop]))
         later, earlier = (np.concatenate(side) for side in zip(*parts, strict=True))
+        if self._before:
+            order = np.argsort(later, kind="stable")
+            later, earlier = later[order], earlier[order]
         return later, earlier
 
     def _load(self, *, has_states: bool, max_pairs: int) -> None:
