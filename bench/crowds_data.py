@@ -1,4 +1,4 @@
-"""Collections in which many documents share text, made by rule, with the near-duplicates that a brute force finds in them.
+"""Collections in which many documents share text, made by rule, and the near-duplicates that brute force finds.
 
 dense       N copies of one text, a different word changed in each
 templated   N / 100 templates, each filled in N / 100 * 100 times with its own words
@@ -85,10 +85,10 @@ def collection(kind: str, num_documents: int, seed: int = 1) -> list[str]:
     return KINDS[kind](num_documents, random.Random(f"{kind} {num_documents} {seed}"))
 
 
-def similarities(texts: list[str], rows: np.ndarray) -> np.ndarray:
-    """Return the Jaccard similarities of the word shingles of some rows with all rows, by counting in plain Python.
+def true_pairs(texts: list[str], rows: np.ndarray, threshold: float) -> set[tuple[int, int]]:
+    """Return the pairs of some rows with any other whose word shingles have this Jaccard similarity or more.
 
-    An oracle: it shares no code with the package.
+    An oracle: it counts shared shingles one by one and has no code in common with the package.
     """
     sets = [
         frozenset(zip(*(words[i:] for i in range(SHINGLE)), strict=False)) or frozenset([tuple(words)])
@@ -100,10 +100,11 @@ def similarities(texts: list[str], rows: np.ndarray) -> np.ndarray:
             holders.setdefault(one, []).append(number)
     lists = {one: np.array(numbers, np.int32) for one, numbers in holders.items()}
     sizes = np.array([len(one) for one in sets])
-    found = np.zeros((len(rows), len(texts)))
-    for i, row in enumerate(rows.tolist()):
+    found = set()
+    for row in rows.tolist():
         shared = np.zeros(len(texts), np.int64)
         for one in sets[row]:
             shared[lists[one]] += 1
-        found[i] = shared / (sizes[row] + sizes - shared)
+        others = np.flatnonzero(shared / (sizes[row] + sizes - shared) >= threshold)
+        found |= {(min(row, other), max(row, other)) for other in others.tolist() if other != row}
     return found

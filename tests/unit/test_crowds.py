@@ -191,7 +191,7 @@ def test_too_many_pairs_end_the_run_before_it_begins():
     with pytest.raises(InvalidParameter, match="more than"):
         likewise.pairs(near, max_pairs=num - 1)
     assert len(likewise.pairs(near, max_pairs=num)) == num
-    with pytest.raises(InvalidParameter, match="about .* of documents with full buckets"):
+    with pytest.raises(InvalidParameter, match=r"about .* of documents with full buckets"):
         likewise.pairs([f"{text} end" for text in near] + near, max_pairs=100)
 
 

@@ -147,17 +147,21 @@ class BandSearch:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
         if self._join is not None:
             later, earlier, high = self._join.candidates(low, high, states, max_pairs)
-        in_later, in_earlier, num, end = self._buckets.candidates_up_to(
-            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
-        )
-        found = Candidates(np.asarray(in_later), np.asarray(in_earlier), None, num, end)
+        found = self.in_buckets(low, high, states, max_pairs)
         if self._join is None:
             return found
         # Pairs inside the crowd are the join's.
         found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
         # What is behind the end is asked for next.
-        cut = int(places_of(end, later))
+        cut = int(places_of(found.end, later))
         return _united(found, later[:cut], earlier[:cut]) if cut else found
+
+    def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return the pairs that share a bucket as :meth:`candidates` does, those of two documents of the crowd too."""
+        later, earlier, num, end = self._buckets.candidates_up_to(
+            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
+        )
+        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
 
 
 def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
@@ -166,9 +170,7 @@ def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.ui
     keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
     # Both are in order, so that a stable sort merges them.
     keys.sort(kind="stable")
-    return Candidates(
-        (keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end
-    )
+    return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
 
 
 class DistanceSearch:

@@ -1,6 +1,7 @@
 """Pairs of documents that bands leave out since their buckets are full: an exact join of these documents alone."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,8 @@ from likewise import _native
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
 from likewise.dedup.read_again import each_part, reading_pool
-from likewise.growing import frozen
 from likewise.groups import REMOVED
+from likewise.growing import frozen
 from likewise.recipe import Recipe
 from likewise.sorting import places_of
 
@@ -60,7 +61,8 @@ class CrowdSearch:
         self._states = documents.room.space.zeros(len(positions), np.uint8)
         # Members before this one were searched; the states of those before `_known` are final.
         self._next = self._known = 0
-        self._rarity = self._counted()
+        # Counted when it is first needed.
+        self._rarity: _native.Rarity | None = None
         self._bounds = self._slabs(documents.room.crowd_bytes)
         self._end = 0
         self._begin = 0
@@ -151,7 +153,7 @@ class CrowdSearch:
             return
         assert self._documents.room.crowd_bytes is not None
         cuts = _cuts(self._bytes()[before], self._documents.room.crowd_bytes // 2)
-        for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+        for low, high in pairwise(cuts):
             yield before[low:high]
 
     def _against(self, before: NDArray[np.int64], own: NDArray[np.int64], max_pairs: int) -> _Pairs:
@@ -174,6 +176,8 @@ class CrowdSearch:
 
     def _join(self, members: NDArray[np.int64]) -> _native.PrefixJoin:
         assert self._recipe.threshold is not None
+        if self._rarity is None:
+            self._rarity = self._counted()
         join = _native.PrefixJoin(
             len(members),
             self._recipe.feature_rules,

@@ -9,7 +9,11 @@ def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | No
     if recipe.overflow == "exact" or not (num_crowded or num_capped):
         return None
     bound, stated = recipe.recall_with(num_crowded, num_capped), recipe.stated_recall
-    found = "" if bound is None else f" For such pairs P(found) at the threshold is {bound:.4f} or more, not {stated:.4f}."
+    found = (
+        "" if bound is None else f" For such pairs P(found) at the threshold is {bound:.4f} or more, not {stated:.4f}."
+    )
     remedy = " Use --overflow exact to find them." if recipe.method == "minhash" else ""
-    who = counted(num_crowded, "document") + " came" if num_crowded else f"{counted(num_capped, 'time')} a document came"
+    who = (
+        counted(num_crowded, "document") + " came" if num_crowded else f"{counted(num_capped, 'time')} a document came"
+    )
     return f"{who} to full buckets; pairs of two such documents may be missed.{found}{remedy}"

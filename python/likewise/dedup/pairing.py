@@ -191,7 +191,7 @@ def _num_similar(
 ) -> int:
     """Return about how many pairs documents with full buckets have, by the signatures of some of them."""
     crowd = getattr(search, "joined", np.zeros(0, np.uint32))
-    if len(crowd) < 2:  # noqa: PLR2004 - a pair
+    if len(crowd) < 2:
         return 0
     assert recipe.num_slots is not None
     assert recipe.slot_bits is not None

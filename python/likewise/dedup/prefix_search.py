@@ -1,6 +1,5 @@
 """Candidate pairs by the rarest features of documents: every pair that may reach the threshold, none missing."""
 
-
 import numpy as np
 from numpy.typing import NDArray
 

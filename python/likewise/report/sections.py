@@ -166,7 +166,10 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
             ("Candidate pairs", None if summary["num_candidates"] is None else f"{summary['num_candidates']:,}"),
             ("Pairs measured", f"{summary['num_measured']:,}"),
             ("Documents with full buckets", crowd or "none"),
-            ("Capped", f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else None),
+            (
+                "Capped",
+                f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else None,
+            ),
             (
                 "Below the threshold",
                 f"{summary['num_below_threshold']:,} joined through others" if summary["num_below_threshold"] else None,

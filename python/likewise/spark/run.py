@@ -284,7 +284,7 @@ class Run:
         frame, facts = self.stages.frame("pairs", distinct, lambda frame: {"num_pairs": frame.count()})
         self.candidate_facts = {**facts, "num_capped": num_capped, "num_crowded": num_crowded}
         pairs = self._estimated(_sides(frame), facts["num_pairs"])
-        if not is_exact or num_crowded < 2 or crowd is None:  # noqa: PLR2004 - a pair
+        if not is_exact or num_crowded < 2 or crowd is None:
             return pairs
         self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
         joined, found = self._crowd_pairs(crowd, num_crowded)
