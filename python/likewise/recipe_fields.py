@@ -220,8 +220,10 @@ class RecipeFields:
         return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS + acting)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields that this method uses, by name."""
+        """Return the fields that this method uses, by name; `overflow` where it is not that of the first version."""
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
+        if self.overflow == "levels":
+            used.remove("overflow")
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
 
     def to_json(self) -> str:

@@ -16,7 +16,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("verification", "recipe_id", "version"), _TEXT),
     **dict.fromkeys(("num_documents", "num_kept", "num_removed", "num_bad_rows", "num_blank_lines"), _COUNT),
     **dict.fromkeys(("recipe", "options", "timings"), (dict,)),
-    **dict.fromkeys(("num_capped", "num_crowded"), _COUNT),
+    "num_capped": _COUNT,
     "inputs": (list,),
     "recall": _MAYBE_NUMBER,
 }

@@ -157,7 +157,7 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
 
 def search_facts(summary: Mapping[str, Any]) -> Html:
     """Return how much was compared, and what was left out of it."""
-    capped, num_crowded = summary["num_capped"], summary["num_crowded"]
+    capped, num_crowded = summary["num_capped"], summary.get("num_crowded", 0)
     is_exact = summary["recipe"].get("overflow") == "exact"
     how = "compared by an exact join" if is_exact else "pairs of two of them may be missed"
     crowd = f"{num_crowded:,}; {how}" if num_crowded else None
