@@ -199,6 +199,8 @@ def test_an_index_keeps_levels(tmp_path):
     recipe = Minhash(0.8)
     with likewise.Index(tmp_path / "seen.lw", recipe) as index:
         assert index.recipe == recipe.replace(overflow="levels").resolve()
+        assert index.stats["recall"] == recipe.stated_recall
+        assert index.stats["recall_full_buckets"] == 0.0
     with likewise.Index(tmp_path / "seen.lw", recipe) as index:
         assert index.recipe.overflow == "levels"
     (tmp_path / "in.jsonl").write_text('{"text": "a b c d"}\n', encoding="utf-8")
