@@ -31,6 +31,8 @@ def oracle_recipe(recipe):
         bit_bands=_bit_bands(recipe),
         filter_bits=resolved.filter_bits or 512,
         num_hashes=resolved.num_hashes or 1,
+        bands=(recipe.bands, recipe.rows) if recipe.method == "minhash" and recipe.bands else None,
+        overflow=resolved.overflow or "levels",
         filter_bands=(recipe.bands, recipe.rows) if recipe.method == "bloom" and recipe.bands else None,
     )
 

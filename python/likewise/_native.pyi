@@ -764,11 +764,16 @@ class BandBuckets:
         *,
         bands: int,
         rows: int,
+        num_levels: int = 3,
         threads: int = 1,
     ) -> BandBuckets: ...
     @property
     def num_capped(self) -> int:
         """How often a document found its last bucket full."""
+
+    @property
+    def crowded(self) -> Array:
+        """Positions that found a bucket of the first level full, in some band, ascending (uint32)."""
 
     @property
     def num_bytes(self) -> int:
@@ -838,11 +843,16 @@ class SpilledBuckets:
         rows: int,
         folder: str | PathLike[str],
         scratch_bytes: int,
+        num_levels: int = 3,
         threads: int = 1,
     ) -> SpilledBuckets: ...
     @property
     def num_capped(self) -> int:
         """How often a document found its last bucket full."""
+
+    @property
+    def crowded(self) -> Array:
+        """Positions that found a bucket of the first level full, in some band, ascending (uint32)."""
 
     @property
     def num_bytes(self) -> int:

@@ -13,6 +13,8 @@ from likewise.sketch import Sketches
 from likewise.threads import num_threads
 
 _POSITIONS_AT_ONCE = 4096
+# Of buckets that are keyed by more rows where those before are full.
+NUM_LEVELS = 3
 
 
 class BandPlan(NamedTuple):
@@ -127,7 +129,7 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
 
 
 def open_buckets(
-    signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, threads: int
+    signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, num_levels: int = NUM_LEVELS, threads: int
 ) -> _native.BandBuckets:
     """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
     num_slots, slot_bytes, bands, rows = _shape(recipe)
@@ -138,6 +140,7 @@ def open_buckets(
         order,
         bands=bands,
         rows=rows,
+        num_levels=num_levels,
         threads=threads,
     )
 
@@ -149,6 +152,7 @@ def open_spilled_buckets(
     *,
     folder: Path,
     scratch_bytes: int,
+    num_levels: int = NUM_LEVELS,
     threads: int,
 ) -> _native.SpilledBuckets:
     """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
@@ -162,6 +166,7 @@ def open_spilled_buckets(
         rows=rows,
         folder=folder,
         scratch_bytes=scratch_bytes,
+        num_levels=num_levels,
         threads=threads,
     )
 

@@ -93,6 +93,10 @@ class Recipe(RecipeFields):
         Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
         bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
         pairs; all pairs are compared where None, up to 200,000 documents.
+    overflow : {"exact", "levels"}, optional
+        How MinHash documents are compared that come to a full bucket, one that holds 64 documents already: with each
+        other by an exact join of their feature sets, so that the stated recall holds for them too; or in further levels
+        of buckets keyed by more rows, which find fewer pairs the more documents share text.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -135,6 +139,7 @@ class Recipe(RecipeFields):
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
+        overflow: str = "exact",
         keep: str | None = None,
         group: str = "leaders",
         **text: Unpack[TextOptions],
@@ -175,6 +180,7 @@ class Recipe(RecipeFields):
             recall=recall,
             bands=bands,
             rows=rows,
+            overflow=overflow,
             keep=default_keep(measure) if keep is None else keep,
             group=group,
         )

@@ -21,7 +21,7 @@ _FEATURE_FIELDS = (
 COMPANIONS = ("table", "stop_words", "dictionary")
 _DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
-    "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows"),
+    "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows", "overflow"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
     "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", "measure", "keep", "group"),
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
@@ -41,6 +41,7 @@ COUNTED_WEIGHTS = ("idf", "log-count-idf")
 OWN_WEIGHTS = "own"
 SCHEMES = ("bucket", "classical", "affine32", "legacy")
 GROUPS = ("leaders", "components")
+OVERFLOWS = ("exact", "levels")
 # Of tokens; the last two are those of packages, with all that belongs to them.
 HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
 PACKAGE_HASHES = HASHES[-2:]
@@ -56,7 +57,7 @@ AUTO_MEASURES: Mapping[str, str] = {
 _FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
 _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
-    *("filter_bits", "num_hashes", "short_margin"),
+    *("filter_bits", "num_hashes", "overflow", "short_margin"),
 )
 # Of a fingerprint: as many as the core sorts by.
 MAX_BAND_BITS = 24
@@ -145,6 +146,9 @@ def _check_minhash(fields: dict[str, Any]) -> None:
     if fields["measure"] == "hamming":
         raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
     slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
+    if fields["overflow"] is None:
+        # What recipes meant that were written before there was a choice.
+        fields["overflow"] = "levels"
     if bands is None and rows is None:
         return
     if rows is None:
@@ -396,4 +400,5 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "rows": _integer(1, 65535),
     "keep": _text,
     "group": _choice(GROUPS),
+    "overflow": _choice(OVERFLOWS),
 }

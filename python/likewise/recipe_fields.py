@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.errors import InvalidParameter
 from likewise.recipe_check import AUTO, COMPANIONS, COUNTED_WEIGHTS, FIELDS_OF_METHOD, OWN_WEIGHTS, check_fields
 from likewise.recipe_identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
-from likewise.recipe_search import chosen_search, stated_recall
+from likewise.recipe_search import chosen_search, recall_of_crowd, stated_recall
 from likewise.recipe_tokens import USER_TOKENS, checked_text, text_rules_of
 from likewise.recipe_weights import check_weighable, checked_weights_id
 from likewise.weight_table import Weights
@@ -63,6 +63,7 @@ class RecipeFields:
     short_margin: float | None = None
     bands: int | None = None
     rows: int | None = None
+    overflow: str | None = None
     keep: str = "first"
     group: str = "leaders"
     text_version: str = _native.TEXT_VERSION
@@ -207,6 +208,31 @@ class RecipeFields:
             return None
         return stated_recall(dataclasses.asdict(self.resolve()), self.candidate_threshold)
 
+    def for_index(self) -> Self:
+        """Return the recipe as an index works by it: one with levels of buckets, since it has no lists of features."""
+        return dataclasses.replace(self, overflow="levels") if self.overflow == "exact" else self
+
+    def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
+        """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
+
+        Parameters
+        ----------
+        num_crowded : int
+            Documents that came to a full bucket.
+        num_capped : int
+            How often one came to a full bucket of the last level.
+
+        Returns
+        -------
+        float or None
+            The stated recall; a lower bound of it where full buckets may hide pairs.
+        """
+        stated = self.stated_recall
+        if stated is None or self.overflow == "exact" or not (num_crowded or num_capped):
+            return stated
+        fields = dataclasses.asdict(self.resolve())
+        return min(stated, recall_of_crowd(fields, self.candidate_threshold, num_capped))
+
     def resolve(self) -> Self:
         """Return the recipe with bands and rows, or the radius, filled in; not before its threshold is chosen.
 
@@ -246,8 +272,10 @@ class RecipeFields:
         return identity(dataclasses.asdict(self.resolve()), SKETCH_FIELDS + DECISION_FIELDS + acting)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields that this method uses, by name."""
+        """Return the fields that this method uses, by name; `overflow` where it is not that of the first version."""
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
+        if self.overflow == "levels":
+            used.remove("overflow")
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None and name in used}
 
     def to_json(self) -> str:

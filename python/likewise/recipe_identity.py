@@ -19,6 +19,7 @@ _ORIGINAL_DEFAULTS: Mapping[str, object] = {
     "short_threshold": 0.8,
     "keep": "first",
     "group": "leaders",
+    "overflow": "levels",
 }
 SKETCH_FIELDS = (
     "method",
@@ -61,6 +62,7 @@ DECISION_FIELDS = (
     "rows",
     "keep",
     "group",
+    "overflow",
 )
 
 

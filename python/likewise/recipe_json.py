@@ -63,4 +63,7 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     if differing:
         raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
     left_out = {*versions, "libraries", "method"}
+    if fields["method"] == "minhash" and "overflow" not in fields and versions.keys() <= fields.keys():
+        # Recipes are written without it where it is this, as they were before there was a choice.
+        fields = {**fields, "overflow": "levels"}
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}

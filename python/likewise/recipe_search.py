@@ -11,6 +11,8 @@ from likewise.recipe_recall import recall_within
 _WITHOUT_CHOICE = ("shingles", "exact")
 # Slots that nominate Bloom filters where there are many.
 NOMINATING_SLOTS = 128
+# Of buckets, each keyed by twice the rows of the one before.
+_NUM_LEVELS = 3
 
 
 def chosen_search(fields: Mapping[str, Any], candidate_threshold: float) -> dict[str, Any]:
@@ -71,6 +73,18 @@ def stated_recall(fields: Mapping[str, Any], candidate_threshold: float) -> floa
             return 1.0
         return _native.bit_band_recall(fields["bits"], fields["within"], fields["bands"], fields["rows"])
     return recall_within(fields["bits"], fields["threshold"], fields["within"]) if measure == "cosine" else None
+
+
+def recall_of_crowd(fields: Mapping[str, Any], candidate_threshold: float, num_capped: int) -> float:
+    """Return a lower bound of P(found) for a pair at the threshold of two documents that came to full buckets.
+
+    Where levels of buckets serve them and none was full to the last, documents that share a key of the last level meet.
+    Keys that have no slot in common are independent.
+    """
+    if fields["method"] != "minhash" or num_capped:
+        return 0.0
+    num_rows = min(fields["num_slots"], fields["rows"] << (_NUM_LEVELS - 1))
+    return _native.s_curve(candidate_threshold, fields["num_slots"] // num_rows, num_rows)
 
 
 def filter_recall(fields: Mapping[str, Any]) -> float:

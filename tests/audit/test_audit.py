@@ -77,7 +77,7 @@ def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
     # One word differs: all share the bands, the first buckets of which are full after 64.
     base = " ".join(f"word{i}" for i in range(200)).split()
     texts = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) for i in range(0, 200, 1)]
-    recipe = Recipe.minhash(0.9, bands=1, rows=2)
+    recipe = Recipe.minhash(0.9, bands=1, rows=2, overflow="levels")
     (tmp_path / "many").mkdir()
     found = audit(run_of(tmp_path / "many", texts, recipe), num_sampled=1000)
     assert found.certificate["stated_recall"] is not None
@@ -89,6 +89,10 @@ def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
     assert json.loads((run / "summary.json").read_bytes())["num_capped"] == 0
     assert found.recall.by_stage["full bucket"] > 0
     assert "capped" not in found.recall.by_stage
+    # An exact join of the documents that come to full buckets misses none of their pairs.
+    (tmp_path / "joined").mkdir()
+    found = audit(run_of(tmp_path / "joined", texts, recipe.replace(overflow="exact")), num_sampled=1000)
+    assert found.recall.by_stage.get("full bucket", 0) == 0
 
 
 def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):

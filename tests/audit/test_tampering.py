@@ -125,8 +125,8 @@ def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeyp
     candidates = importlib.import_module("likewise.dedup.candidates")
     honest = candidates.open_buckets
 
-    def fewer_bands(documents, recipe, order, *, threads):
-        return honest(documents, recipe.replace(bands=2), order, threads=threads)
+    def fewer_bands(documents, recipe, order, **options):
+        return honest(documents, recipe.replace(bands=2), order, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

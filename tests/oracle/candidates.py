@@ -42,11 +42,16 @@ def num_equal(a, b):
 
 
 class BandModel:
-    """Bands as plain dictionaries, fed one document at a time in order of priority."""
+    """Bands as plain dictionaries, fed one document at a time in order of priority.
 
-    def __init__(self, bands, rows, slot_bits, seed=0, members=MEMBERS):
+    `crowd` are the documents that came to a full bucket of the first level.
+    """
+
+    def __init__(self, bands, rows, slot_bits, seed=0, members=MEMBERS, levels=LEVELS):
         self.bands, self.rows, self.slot_bits, self.members = bands, rows, slot_bits, members
+        self.levels = levels
         self.buckets = {}
+        self.crowd = set()
         self.num_capped = 0
 
     def key(self, slots, band, level):
@@ -58,12 +63,13 @@ class BandModel:
         """The documents this one looks at, as a set; afterwards it is a member itself."""
         seen = set()
         for band in range(self.bands):
-            for level in range(LEVELS):
+            for level in range(self.levels):
                 bucket = self.buckets.setdefault((band, level, self.key(slots, band, level)), [])
                 seen.update(bucket)
                 if len(bucket) < self.members:
                     bucket.append(document)
                     break
+                self.crowd.add(document)
             else:
                 self.num_capped += 1
         seen.discard(document)

@@ -29,6 +29,8 @@ class Recipe(NamedTuple):
     filter_bits: int = 512
     num_hashes: int = 1
     filter_bands: tuple | None = None
+    overflow: str = "levels"
+    bands: tuple | None = None
 
 
 class Verdict(NamedTuple):
@@ -59,8 +61,9 @@ class Online:
         self.num_measured = 0
         if recipe.method == "minhash":
             t = candidates.effective_threshold(recipe.threshold, recipe.measure)
-            self.plan = candidates.plan_bands(recipe.num_slots, t, recipe.recall)
-            self.bands = candidates.BandModel(*self.plan, recipe.slot_bits)
+            self.plan = recipe.bands or candidates.plan_bands(recipe.num_slots, t, recipe.recall)
+            levels = 1 if recipe.overflow == "exact" else candidates.LEVELS
+            self.bands = candidates.BandModel(*self.plan, recipe.slot_bits, levels=levels)
         elif recipe.filter_bands is not None:
             self.bands = candidates.BandModel(*recipe.filter_bands, 16)
         elif recipe.bit_bands is not None:
@@ -91,7 +94,8 @@ class Online:
         if not document.weights:
             return set()
         if self.recipe.method == "minhash":
-            return self.bands.arrive(document.row, document.sketch)
+            seen = self.bands.arrive(document.row, document.sketch)
+            return seen | self.bands.crowd if self.are_joined(document.row, document.row) else seen
         if self.recipe.method == "exact":
             return set()
         if self.recipe.method == "shingles":
@@ -130,6 +134,10 @@ class Online:
             )
         }
 
+    def are_joined(self, *rows):
+        """Whether documents all came to full buckets, so that no estimate decides which of them are compared."""
+        return self.recipe.overflow == "exact" and self.bands.crowd.issuperset(rows)
+
     def match(self, later, earlier):
         """(similarity, distance) where the two match, else None."""
         recipe = self.recipe
@@ -140,7 +148,8 @@ class Online:
             if short and measures.similarity(*once, "jaccard") < recipe.short_threshold:
                 return None
             return 1 - distance / recipe.bits, distance
-        if recipe.method == "minhash" and recipe.measure == "jaccard":
+        are_joined = self.are_joined(later.row, earlier.row)
+        if recipe.method == "minhash" and recipe.measure == "jaccard" and not are_joined:
             least = candidates.min_equal_slots(recipe.num_slots, recipe.threshold)
             if candidates.num_equal(later.sketch, earlier.sketch) < least:
                 return None

@@ -152,7 +152,7 @@ def test_recall_near_the_threshold_on_real_texts(labelled, name):
 
 
 def test_templates_are_capped_and_their_documents_kept():
-    """Distinct pages of one template fill every level; they cost bounded work, are counted, and all stay."""
+    """Distinct pages of one template fill the buckets; they cost bounded work, are counted, and all stay."""
     frame = made_up(320, 1).split()
     pages = []
     for i in range(1500):
@@ -163,6 +163,8 @@ def test_templates_are_capped_and_their_documents_kept():
     result = likewise.dedup(pages, likewise.Recipe.minhash(0.8))
     assert result.kept.all()
     assert result.summary["num_candidates"] <= len(pages) * result.summary["recipe"]["bands"] * 192
-    low = likewise.dedup(pages, likewise.Recipe.minhash(0.8, bands=64, rows=1))
-    assert low.kept.all()
-    assert low.summary["num_capped"] > 0
+    for overflow in ("exact", "levels"):
+        low = likewise.dedup(pages, likewise.Recipe.minhash(0.8, bands=64, rows=1, overflow=overflow))
+        assert low.kept.all()
+        assert low.summary["num_crowded"] > 1000
+        assert (low.summary["num_capped"] > 0) == (overflow == "levels")

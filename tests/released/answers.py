@@ -12,15 +12,17 @@ from tests.released.documents import documents, later_documents
 
 # By the name under which they stand in recipes.json; each field named, so that later defaults change none of them.
 RECIPES = {
-    "minhash": lambda: likewise.Recipe.minhash(0.6, shingle=3),
-    "minhash-classical": lambda: likewise.Recipe.minhash(0.8, tokens="char", scheme="classical", num_slots=64, seed=5),
+    "minhash": lambda: likewise.Recipe.minhash(0.6, shingle=3, overflow="levels"),
+    "minhash-classical": lambda: likewise.Recipe.minhash(
+        0.8, tokens="char", scheme="classical", num_slots=64, seed=5, overflow="levels"
+    ),
     "simhash-distance": lambda: likewise.Recipe.simhash(within=6),
     "simhash-cosine": lambda: likewise.Recipe.simhash(threshold=0.8, tokens="word", shingle=2, bits=128),
     "simhash-256": lambda: likewise.Recipe.simhash(within=24, bits=256, tokens="char", fold=("digits", "width")),
     "shingles": lambda: likewise.Recipe.shingles(0.5, measure="containment"),
     "bloom": lambda: likewise.Recipe.bloom(0.6, filter_bits=1024, num_hashes=3),
     "exact": lambda: likewise.Recipe.exact(),
-    "lines": lambda: likewise.Recipe.minhash(0.5, tokens="line"),
+    "lines": lambda: likewise.Recipe.minhash(0.5, tokens="line", overflow="levels"),
 }
 SKETCHES = ("minhash", "simhash-distance", "simhash-256", "bloom")
 # Directory: the recipe and the options of the index.

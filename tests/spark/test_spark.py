@@ -47,11 +47,15 @@ def check_same(found, local):
 
 # That full buckets go on to the next level is shown without Spark too, in test_workers.py.
 @pytest.mark.parametrize(
-    ("recipe", "is_full"),
-    [(Recipe.minhash(0.7, bands=2, rows=16), False), pytest.param(FEW_BANDS, True, marks=pytest.mark.slow)],
-    ids=["room", "full"],
+    ("recipe", "stage"),
+    [
+        (Recipe.minhash(0.7, bands=2, rows=16), None),
+        (FEW_BANDS, "crowd"),
+        pytest.param(FEW_BANDS.replace(overflow="levels"), "buckets-1", marks=pytest.mark.slow),
+    ],
+    ids=["room", "full", "full-levels"],
 )
-def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch, recipe, is_full):
+def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch, recipe, stage):
     from likewise.spark import dedup, run
 
     local = likewise.dedup(table, recipe)
@@ -64,7 +68,9 @@ def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeyp
         with pytest.raises(RuntimeError):
             dedup(frame, recipe, checkpoint_dir=str(tmp_path))
     assert (tmp_path / "edges.done").exists()
-    assert (tmp_path / "buckets-1.done").exists() == is_full
+    for name in ("crowd", "buckets-1"):
+        assert (tmp_path / f"{name}.done").exists() == (name == stage)
+    assert (local.summary["num_crowded"] > 0) == (stage is not None)
     assert not (tmp_path / "verdicts.done").exists()
     found = dedup(frame, recipe, checkpoint_dir=str(tmp_path))
     assert found.summary["num_stages_made"] == 2

@@ -8,7 +8,7 @@ import likewise
 
 # Spelled by hand: fields at their first default (tokens, shingle, seed, num_slots, ...) are left out for ever.
 SPELLED = (
-    '{"bands":18,"measure":"jaccard","method":"minhash","rows":7,"sketch_version":1,'
+    '{"bands":18,"measure":"jaccard","method":"minhash","overflow":"exact","rows":7,"sketch_version":1,'
     '"text_version":"1/unicode-17.0.0","threshold":0.8,"weights":"none"}'
 )
 SPELLED_SKETCH = (
@@ -43,6 +43,7 @@ def test_ids_are_hashes_of_what_is_not_at_its_first_default():
         {"bands": 18, "rows": 6},
         {"keep": "longest"},
         {"group": "components"},
+        {"overflow": "levels"},
     ],
     ids=str,
 )

@@ -105,7 +105,7 @@ fn bench_bands(
     };
     let order: Vec<u32> = (0..n as u32).collect();
     let start = Instant::now();
-    let buckets = BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
+    let buckets = BandBuckets::build(signatures, &order, bands, rows, 3, threads, &STOP).unwrap();
     let build = start.elapsed().as_secs_f64();
     let min_equal = min_equal_slots(num_slots as u32, 0.8);
     let mut leaders = Leaders::new(n);

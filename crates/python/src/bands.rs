@@ -69,10 +69,21 @@ impl Rows {
     }
 }
 
+/// Raises where buckets have no level, or more than there are.
+pub(crate) fn check_levels(num_levels: u32) -> Result<(), Failure> {
+    if !(1..=bands::NUM_LEVELS).contains(&num_levels) {
+        return Err(Failure::parameter(
+            "num_levels",
+            format!("{num_levels} is outside 1..{}", bands::NUM_LEVELS),
+        ));
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl BandBuckets {
     #[new]
-    #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, threads=1))]
+    #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, num_levels=3, threads=1))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -82,10 +93,12 @@ impl BandBuckets {
         order: &Bound<'_, PyAny>,
         bands: u32,
         rows: u32,
+        num_levels: u32,
         threads: usize,
     ) -> Result<Self, Failure> {
         let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
         let order = Input::<u32>::take("order", order)?;
+        check_levels(num_levels)?;
         check_below("order", order.values(), signatures.view().len())?;
         let buckets = run(py, signatures.bytes.values().len(), |cancel| {
             Ok(bands::BandBuckets::build(
@@ -93,6 +106,7 @@ impl BandBuckets {
                 order.values(),
                 bands,
                 rows,
+                num_levels,
                 threads,
                 cancel,
             )?)
@@ -108,6 +122,12 @@ impl BandBuckets {
     #[getter]
     fn num_capped(&self) -> u64 {
         self.buckets.num_capped()
+    }
+
+    /// Positions that found a bucket of the first level full, in some band, ascending.
+    #[getter]
+    fn crowded(&self) -> Array {
+        self.buckets.crowded().to_vec().into()
     }
 
     /// Bytes held, the signatures not counted.

@@ -6,7 +6,7 @@ use likewise_disk::bands;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
-use crate::bands::Rows;
+use crate::bands::{Rows, check_levels};
 use crate::door::{check_below, check_range, check_same_length, parse_isa, run};
 use crate::errors::Failure;
 
@@ -23,7 +23,7 @@ pub struct SpilledBuckets {
 #[pymethods]
 impl SpilledBuckets {
     #[new]
-    #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, folder, scratch_bytes, threads=1))]
+    #[pyo3(signature = (signatures, num_slots, slot_bytes, order, *, bands, rows, folder, scratch_bytes, num_levels=3, threads=1))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -35,10 +35,12 @@ impl SpilledBuckets {
         rows: u32,
         folder: PathBuf,
         scratch_bytes: usize,
+        num_levels: u32,
         threads: usize,
     ) -> Result<Self, Failure> {
         let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
         let order = Input::<u32>::take("order", order)?;
+        check_levels(num_levels)?;
         check_below("order", order.values(), signatures.view().len())?;
         let buckets = run(py, signatures.bytes.values().len(), |cancel| {
             bands::SpilledBuckets::build(
@@ -46,6 +48,7 @@ impl SpilledBuckets {
                 order.values(),
                 bands,
                 rows,
+                num_levels,
                 &folder,
                 scratch_bytes,
                 threads,
@@ -65,6 +68,12 @@ impl SpilledBuckets {
     #[getter]
     fn num_capped(&self) -> u64 {
         self.buckets.num_capped()
+    }
+
+    /// Positions that found a bucket of the first level full, in some band, ascending.
+    #[getter]
+    fn crowded(&self) -> Array {
+        self.buckets.crowded().to_vec().into()
     }
 
     /// Bytes on disk, the signatures not counted.

@@ -74,7 +74,13 @@ def stages_of(
     keys = later * len(collapsed.order) + earlier
     wanted = np.unique(keys)
     is_found = np.zeros(len(wanted), bool)
-    for found in _candidates(documents, collapsed, recipe, np.unique(later), threads, progress):
+    search = open_search(documents, collapsed, recipe, threads, progress)
+    if isinstance(search, BandSearch):
+        # Among these an exact join finds all.
+        is_joined = np.zeros(len(collapsed.order), bool)
+        is_joined[search.joined] = True
+        is_found = is_joined[wanted // len(is_joined)] & is_joined[wanted % len(is_joined)]
+    for found in _candidates(search, documents, len(collapsed.order), np.unique(later)):
         places = np.searchsorted(wanted, found)
         places[places == len(wanted)] = 0
         is_found[places[wanted[places] == found]] = True
@@ -88,16 +94,14 @@ def stages_of(
 
 
 def _candidates(
+    search: Any,  # noqa: ANN401 - of one of seven kinds
     documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
+    num_positions: int,
     later: NDArray[np.int64],
-    threads: int,
-    progress: Progress,
 ) -> Any:  # noqa: ANN401 - an iterator of arrays
     """Yield candidates as later * n + earlier, those of all later positions asked for among them."""
-    num_positions, max_pairs = len(collapsed.order), documents.room.max_pairs
-    search = open_search(documents, collapsed, recipe, threads, progress)
+    max_pairs = documents.room.max_pairs
+    ask = search.in_buckets if isinstance(search, BandSearch) else search.candidates
     if not isinstance(search, BandSearch | BitBandSearch):
         for _, _, found in ranges_of_candidates(search, num_positions, lambda: None, Timing(), max_pairs):
             yield found.later.astype(np.int64) * num_positions + found.earlier
@@ -106,7 +110,7 @@ def _candidates(
     for run in np.split(later, starts[1:]):
         low, end = int(run[0]), int(run[-1]) + 1
         while low < end:
-            found = search.candidates(low, end, None, max_pairs)
+            found = ask(low, end, None, max_pairs)
             yield found.later.astype(np.int64) * num_positions + found.earlier
             low = found.end
 

@@ -152,6 +152,12 @@ _OPTIONS = {
     ),
     "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
     "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
+    "overflow": click.option(
+        "--overflow",
+        type=click.Choice(["exact", "levels"]),
+        help="MinHash: compare documents with full buckets by an exact join, or in further levels of buckets, which "
+        "may miss pairs.  [default: exact]",
+    ),
     "short_threshold": click.option(
         "--short-threshold",
         type=float,
@@ -271,7 +277,9 @@ _SKETCH = (
     *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
     *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
 )
-_SEARCH = ("threshold", "within", "measure", "recall", "bands", "rows", "short_threshold", "short_margin")
+_SEARCH = (
+    *("threshold", "within", "measure", "recall", "bands", "rows", "overflow", "short_threshold", "short_margin"),
+)
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from likewise.cli.memory_option import MEMORY
-from likewise.cli.options import INPUTS, QUIET, input_options, search_options, take_recipe, take_run
+from likewise.cli.options import INPUTS, QUIET, count, input_options, search_options, take_recipe, take_run
+from likewise.cli.parts import crowd_words
 from likewise.cli.progress import ShownProgress
 from likewise.cli.terminal import chosen_lines, skipped_line
 from likewise.counts import counted
@@ -31,6 +32,14 @@ Examples:
     "-o", "--out", required=True, metavar="PAIRS", help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout."
 )
 @search_options
+@click.option(
+    "--max-pairs",
+    type=count,
+    metavar="N",
+    default="10_000_000",
+    help="Stop with an error where there are more pairs. A thousand copies of a text are half a million.  "
+    "[default: 10,000,000]",
+)
 @input_options
 @MEMORY
 @QUIET
@@ -38,6 +47,7 @@ Examples:
 def command(
     inputs: tuple[str, ...],
     out: str,
+    max_pairs: int,
     quiet: bool,  # noqa: FBT001 - click's call
     as_json: bool,  # noqa: FBT001
     **options: Any,  # noqa: ANN401
@@ -50,14 +60,16 @@ def command(
     if out == "-" and as_json:
         raise InvalidParameter("json", "does not go with -o -: standard output carries the pairs")
     with ShownProgress(quiet=quiet) as progress:
-        summary = pair_files(inputs, out, recipe, run=run, progress=progress.report, stdout=sys.stdout.buffer)
+        summary = pair_files(
+            inputs, out, recipe, run=run, max_pairs=max_pairs, progress=progress.report, stdout=sys.stdout.buffer
+        )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
         click.echo(
             f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} "
             f"({counted(summary['num_bad_rows'], 'bad row')}) "
-            f"in {summary['timings']['total_s']:.2f} s",
+            f"in {summary['timings']['total_s']:.2f} s{crowd_words(summary)}",
             err=True,
         )
         if "chosen_threshold" in summary:

@@ -101,7 +101,17 @@ def search_line(summary: dict[str, Any]) -> str:
     found = "no model of the recall" if recall is None else f"P(found) at the threshold: {recall:.4f}"
     if candidates is None:
         return found
-    return f"{found}; {counted(candidates, 'candidate pair')}, {summary['num_capped']:,} capped"
+    return f"{found}; {counted(candidates, 'candidate pair')}{crowd_words(summary)}"
+
+
+def crowd_words(summary: dict[str, Any]) -> str:
+    """Return how many documents came to full buckets, and what became of their pairs, as the end of a sentence."""
+    num_crowded, num_capped = summary["num_crowded"], summary["num_capped"]
+    if not (num_crowded or num_capped):
+        return ""
+    if summary["recipe"].get("overflow") == "exact":
+        return f"; {counted(num_crowded, 'document')} with full buckets compared by an exact join"
+    return f"; {counted(num_crowded, 'document')} with full buckets, {num_capped:,} capped: pairs may be missed"
 
 
 def bad_line(summary: dict[str, Any]) -> str:

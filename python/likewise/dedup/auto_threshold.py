@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.dedup.collapse import Collapsed
 from likewise.dedup.documents import Documents
-from likewise.dedup.prefix_search import each_part
+from likewise.dedup.read_again import each_part
 from likewise.dedup.timing import Timing
 from likewise.dedup.verification import Verifier
 from likewise.progress import Progress, StageFinished, StageStarted
@@ -245,9 +245,9 @@ def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecut
     minhash = Recipe.minhash(_FLOOR, **options, num_slots=_SLOTS)
 
     def made(rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
-        def of_part(some: NDArray[np.int64], texts: _native.Texts) -> _Result:
+        def of_part(part: slice, texts: _native.Texts) -> _Result:
             batch = sketch_texts(texts, minhash, sets=False, threads=1)
-            return work(some, shaped(np.asarray(batch.sketches), minhash).astype(np.uint32))
+            return work(rows[part], shaped(np.asarray(batch.sketches), minhash).astype(np.uint32))
 
         yield from each_part(pool, documents, rows, threads, of_part)
 

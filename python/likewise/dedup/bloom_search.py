@@ -54,6 +54,11 @@ class BloomSearch:
         """Documents that met a full last level, once for each band."""
         return 0 if self._buckets is None else self._buckets.num_capped
 
+    @property
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
+
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
         if self._buckets is None:

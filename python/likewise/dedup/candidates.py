@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.bands import min_equal_slots, open_buckets, open_spilled_buckets
+from likewise.bands import NUM_LEVELS, min_equal_slots, open_buckets, open_spilled_buckets
 from likewise.dedup.collapse import Collapsed
+from likewise.dedup.crowd_search import CrowdSearch
 from likewise.dedup.documents import Documents
 from likewise.dedup.timing import Timing
 from likewise.groups import REMOVED
@@ -82,13 +83,34 @@ class Candidates:
 
 
 class BandSearch:
-    """Candidates by MinHash bands."""
+    """Candidates by MinHash bands, and of documents that come to full buckets by what the recipe's `overflow` says.
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+    Parameters
+    ----------
+    documents, collapsed, threads
+        As for the other searches.
+    recipe : Recipe
+        Resolved.
+    exact_from : float, optional
+        Least similarity that the exact join of documents with full buckets finds; the recipe's threshold where None.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        collapsed: Collapsed,
+        recipe: Recipe,
+        threads: int,
+        exact_from: float | None = None,
+    ) -> None:
         room = documents.room
+        is_exact = recipe.overflow == "exact"
+        num_levels = 1 if is_exact else NUM_LEVELS
         self._buckets: _native.BandBuckets | _native.SpilledBuckets
         if room.buckets_bytes is None or room.space.folder is None:
-            self._buckets = open_buckets(documents.sketches, recipe, collapsed.order, threads=threads)
+            self._buckets = open_buckets(
+                documents.sketches, recipe, collapsed.order, num_levels=num_levels, threads=threads
+            )
         else:
             self._buckets = open_spilled_buckets(
                 documents.sketches,
@@ -96,28 +118,65 @@ class BandSearch:
                 collapsed.order,
                 folder=room.space.folder,
                 scratch_bytes=room.buckets_bytes,
+                num_levels=num_levels,
                 threads=threads,
             )
         self._min_equal = min_equal_slots(recipe)
         self._threads = threads
+        # The positions that came to a full bucket, rising.
+        self.crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
+        self._join = None
+        if is_exact and len(self.crowd) > 1:
+            exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
+            self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads)
+            self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
+            self._is_crowded[self.crowd] = True
+        self.num_capped = 0 if is_exact else self._buckets.num_capped
 
     @property
-    def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
-        return self._buckets.num_capped
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return len(self.crowd)
+
+    @property
+    def joined(self) -> NDArray[np.uint32]:
+        """The positions among which every pair from the threshold on is found."""
+        return self.crowd[: 0 if self._join is None else None]
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        if self._join is not None:
+            later, earlier, high = self._join.candidates(low, high, states, max_pairs)
+        found = self.in_buckets(low, high, states, max_pairs)
+        if self._join is None:
+            return found
+        # Pairs inside the crowd are the join's.
+        found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
+        # What is behind the end is asked for next.
+        cut = int(places_of(found.end, later))
+        return _united(found, later[:cut], earlier[:cut]) if cut else found
+
+    def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return the pairs that share a bucket as :meth:`candidates` does, those of two documents of the crowd too."""
         later, earlier, num, end = self._buckets.candidates_up_to(
             low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
         )
         return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
 
 
+def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
+    """Return candidates with further pairs, sorted."""
+    shift = np.uint64(32)
+    keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
+    # Both are in order, so that a stable sort merges them.
+    keys.sort(kind="stable")
+    return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
+
+
 class DistanceSearch:
     """Candidates by Hamming distance of SimHash fingerprints; exact."""
 
-    num_capped = 0
+    num_capped = num_crowded = 0
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert recipe.bits is not None
@@ -139,7 +198,7 @@ class DistanceSearch:
 class NoSearch:
     """No candidates: what matches has collapsed already (method exact)."""
 
-    num_capped = 0
+    num_capped = num_crowded = 0
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return no pairs."""
@@ -173,7 +232,7 @@ class BitBandSearch:
         self._end = 0
         none = np.zeros(0, np.uint32)
         self._held = Candidates(none, none, none, 0, 0)
-        self.num_capped = 0
+        self.num_capped = self.num_crowded = 0
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
@@ -210,8 +269,19 @@ class BitBandSearch:
         self.num_capped += num_capped
 
 
-def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, progress: Progress) -> Any:  # noqa: ANN401 - of one of seven kinds
-    """Return the search of a resolved recipe; a distance search that will take long is announced."""
+def open_search(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    threads: int,
+    progress: Progress,
+    *,
+    exact_from: float | None = None,
+) -> Any:  # noqa: ANN401 - of one of seven kinds
+    """Return the search of a resolved recipe; a distance search that will take long is announced.
+
+    From `exact_from` on pairs of documents with full buckets are found, where it is not the recipe's threshold.
+    """
     from likewise.dedup.bloom_search import BloomSearch
     from likewise.dedup.prefix_search import PrefixSearch
     from likewise.dedup.slab_search import open_distance_search
@@ -223,7 +293,7 @@ def open_search(documents: Documents, collapsed: Collapsed, recipe: Recipe, thre
     if recipe.method == "bloom":
         return BloomSearch(documents, collapsed, recipe, threads)
     if recipe.method == "minhash":
-        return BandSearch(documents, collapsed, recipe, threads)
+        return BandSearch(documents, collapsed, recipe, threads, exact_from)
     if recipe.bands is not None:
         return BitBandSearch(documents, collapsed, recipe, threads)
     search = open_distance_search(documents, collapsed, recipe, threads)

@@ -1,6 +1,7 @@
 """The decision: who stays, and which kept document speaks against each that goes."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.dedup.candidates import BandSearch, BitBandSearch, DistanceSearch, open_search, ranges_of_candidates
 from likewise.dedup.collapse import Collapsed
+from likewise.dedup.crowd_warning import crowd_warning
 from likewise.dedup.documents import Documents
 from likewise.dedup.reference_search import beyond_references
 from likewise.dedup.timing import Timing
@@ -15,7 +17,7 @@ from likewise.dedup.verdict_log import VerdictLog, Verdicts
 from likewise.dedup.verification import Verifier
 from likewise.groups import KEPT, REMOVED
 from likewise.growing import frozen
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe import Recipe
 from likewise.sorting import slices
 
@@ -47,6 +49,8 @@ class Decision:
         Pairs measured; may differ between runs of the same answer.
     num_capped : int
         Documents that met a full last level, once for each band.
+    num_crowded : int
+        Documents that came to a full bucket.
     """
 
     kept: NDArray[np.bool_]
@@ -58,6 +62,7 @@ class Decision:
     num_candidates: int | None
     num_measured: int
     num_capped: int
+    num_crowded: int = 0
 
     def with_references_kept(self, num_references: int) -> "Decision":
         """Return the same, but that the first rows are reference documents, which all stay."""
@@ -120,7 +125,10 @@ def decide(
         else:
             verdicts = _by_leaders(search, verifier, num_positions, documents, timing, progress, log)
         num_measured = verifier.num_measured
-    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search.num_capped)
+    warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
+    if warning is not None:
+        progress(Warned(warning))
+    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
     return decision.with_references_kept(documents.num_references)
 
 
@@ -252,7 +260,7 @@ def _spread(
     recipe: Recipe,
     verdicts: Verdicts,
     num_measured: int,
-    num_capped: int,
+    search: Any,  # noqa: ANN401 - of one of seven kinds
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
     space = documents.room.space
@@ -295,5 +303,6 @@ def _spread(
         below_threshold=None if verdicts.below is None else below.take(),
         num_candidates=verdicts.num_considered if recipe.method == "minhash" else None,
         num_measured=num_measured,
-        num_capped=num_capped,
+        num_capped=search.num_capped,
+        num_crowded=search.num_crowded,
     )

@@ -14,7 +14,7 @@ from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.engine import Engine, check_engine
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
-from likewise.dedup.indexed import BesideIndex, IndexUse
+from likewise.dedup.indexed import BesideIndex, IndexUse, recipe_beside
 from likewise.dedup.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.dedup.kept_sketches import write_kept_sketches
 from likewise.dedup.near_pairs import check_floor, write_near_pairs
@@ -156,6 +156,7 @@ def dedup_files(
     check_free(target, overwrite=overwrite)
     check_references(against, recipe, keep_sketches=keep_sketches)
     check_alone(against, index)
+    recipe = recipe_beside(recipe, index)
     is_against = bool(against) or (index is not None and index.against is not None)
     check_floor(store_pairs, recipe, is_against=is_against)
     with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target, report) as found:
@@ -303,6 +304,7 @@ def stream_dedup(
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)
+    recipe = recipe_beside(recipe, index)
     with (
         BesideIndex(index, recipe, rules) as beside,
         found_inputs(inputs, recipe, run, None, report) as found,

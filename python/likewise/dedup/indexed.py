@@ -82,6 +82,11 @@ class IndexUse:
             raise InvalidParameter("duplicate_ids", "an index knows documents by their ids, which must be unique")
 
 
+def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
+    """Return the recipe of a run: that of its index where it has one, so that verdicts are the same."""
+    return recipe if use is None or (use.create is None and use.against is None) else recipe.for_index()
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """The documents of a run that an index has seen the like of.

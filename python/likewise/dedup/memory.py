@@ -14,7 +14,7 @@ from likewise.counts import counted
 from likewise.dedup.auto_threshold import with_chosen_threshold
 from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.documents import Documents
-from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.dedup.priority import keep_needs
 from likewise.dedup.run import RunRules, decided, evidence, open_documents, ordered
 from likewise.dedup.summary import summarize
@@ -30,6 +30,7 @@ from likewise.io.source import ReadRules, Source
 from likewise.io.tables import column_as_json
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe, as_recipe
+from likewise.recipe_check import check_integer
 from likewise.text import as_texts, is_stream, is_table, table_column
 from likewise.threads import num_threads
 
@@ -150,6 +151,7 @@ def pairs(
     text_field: str = "text",
     duplicate_ids: str = "fail",
     tokenizer: Tokenizer | None = None,
+    max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -159,6 +161,8 @@ def pairs(
     ----------
     texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
         As for :func:`likewise.dedup`.
+    max_pairs : int
+        More pairs end the call.
 
     Returns
     -------
@@ -169,7 +173,7 @@ def pairs(
     Raises
     ------
     InvalidInput, InvalidParameter
-        As for :func:`likewise.dedup`.
+        As for :func:`likewise.dedup`, and InvalidParameter if there are more than `max_pairs`.
 
     Examples
     --------
@@ -187,7 +191,15 @@ def pairs(
     with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
-            verified_pairs(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report)
+            verified_pairs(
+                documents,
+                collapsed,
+                recipe,
+                threads=rules.threads,
+                timing=timing,
+                progress=report,
+                counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
+            )
         )
         row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
         row_b = np.concatenate([np.zeros(0, np.int64), *(batch.row_b for batch in batches)])

@@ -146,7 +146,10 @@ def _found(
 ) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
     """Yield matching pairs of positions in order of the later one, with their similarities."""
     with timing.wall("storing_pairs"):
-        search = open_search(documents, collapsed, lowered, threads, progress)
+        # Below the threshold of the run the pairs of documents with full buckets may be nearly all there are.
+        search = open_search(documents, collapsed, lowered, threads, progress, exact_from=recipe.threshold)
+        crowd = np.zeros(len(collapsed.order), bool)
+        crowd[getattr(search, "joined", [])] = True
     ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
     with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
         for low, high, candidates in ranges:
@@ -159,6 +162,7 @@ def _found(
                     hits = ~np.isnan(similarity)
                     pairs, similarity = pairs.select(hits), similarity[hits]
                     compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
+                    compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
                     yield pairs.select(compared), similarity[compared]
             progress(StageAdvanced("storing pairs", high))

@@ -13,7 +13,7 @@ from likewise.dedup.bloom_search import with_bands_where_many
 from likewise.dedup.file_run import FileRun
 from likewise.dedup.file_weights import weighed_files
 from likewise.dedup.opening import bounded_run, found_inputs
-from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.dedup.run import open_documents, ordered
 from likewise.dedup.timing import Timing
 from likewise.io.pair_files import PairWriter
@@ -21,6 +21,7 @@ from likewise.io.remote import file_for
 from likewise.io.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
 from likewise.recipe import Recipe, as_recipe
+from likewise.recipe_check import check_integer
 from likewise.sketch import Sketches, check_has_sketch, shaped
 
 
@@ -31,6 +32,7 @@ def pair_files(
     *,
     preset: str | None = None,
     run: FileRun | None = None,
+    max_pairs: int = MAX_PAIRS,
     progress: Progress | None = None,
     stdout: BinaryIO | None = None,
 ) -> dict[str, Any]:
@@ -42,6 +44,8 @@ def pair_files(
         As for :func:`dedup_files`.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    max_pairs : int
+        More pairs end the run.
     stdout : binary file, optional
         What ``-`` means.
 
@@ -54,10 +58,12 @@ def pair_files(
     ------
     InvalidInput
         As for :func:`dedup_files`, and if the name ends otherwise.
+    InvalidParameter
+        If there are more than `max_pairs`.
     """
     recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
-    num_pairs = 0
+    counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with ExitStack() as stack:
         is_stream = output == "-" and stdout is not None
         local = None if is_stream else stack.enter_context(file_for(output))
@@ -75,19 +81,20 @@ def pair_files(
         recipe = with_bands_where_many(recipe, documents, report)
         collapsed = ordered(documents, recipe, timing)
         for batch in verified_pairs(
-            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report
+            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report, counts=counts
         ):
-            num_pairs += len(batch.row_a)
             with timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
                 writer.write(*ids, batch.similarity, batch.distance)
         writer.finish()
         return {
             "num_documents": len(documents),
-            "num_pairs": num_pairs,
+            "num_pairs": counts.num_pairs,
             "num_bad_rows": sum(map(len, documents.bad_rows)),
             "num_blank_lines": documents.num_blank,
-            "recall": recipe.stated_recall,
+            "num_crowded": counts.num_crowded,
+            "num_capped": counts.num_capped,
+            "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
             "recipe": recipe.to_dict(),
             "recipe_id": recipe.recipe_id,
             "skipped_files": list(found.skipped),

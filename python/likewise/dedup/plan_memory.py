@@ -112,6 +112,7 @@ class MemoryPlan:
             max_pairs=min(_MOST_PAIRS, self.work_bytes // (4 * _BYTES_A_PAIR)),
             rows_at_once=min(_MOST_ROWS, self.work_bytes // (4 * _BYTES_A_ROW)),
             buckets_bytes=self.work_bytes * 4 // 5,
+            crowd_bytes=self.work_bytes * 3 // 10,
             tables_bytes=self.tables_bytes,
             weighing_bytes=min(self.work_bytes // 2, self.work_bytes - self.digests_bytes),
         )

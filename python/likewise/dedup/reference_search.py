@@ -33,6 +33,11 @@ class BeyondReferences:
         """Documents that met a full last level, once for each band."""
         return int(self.inner.num_capped)
 
+    @property
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return int(self.inner.num_crowded)
+
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; none for reference documents."""
         if low >= self._num_positions:

@@ -22,6 +22,8 @@ class Room:
         Rows of evidence, or pairs, that are written at once.
     buckets_bytes : int, optional
         What building band buckets may take; where None they lie in memory, whatever they take.
+    crowd_bytes : int, optional
+        What the exact join of documents with full buckets may take; where None whatever it takes.
     tables_bytes : int, optional
         What the tables of a search by distance may take; where None whatever they take.
     weighing_bytes : int
@@ -33,5 +35,6 @@ class Room:
     max_pairs: int = 1 << 22
     rows_at_once: int = 1 << 20
     buckets_bytes: int | None = None
+    crowd_bytes: int | None = None
     tables_bytes: int | None = None
     weighing_bytes: int = DEFAULT_MEMORY_BYTES

@@ -68,7 +68,7 @@ class SlabSearch:
         Of a slab.
     """
 
-    num_capped = 0
+    num_capped = num_crowded = 0
 
     def __init__(
         self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, num_positions: int

@@ -337,12 +337,20 @@ class Index:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Counts of documents and events, rows and bytes of segments and database, recipe, version of SQLite."""
+        """Counts of documents and events, rows and bytes of segments and database, recipe, version of SQLite.
+
+        ``recall`` is P(found) of a pair at the threshold, ``recall_full_buckets`` a lower bound of it for a pair of two
+        documents that came to full buckets, which levels of buckets may hide (MinHash).
+        """
         facts: dict[str, Any] = dict(self._native.facts())
         facts["store"] = self._store
         facts["ttl_s"] = self._ttl_s
         facts["recipe_id"] = self._recipe.recipe_id
         facts["recipe"] = self._recipe.to_dict()
+        facts["recall"] = self._recipe.stated_recall
+        if self._recipe.method == "minhash":
+            # How full they are is not counted.
+            facts["recall_full_buckets"] = self._recipe.recall_with(1, 1)
         return facts
 
     def verify(self, *, full: bool = False) -> list[str]:

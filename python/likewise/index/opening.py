@@ -131,7 +131,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
         raise InvalidParameter(
             "weights", f"weights {recipe.weights} do not go with distance alone in an index; give a threshold"
         )
-    return recipe.resolve()
+    return recipe.for_index().resolve()
 
 
 def check_store(store: str | None, recipe: Recipe) -> str:
@@ -171,13 +171,13 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
     if given is not None:
         given = check_recipe(given)
         if given.recipe_id != recipe_id:
-            differences = given.differences(Recipe.from_json(text))
+            differences = given.differences(Recipe.from_json(text).for_index())
             raise RecipeMismatch(
                 f"{path} was made by another recipe", differences or {"recipe_id": (given.recipe_id, recipe_id)}
             )
         if not given.is_incomplete:
             return given, store
-    recipe = Recipe.from_json(text)
+    recipe = Recipe.from_json(text).for_index()
     names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
     kept = {name: content for name in names if (content := _native.index_attached(path, name)) is not None}
     return with_companions(recipe, kept).resolve(), store

@@ -78,7 +78,7 @@ def repeated_spans(
     with timing.wall("verification"):
         places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
         repeats = _measured(collection, places, firsts, num_windows + (num_words - 1), doc_starts, rules.threads)
-    return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0}
+    return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0, "num_crowded": 0}
 
 
 def _first_pass(

@@ -184,8 +184,9 @@ def repeated_units(
         )
         about = {
             "num_parts": len(documents),
-            "recall": recipe.stated_recall,
+            "recall": recipe.recall_with(decision.num_crowded, decision.num_capped),
             "num_candidates": decision.num_candidates,
             "num_capped": decision.num_capped,
+            "num_crowded": decision.num_crowded,
         }
         return repeats, about

@@ -174,14 +174,18 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
 
 def search_facts(summary: Mapping[str, Any]) -> Html:
     """Return how much was compared, and what was left out of it."""
-    capped = summary["num_capped"]
+    capped, num_crowded = summary["num_capped"], summary.get("num_crowded", 0)
+    is_exact = summary["recipe"].get("overflow") == "exact"
+    how = "compared by an exact join" if is_exact else "pairs of two of them may be missed"
+    crowd = f"{num_crowded:,}; {how}" if num_crowded else None
     return facts(
         [
             ("Candidate pairs", None if summary["num_candidates"] is None else f"{summary['num_candidates']:,}"),
             ("Pairs measured", f"{summary['num_measured']:,}"),
+            ("Documents with full buckets", crowd or "none"),
             (
                 "Capped",
-                f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else "none",
+                f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else None,
             ),
             (
                 "Below the threshold",

@@ -208,6 +208,7 @@ class _Run(Run):
             num_candidates=facts.get("num_candidates"),
             num_measured=facts["num_measured"],
             num_capped=facts["num_capped"],
+            num_crowded=facts["num_crowded"],
         )
 
     def _others(self, frame: DataFrame) -> tuple[list[list[BadRow]], int]:

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.dedup.candidates import open_search, ranges_of_candidates
 from likewise.dedup.collapse import SHORT_FEATURES, Collapsed
+from likewise.dedup.crowd_search import CrowdSearch
 from likewise.dedup.decision import Decision, decide
 from likewise.dedup.documents import Documents
-from likewise.dedup.pairing import verified_pairs
+from likewise.dedup.pairing import PairCounts, verified_pairs
 from likewise.dedup.timing import Timing
 from likewise.errors import InvalidParameter
 from likewise.io.columns import number_column
@@ -32,6 +33,9 @@ _BYTES_A_WORD = 16
 # Of the tables of the search while they are built, as measured on 64, 128 and 256 bits: 75, 211 and 676.
 _TABLES_A_WORD, _TABLES_A_SQUARE = 43, 32
 _WORD_BYTES = 8
+# A feature of a document in an exact join, counts included.
+_BYTES_A_JOINED = 80
+_PAIRS_AT_ONCE = 1 << 20
 
 
 def driver_bytes(num_documents: int, recipe: Recipe) -> int:
@@ -117,6 +121,66 @@ def gather(
     )
 
 
+def crowd_pairs(
+    texts: DataFrame,
+    recipe: Recipe,
+    num_ranks: int,
+    num_crowded: int,
+    threads: int,
+    memory_bytes: int,
+    take: Callable[[Any], None],
+) -> int:
+    """Give the candidate pairs of documents with full buckets to `take`, and return how many there are.
+
+    Parameters
+    ----------
+    texts : DataFrame
+        Columns rank, num_features, payload of these documents.
+    recipe : Recipe
+        Resolved, with ``overflow="exact"``.
+    num_ranks, num_crowded : int
+        Documents of the run, and these.
+    threads : int
+        Threads of the driver.
+    memory_bytes : int
+        What the driver may take.
+    take : callable
+        Is given tables of column pair: rank of the later << 32 | rank of the earlier.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is not enough, with the figure.
+    """
+    import pyarrow as pa
+
+    row = texts.agg(F.sum("num_features"), F.sum(F.octet_length("payload"))).collect()[0]
+    needed = _BYTES_A_JOINED * int(row[0] or 0) + int(row[1] or 0)
+    if needed > memory_bytes:
+        raise InvalidParameter(
+            "driver_memory",
+            f"{num_crowded:,} documents come to full buckets; to compare them takes about {needed / 1e9:.1f} GB on the "
+            f"driver, {memory_bytes / 1e9:.1f} GB are allowed; allow more, or give --overflow levels, which may miss "
+            "pairs of them",
+        )
+    ranks, features, held = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [Texts.from_list([])]
+    for _, _, table in sorted_slices(texts, "rank", num_ranks, most=1 << 20):
+        ranks.append(numbers_of(table.column("rank")))
+        features.append(numbers_of(table.column("num_features")))
+        held += [texts_of(chunk) for chunk in table.column("payload").chunks]
+    every = np.concatenate(ranks)
+    documents = _documents(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
+    crowd = Fingerprints(every, documents)
+    positions = np.arange(len(every), dtype=np.uint32)
+    search = CrowdSearch(documents, crowd.collapsed, recipe, positions, threads)
+    low = num_pairs = 0
+    while low < len(every):
+        later, earlier, low = search.candidates(low, len(every), None, _PAIRS_AT_ONCE)
+        take(pa.table({"pair": number_column(every[later] << 32 | every[earlier])}))
+        num_pairs += len(later)
+    return num_pairs
+
+
 def _documents(
     sketches: NDArray[np.uint64],
     features: NDArray[np.int64],
@@ -178,7 +242,13 @@ def matches_by_distance(
 ) -> None:
     """Give all matching pairs of a distance-only run to `take`, as tables with their similarity."""
     batches = verified_pairs(
-        held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress
+        held.documents,
+        held.collapsed,
+        recipe,
+        threads=threads,
+        timing=Timing(),
+        progress=progress,
+        counts=PairCounts(max_pairs=2**63),
     )
     for batch in batches:
         if len(batch.row_a):

@@ -72,6 +72,21 @@ def check_recipe(recipe: Recipe) -> None:
         )
 
 
+def _count_full(looked: DataFrame) -> dict[str, int]:
+    """Count the documents that came to full buckets, once for each, and once for all."""
+    full = looked.where("rank is not null")
+    return {"num_full": full.count(), "num_ranks": full.select("rank").distinct().count()}
+
+
+def _sides(pairs: DataFrame) -> DataFrame:
+    """Return the two ranks of each pair."""
+    return pairs.select(
+        F.shiftrightunsigned("pair", 32).alias("later"),
+        F.col("pair").bitwiseAND(F.lit(0xFFFFFFFF)).alias("earlier"),
+        F.lit(None).cast("int").alias("distance"),
+    )
+
+
 class Run:
     """A run's stages.
 
@@ -244,7 +259,7 @@ class Run:
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             held = self.held_fingerprints()
             num = near.candidates_by_distance(held, self.recipe, self._threads, self._progress, take)
-            return {"num_pairs": num, "num_capped": 0}
+            return {"num_pairs": num, "num_capped": 0, "num_crowded": 0}
 
         columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32()}
         empty = pa.schema(list(columns.items())).empty_table()
@@ -254,7 +269,9 @@ class Run:
     def _bucket_candidates(self) -> DataFrame:
         levels: list[DataFrame] = []
         overflow, num_overflow = None, 1
-        for level in range(NUM_LEVELS):
+        is_exact, num_crowded = self.recipe.overflow == "exact", 0
+        crowd: DataFrame | None = None
+        for level in range(1 if is_exact else NUM_LEVELS):
             if not num_overflow:
                 break
             before = overflow
@@ -262,11 +279,11 @@ class Run:
             def make(level: int = level, before: DataFrame | None = before) -> DataFrame:
                 return looked_at(self.positions, before, self.recipe, level)
 
-            looked, facts = self.stages.frame(
-                f"buckets-{level}", make, lambda frame: {"num_full": frame.where("rank is not null").count()}
-            )
+            looked, facts = self.stages.frame(f"buckets-{level}", make, _count_full)
             levels.append(looked.where("pair is not null").select("pair"))
             overflow, num_overflow = looked.where("rank is not null").select("rank", "band"), facts["num_full"]
+            if level == 0:
+                crowd, num_crowded = overflow.select("rank").distinct(), facts["num_ranks"]
         num_capped = num_overflow if len(levels) == NUM_LEVELS else 0
 
         def distinct() -> DataFrame:
@@ -276,20 +293,39 @@ class Run:
             return every.distinct()
 
         frame, facts = self.stages.frame("pairs", distinct, lambda frame: {"num_pairs": frame.count()})
-        self.candidate_facts = {**facts, "num_capped": num_capped}
-        pairs = frame.select(
-            F.shiftrightunsigned("pair", 32).alias("later"),
-            F.col("pair").bitwiseAND(F.lit(0xFFFFFFFF)).alias("earlier"),
-            F.lit(None).cast("int").alias("distance"),
-        )
+        self.candidate_facts = {**facts, "num_capped": num_capped, "num_crowded": num_crowded}
+        pairs = self._estimated(_sides(frame), facts["num_pairs"])
+        if not is_exact or num_crowded < 2 or crowd is None:
+            return pairs
+        self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
+        joined, found = self._crowd_pairs(crowd, num_crowded)
+        self.candidate_facts["num_pairs"] += found["num_pairs"]
+        # Pairs of the crowd that share a bucket are in both.
+        return pairs.union(_sides(joined)).distinct()
+
+    def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
+        import pyarrow as pa
+
+        def write(take: Callable[[Any], None]) -> dict[str, int]:
+            texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
+            num = near.crowd_pairs(
+                texts, self.recipe, self.num_documents, num_crowded, self._threads, self._memory, take
+            )
+            return {"num_pairs": num}
+
+        return self.stages.written("crowd", write, pa.schema({"pair": pa.int64()}).empty_table())
+
+    def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
+        """Return the pairs whose estimated similarity is not clearly below the threshold."""
         if not min_equal_slots(self.recipe):
             return pairs
         signatures = self.positions.select("rank", F.col("sketch").alias("payload"))
-        num_cells = max(self._num_partitions(), -(-facts["num_pairs"] // _PAIRS_A_CELL))
+        num_cells = max(self._num_partitions(), -(-num_pairs // _PAIRS_A_CELL))
         near_enough, self.candidate_facts = self.stages.frame(
             "estimated",
             lambda: measured(pairs, signatures, self.recipe, estimates, num_cells=num_cells).drop("similarity"),
-            lambda frame: {**self.candidate_facts, "num_candidates": facts["num_pairs"], "num_pairs": frame.count()},
+            lambda frame: {**self.candidate_facts, "num_candidates": num_pairs, "num_pairs": frame.count()},
         )
         return near_enough
 
@@ -335,7 +371,7 @@ class Run:
         """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
         if self.recipe.method == "exact":
-            work = lambda take: {"num_measured": 0, "num_capped": 0}  # noqa: E731
+            work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
         elif self.recipe.is_distance_only:
             work = self._decide_by_distance
         elif self.recipe.group == "components":
@@ -346,7 +382,7 @@ class Run:
 
     def _counts(self) -> dict[str, int]:
         facts = self.candidate_facts
-        counts = {"num_measured": facts["num_pairs"], "num_capped": facts["num_capped"]}
+        counts = {name: facts[name] for name in ("num_capped", "num_crowded")} | {"num_measured": facts["num_pairs"]}
         if self.recipe.method == "minhash":
             counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
         return counts
@@ -397,7 +433,8 @@ class Run:
         )
         ranks, kept = held.ranks[decision.removed_rows], held.ranks[decision.kept_rows]
         take(verdict_table(ranks, kept, decision.similarity, decision.distance, decision.below_threshold))
-        return {"num_measured": decision.num_measured, "num_capped": decision.num_capped}
+        names = ("num_measured", "num_capped", "num_crowded")
+        return {name: getattr(decision, name) for name in names}
 
     def _num_partitions(self) -> int:
         return int(self.stages.spark.conf.get("spark.sql.shuffle.partitions"))

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::BUCKET_SIZE;
 use super::entries::{BandEntries, BandFiller, Chunk, unpack};
+use super::{BUCKET_SIZE, Crowd};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::sketch::Signatures;
@@ -26,6 +26,7 @@ pub struct BandBuckets {
     /// Rows of the signatures.
     num_rows: usize,
     num_capped: u64,
+    crowded: Vec<u32>,
 }
 
 /// Members of one bucket that a position looks at.
@@ -43,7 +44,7 @@ pub(super) fn num_members(slice: u64) -> usize {
 }
 
 impl BandBuckets {
-    /// Puts every position into its buckets, band by band.
+    /// Puts every position into its buckets, band by band, on `num_levels` levels.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the shapes do not fit (`bands * rows` above the slots, a row of `order` that does not exist,
@@ -56,16 +57,18 @@ impl BandBuckets {
         order: &[u32],
         bands: u32,
         rows: u32,
+        num_levels: u32,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
         check_shapes(&signatures, order, bands, rows)?;
+        let crowd = Crowd::new(order.len());
         let parts = map_ranges(
             bands as usize,
             1,
             threads,
             cancel,
-            || BandFiller::new(signatures, order, rows, 1),
+            || BandFiller::new(signatures, order, rows, num_levels, 1, &crowd),
             |filler, range| {
                 let mut entries = BandEntries::default();
                 filler.fill(range.start as u32, &mut entries, &mut |_| Ok(()))?;
@@ -73,12 +76,21 @@ impl BandBuckets {
             },
         )?;
         let parts = parts.into_iter().collect::<Result<_, _>>()?;
-        Ok(merge(order.len(), signatures.len(), parts))
+        let merged = merge(order.len(), signatures.len(), parts);
+        Ok(BandBuckets {
+            crowded: crowd.positions(),
+            ..merged
+        })
     }
 
     /// How often a document met a full last level: it looked at the members there and became none.
     pub fn num_capped(&self) -> u64 {
         self.num_capped
+    }
+
+    /// Positions that met a full first-level bucket in some band, ascending.
+    pub fn crowded(&self) -> &[u32] {
+        &self.crowded
     }
 
     /// Number of positions.
@@ -93,7 +105,7 @@ impl BandBuckets {
 
     /// Bytes held.
     pub fn num_bytes(&self) -> usize {
-        4 * self.members.capacity()
+        4 * (self.members.capacity() + self.crowded.capacity())
             + 16 * self.chunks.capacity()
             + 8 * self.slices.capacity()
             + 8 * self.offsets.capacity()
@@ -228,6 +240,7 @@ fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> Band
         offsets,
         chunks: Vec::with_capacity(bands.iter().map(|band| band.chunks.len()).sum()),
         num_capped: bands.iter().map(|band| band.num_capped).sum(),
+        crowded: Vec::new(),
     };
     // Offsets stand at the ends of the positions' slices and walk down to their starts.
     for mut band in bands {

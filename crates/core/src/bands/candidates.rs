@@ -362,7 +362,7 @@ mod tests {
         };
         let order: Vec<u32> = (0..n).collect();
         let stop = AtomicBool::new(false);
-        let buckets = BandBuckets::build(signatures, &order, 4, 2, 1, &stop).unwrap();
+        let buckets = BandBuckets::build(signatures, &order, 4, 2, 3, 1, &stop).unwrap();
         let buckets = buckets.view();
         let mut seen = PositionSet::new(n as usize);
         let mut num_full = 0;

@@ -3,7 +3,7 @@
 use super::buckets::check_shapes;
 use super::grouping::Grouper;
 use super::keys::BandKey;
-use super::{BUCKET_SIZE, NUM_LEVELS};
+use super::{BUCKET_SIZE, Crowd};
 use crate::error::Error;
 use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
@@ -77,20 +77,32 @@ pub struct BandFiller<'a> {
     signatures: Signatures<'a>,
     order: &'a [u32],
     rows: u32,
+    num_levels: u32,
     num_parts: u64,
+    crowd: &'a Crowd,
     grouper: Grouper,
     keys: Vec<u64>,
     positions: Vec<u32>,
 }
 
 impl<'a> BandFiller<'a> {
-    /// A filler of bands of `rows` slots; `order[p]` is the row of position `p`, and keys come in `num_parts` parts.
-    pub fn new(signatures: Signatures<'a>, order: &'a [u32], rows: u32, num_parts: usize) -> Self {
+    /// A filler of bands of `rows` slots with buckets on `num_levels` levels; `order[p]` is the row of position `p`, and keys come in
+    /// `num_parts` parts. Positions that meet a full bucket of the first level are added to `crowd`.
+    pub fn new(
+        signatures: Signatures<'a>,
+        order: &'a [u32],
+        rows: u32,
+        num_levels: u32,
+        num_parts: usize,
+        crowd: &'a Crowd,
+    ) -> Self {
         BandFiller {
             signatures,
             order,
             rows,
+            num_levels,
             num_parts: num_parts.max(1) as u64,
+            crowd,
             grouper: Grouper::default(),
             keys: Vec::new(),
             positions: Vec::new(),
@@ -111,7 +123,7 @@ impl<'a> BandFiller<'a> {
         flush: &mut dyn FnMut(&mut BandEntries) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut looking: Option<Positions> = None;
-        for level in 0..NUM_LEVELS {
+        for level in 0..self.num_levels {
             let mut overflow = Positions::default();
             let num_looking = looking.as_ref().map_or(self.order.len(), |held| held.len);
             let num_parts = (self.num_parts).min(num_looking as u64).max(1);
@@ -119,12 +131,16 @@ impl<'a> BandFiller<'a> {
                 self.load(band, level, looking.as_ref(), part, num_parts);
                 let positions = &self.positions;
                 let order_len = self.order.len();
+                let crowd = self.crowd;
                 self.grouper.for_each_run(&self.keys, |run| {
                     add_bucket(run, positions, entries, |position| {
                         overflow.insert(position, order_len);
+                        if level == 0 {
+                            crowd.insert(position);
+                        }
                     });
                 });
-                if level + 1 == NUM_LEVELS && part + 1 == num_parts {
+                if level + 1 == self.num_levels && part + 1 == num_parts {
                     entries.num_capped += overflow.len as u64;
                 }
                 flush(entries)?;

@@ -6,6 +6,7 @@
 
 mod buckets;
 mod candidates;
+mod crowd;
 mod entries;
 mod grouping;
 mod keys;
@@ -17,6 +18,7 @@ mod tests;
 pub use crate::hamming::bit_bands::{BUCKET_SIZE, NUM_LEVELS};
 pub use buckets::{BandBuckets, BucketView};
 pub use candidates::Pairs;
+pub use crowd::Crowd;
 pub use entries::{BandEntries, BandFiller, Chunk, check_bands};
 pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};

@@ -123,7 +123,7 @@ fn same_pairs_as_documents_arriving_one_by_one() {
             };
             let order = shuffled(n);
             let (expected, num_capped) = online(&signatures, &order, bands, rows);
-            let buckets = BandBuckets::build(signatures, &order, bands, rows, 2, &STOP).unwrap();
+            let buckets = BandBuckets::build(signatures, &order, bands, rows, 3, 2, &STOP).unwrap();
             let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
             assert_eq!(buckets.num_capped(), num_capped, "{what}");
             let pairs = buckets
@@ -147,6 +147,72 @@ fn same_pairs_as_documents_arriving_one_by_one() {
     }
 }
 
+/// Positions that are not among the first 64 of some bucket of the first level, counted by keys in a dictionary.
+fn late_comers(signatures: &Signatures<'_>, order: &[u32], bands: u32, rows: u32) -> Vec<u32> {
+    let width = rows as usize * signatures.slot_bytes;
+    let mut found = BTreeSet::new();
+    for band in 0..bands as usize {
+        let mut num_members: HashMap<&[u8], usize> = HashMap::new();
+        for (position, &row) in order.iter().enumerate() {
+            let key = &signatures.row(row as usize)[band * width..(band + 1) * width];
+            let num = num_members.entry(key).or_default();
+            *num += 1;
+            if *num > 64 {
+                found.insert(position as u32);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn the_crowd_is_who_met_a_full_first_level_and_holds_both_of_every_pair_that_one_level_misses() {
+    for kind in ["random", "narrow", "clusters", "templates", "half", "equal"] {
+        let (n, bands, rows) = (1500, 5, 3);
+        let bytes = signatures(kind, n, 16, 1);
+        let signatures = Signatures {
+            bytes: &bytes,
+            num_slots: 16,
+            slot_bytes: 1,
+        };
+        let order = shuffled(n);
+        let crowd = late_comers(&signatures, &order, bands, rows);
+        let mut found = Vec::new();
+        for num_levels in [1, 2, 3] {
+            let buckets =
+                BandBuckets::build(signatures, &order, bands, rows, num_levels, 2, &STOP).unwrap();
+            assert_eq!(buckets.crowded(), crowd, "{kind} {num_levels}");
+            let pairs = buckets.candidates(
+                signatures,
+                &order,
+                0..n as u32,
+                None,
+                0,
+                Isa::best(),
+                2,
+                &STOP,
+            );
+            found.push(listed(&pairs.unwrap()));
+        }
+        let one_level: BTreeSet<_> = found[0].iter().copied().collect();
+        let is_crowded = |position: u32| crowd.binary_search(&position).is_ok();
+        for later in 0..n as u32 {
+            for earlier in 0..later {
+                let (a, b) = (order[later as usize], order[earlier as usize]);
+                let shares = (0..bands as usize).any(|band| {
+                    let key = band * rows as usize..(band + 1) * rows as usize;
+                    signatures.row(a as usize)[key.clone()] == signatures.row(b as usize)[key]
+                });
+                let is_missed = shares && !one_level.contains(&(later, earlier));
+                assert!(
+                    !is_missed || is_crowded(later) && is_crowded(earlier),
+                    "{kind}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn equal_documents_fill_all_levels() {
     let n = 200;
@@ -157,7 +223,7 @@ fn equal_documents_fill_all_levels() {
         slot_bytes: 2,
     };
     let order: Vec<u32> = (0..n as u32).collect();
-    let buckets = BandBuckets::build(signatures, &order, 2, 4, 1, &STOP).unwrap();
+    let buckets = BandBuckets::build(signatures, &order, 2, 4, 3, 1, &STOP).unwrap();
     // Three levels hold 192; the 8 behind them are capped in both bands.
     assert_eq!(buckets.num_capped(), 16);
     let pairs = buckets
@@ -209,7 +275,7 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
     for isa in Isa::available() {
         for threads in [1, 2, 7] {
             let buckets =
-                BandBuckets::build(signatures, &order, bands, rows, threads, &STOP).unwrap();
+                BandBuckets::build(signatures, &order, bands, rows, 3, threads, &STOP).unwrap();
             for step in [1, 64, 4096] {
                 if step == 1 && threads > 1 {
                     continue;
@@ -249,7 +315,7 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
         slot_bytes,
     };
     let order = shuffled(n);
-    let buckets = BandBuckets::build(signatures, &order, 5, 3, 2, &STOP).unwrap();
+    let buckets = BandBuckets::build(signatures, &order, 5, 3, 3, 2, &STOP).unwrap();
     let end = n as u32;
     let all = buckets
         .candidates(signatures, &order, 0..end, None, 0, Isa::best(), 2, &STOP)
@@ -308,7 +374,7 @@ fn misfits_are_refused() {
         slot_bytes,
     };
     let build = |signatures, order: &[u32], bands, rows| {
-        BandBuckets::build(signatures, order, bands, rows, 1, &STOP)
+        BandBuckets::build(signatures, order, bands, rows, 3, 1, &STOP)
     };
     assert_eq!(refused(build(rows_of(4, 3), &[0], 1, 1)), "signatures");
     assert_eq!(refused(build(rows_of(0, 2), &[0], 1, 1)), "signatures");
@@ -347,7 +413,8 @@ fn parts_of_the_keys_change_no_bucket() {
         let order: Vec<u32> = (0..900).rev().collect();
         // What each position looks at, as sets of members, and the number of capped ones.
         let looks = |num_parts: usize| {
-            let mut filler = BandFiller::new(signatures, &order, 2, num_parts);
+            let crowd = Crowd::new(order.len());
+            let mut filler = BandFiller::new(signatures, &order, 2, 3, num_parts, &crowd);
             let mut found = BTreeSet::new();
             let (mut num_flushes, mut num_capped) = (0, 0);
             let mut take = |entries: &mut BandEntries| {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::bands::{BandEntries, BandFiller, BucketView, Pairs, check_bands};
+use likewise_core::bands::{BandEntries, BandFiller, BucketView, Crowd, Pairs, check_bands};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::Signatures;
@@ -39,6 +39,7 @@ pub struct SpilledBuckets {
     num_positions: usize,
     num_rows: usize,
     num_capped: u64,
+    crowded: Vec<u32>,
 }
 
 /// What threads append to.
@@ -52,7 +53,7 @@ struct Files {
 }
 
 impl SpilledBuckets {
-    /// Puts every position into its buckets, band by band, with about `scratch_bytes` of memory for all threads.
+    /// Puts every position into its buckets, band by band, on `num_levels` levels, with about `scratch_bytes` of memory for all threads.
     ///
     /// `folder` takes files of 12 bytes for each (position, level) with anything to look at and 4 a member of a bucket of two or more.
     ///
@@ -68,6 +69,7 @@ impl SpilledBuckets {
         order: &[u32],
         bands: u32,
         rows: u32,
+        num_levels: u32,
         folder: &Path,
         scratch_bytes: usize,
         threads: usize,
@@ -79,13 +81,15 @@ impl SpilledBuckets {
         let num_parts = needed.div_ceil(scratch_bytes.max(1)).clamp(1, MAX_PARTS);
         let files = Mutex::new(Files::create(folder)?);
         let is_failed = AtomicBool::new(false);
+        let crowd = Crowd::new(order.len());
         let done = map_ranges(
             bands as usize,
             1,
             threads,
             cancel,
             || {
-                let filler = BandFiller::new(signatures, order, rows, num_parts);
+                let filler =
+                    BandFiller::new(signatures, order, rows, num_levels, num_parts, &crowd);
                 (filler, BandEntries::default(), Vec::new())
             },
             |(filler, entries, sorted), range| {
@@ -120,12 +124,18 @@ impl SpilledBuckets {
             num_positions: order.len(),
             num_rows: signatures.len(),
             num_capped: files.num_capped,
+            crowded: crowd.positions(),
         })
     }
 
     /// How often a document met a full last level.
     pub fn num_capped(&self) -> u64 {
         self.num_capped
+    }
+
+    /// Positions that met a full first-level bucket in some band, ascending.
+    pub fn crowded(&self) -> &[u32] {
+        &self.crowded
     }
 
     /// Bytes on disk.
