@@ -229,6 +229,22 @@ def command(
                 progress=progress.report,
             )
     _told(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
+    if out != "-" and not as_json and not quiet and sys.stderr.isatty():
+        _first_look(Path(out))
+
+
+def _first_look(out: Path) -> None:
+    """Show what to look at first. Documents are shown on terminals only, never in a log."""
+    from likewise.errors import LikewiseError
+    from likewise.viewing import first_look
+
+    try:
+        lines = first_look(out)
+    except (LikewiseError, OSError):
+        # The run itself is complete: an input that is gone or changed spoils only this.
+        return
+    for line in lines:
+        click.echo(printable(line), err=True)
 
 
 def _told(

@@ -1,6 +1,7 @@
 """Looking at results: finished runs and indexes, their groups, texts, thresholds and labels."""
 
 from likewise.viewing.catalogue import SORTS, Catalogue, GroupRow, Listing, Member
+from likewise.viewing.first_look import first_look
 from likewise.viewing.marks import Marks
 from likewise.viewing.neighbours import FoundNear
 from likewise.viewing.texts import Missing, Place
@@ -22,5 +23,6 @@ __all__ = [
     "StoredPair",
     "Thresholds",
     "View",
+    "first_look",
     "is_run",
 ]
