@@ -351,3 +351,17 @@ def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
         (out / "summary.json").touch()
         answer = client.get("/look/out/groups")
         assert (answer.status_code, "missing or damaged" in answer.text) == (422, True)
+
+
+def test_a_run_that_chose_its_threshold_shows_the_density(tmp_path):
+    with client_of(make_run(tmp_path, recipe=Recipe.minhash("auto"))) as client:
+        text = client.get("/").text
+    assert "How the threshold was chosen" in text
+    assert re.search(r"threshold 0\.\d+ \(auto", text)
+    assert "How the threshold was chosen" not in _overview_of_another(tmp_path)
+
+
+def _overview_of_another(tmp_path):
+    (tmp_path / "other").mkdir()
+    with client_of(make_run(tmp_path / "other")) as client:
+        return client.get("/").text

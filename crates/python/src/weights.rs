@@ -168,7 +168,7 @@ impl WeightTable {
         let features = features.values();
         let weights = run(py, 8 * features.len(), |_| {
             let mut weights = Vec::with_capacity(features.len());
-            self.table.weigh(features, &mut weights);
+            self.table.weigh(features, Isa::best(), &mut weights);
             Ok(weights)
         })?;
         Ok(weights.into())

@@ -266,6 +266,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::isa::Isa;
     use crate::testing::Random;
 
     const MEMORY: u64 = 64 << 20;
@@ -320,10 +321,12 @@ mod tests {
             assert!(table.num_features().unwrap() < counts.len());
             let features: Vec<u64> = counts.keys().copied().chain([1, 2, 3]).collect();
             let mut weights = Vec::new();
-            table.weigh(&features, &mut weights);
-            for (feature, weight) in features.iter().zip(weights) {
-                let df = counts.get(feature).copied().unwrap_or(0);
-                assert_eq!(weight, u32::from(rarity.weight(df)));
+            for isa in Isa::available() {
+                table.weigh(&features, isa, &mut weights);
+                for (feature, &weight) in features.iter().zip(&weights) {
+                    let df = counts.get(feature).copied().unwrap_or(0);
+                    assert_eq!(weight, u32::from(rarity.weight(df)));
+                }
             }
         }
     }
@@ -355,7 +358,7 @@ mod tests {
         }
         let (features, counts): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
         let mut weights = Vec::new();
-        sketch.weigh(&features, &mut weights);
+        sketch.weigh(&features, Isa::best(), &mut weights);
         let mut num_too_light = 0;
         for (&weight, &df) in weights.iter().zip(&counts) {
             assert!(weight <= u32::from(rarity.weight(df)));

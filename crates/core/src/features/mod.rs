@@ -155,7 +155,7 @@ impl Extractor {
         self.distinct.collect(&self.occurrences);
         let rule = self.rules.weights;
         self.weigher
-            .weigh(rule, &self.occurrences, &mut self.distinct);
+            .weigh(rule, &self.occurrences, &mut self.distinct, self.isa);
         FeatureView {
             features: &self.distinct.features,
             weights: self.weigher.weights(rule, &self.distinct),

@@ -7,6 +7,7 @@ use super::lexicon::{self, UNLISTED_WEIGHT};
 use super::rarity::log_count_idf_weight;
 use super::weight_table::WeightTable;
 use super::weights::{MAX_WEIGHT, Weights, log_count_weight};
+use crate::isa::Isa;
 
 /// The table that [`Weights::Idf`], [`Weights::LogCountIdf`] and [`Weights::Lexicon`] read.
 #[derive(Debug, Clone)]
@@ -50,7 +51,13 @@ impl Weigher {
     }
 
     /// Weighs the distinct features; those of weight 0 are left out.
-    pub(super) fn weigh(&mut self, rule: Weights, occurrences: &[u64], distinct: &mut Distinct) {
+    pub(super) fn weigh(
+        &mut self,
+        rule: Weights,
+        occurrences: &[u64],
+        distinct: &mut Distinct,
+        isa: Isa,
+    ) {
         self.weights.clear();
         match rule {
             Weights::None | Weights::Count => {}
@@ -59,9 +66,9 @@ impl Weigher {
                 self.weights
                     .extend(counts.map(|&count| log_count_weight(count)));
             }
-            Weights::Idf => self.look_up(&distinct.features),
+            Weights::Idf => self.look_up(&distinct.features, isa),
             Weights::LogCountIdf => {
-                self.look_up(&distinct.features);
+                self.look_up(&distinct.features, isa);
                 for (weight, &count) in self.weights.iter_mut().zip(&distinct.counts) {
                     *weight = log_count_idf_weight(count, *weight);
                 }
@@ -87,9 +94,9 @@ impl Weigher {
         self.weights = Vec::new();
     }
 
-    fn look_up(&mut self, features: &[u64]) {
+    fn look_up(&mut self, features: &[u64], isa: Isa) {
         match &self.table {
-            Some(FeatureWeights { table, .. }) => table.weigh(features, &mut self.weights),
+            Some(FeatureWeights { table, .. }) => table.weigh(features, isa, &mut self.weights),
             None => self.weights.resize(features.len(), u32::from(MAX_WEIGHT)),
         }
     }

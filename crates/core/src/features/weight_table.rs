@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::weights::MAX_WEIGHT;
 use crate::error::Error;
 use crate::hash::{GOLDEN, mix64};
+use crate::isa::Isa;
 use crate::prefetch::prefetch_read;
 
 /// Weights of features, 0 to 15; those not listed weigh [`WeightTable::default_weight`].
@@ -88,7 +89,7 @@ struct Buckets {
     num_features: usize,
 }
 
-/// Features whose cache lines are asked for before the first of them is looked up.
+/// How many features before its own lookup a feature's cache line is asked for.
 const FEATURES_AHEAD: usize = 32;
 
 impl WeightTable {
@@ -162,17 +163,20 @@ impl WeightTable {
     }
 
     /// Replaces `weights` by those of the features. Cost: one cache miss a feature, many at a time.
-    pub fn weigh(&self, features: &[u64], weights: &mut Vec<u32>) {
+    pub fn weigh(&self, features: &[u64], isa: Isa, weights: &mut Vec<u32>) {
         weights.clear();
-        for ahead in features.chunks(FEATURES_AHEAD) {
-            for &feature in ahead {
-                self.prefetch(feature);
+        match (&self.content, isa) {
+            #[cfg(target_arch = "x86_64")]
+            (Content::Listed(buckets), Isa::Avx512(_)) => {
+                // SAFETY: an `Isa` of this kind is made only where the processor has it.
+                unsafe { buckets.weigh_avx512(features, self.default_weight, weights) }
             }
-            weights.extend(
-                ahead
-                    .iter()
-                    .map(|&feature| u32::from(self.listed(feature).unwrap_or(self.default_weight))),
-            );
+            _ => look_up(
+                features,
+                |feature| self.prefetch(feature),
+                |feature| self.listed(feature).unwrap_or(self.default_weight),
+                weights,
+            ),
         }
     }
 
@@ -284,6 +288,46 @@ impl Buckets {
         }
     }
 
+    /// As [`WeightTable::weigh`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    fn weigh_avx512(&self, features: &[u64], default_weight: u8, weights: &mut Vec<u32>) {
+        look_up(
+            features,
+            |feature| prefetch_read(&self.buckets, self.first(feature)),
+            |feature| self.find_avx512(feature).unwrap_or(default_weight),
+            weights,
+        );
+    }
+
+    /// As [`Buckets::find`].
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    #[inline]
+    fn find_avx512(&self, feature: u64) -> Option<u8> {
+        use std::arch::x86_64::*;
+
+        let wanted = _mm512_set1_epi64(feature as i64);
+        let mut at = self.first(feature);
+        loop {
+            let bucket = &self.buckets[at];
+            // SAFETY: a bucket is 64 bytes at an address that is a multiple of 64.
+            let line = unsafe { _mm512_load_si512(std::ptr::from_ref(bucket).cast()) };
+            // The last word is that of the weights. A place in use stands before those that are free, whose feature is 0.
+            let mask = _mm512_cmpeq_epi64_mask(line, wanted) & 0x7F;
+            if mask != 0 {
+                let stored = bucket.stored[mask.trailing_zeros() as usize];
+                if stored != 0 {
+                    return Some(stored - 1);
+                }
+            }
+            if bucket.stored[Bucket::PLACES - 1] == 0 {
+                return None;
+            }
+            at = self.next(at);
+        }
+    }
+
     fn listed(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
         self.buckets.iter().flat_map(|bucket| {
             let places = bucket.features.iter().zip(&bucket.stored);
@@ -307,8 +351,60 @@ impl Buckets {
     }
 }
 
+/// Appends what `find` says of each feature, whose memory `prefetch` asks for some features before.
+#[inline(always)]
+fn look_up(
+    features: &[u64],
+    prefetch: impl Fn(u64),
+    find: impl Fn(u64) -> u8,
+    weights: &mut Vec<u32>,
+) {
+    let (first, _) = features.split_at(FEATURES_AHEAD.min(features.len()));
+    first.iter().for_each(|&feature| prefetch(feature));
+    let ahead = features.iter().skip(FEATURES_AHEAD).map(Some);
+    let ahead = ahead.chain(std::iter::repeat(None));
+    weights.extend(features.iter().zip(ahead).map(|(&feature, ahead)| {
+        if let Some(&ahead) = ahead {
+            prefetch(ahead);
+        }
+        u32::from(find(feature))
+    }));
+}
+
 /// The high half of the product: spreads a hash over `0..end`.
 #[inline(always)]
 fn high_product(hash: u64, end: u64) -> u64 {
     ((u128::from(hash) * u128::from(end)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn every_instruction_set_finds_the_same_weights() {
+        let mut random = Random::new(2);
+        // Feature 0 looks like a free place.
+        let mut features: Vec<u64> = (0..5000).map(|_| random.next()).chain([0]).collect();
+        features.sort_unstable();
+        let weights: Vec<u8> = (0..features.len()).map(|i| (i % 16) as u8).collect();
+        let others: Vec<u64> = (0..5000).map(|_| random.next()).collect();
+        for num_listed in [0, 1, 7, 8, features.len()] {
+            let listed = Entries::Listed {
+                features: features[..num_listed].to_vec(),
+                weights: weights[..num_listed].to_vec(),
+            };
+            let table = WeightTable::new(15, listed).unwrap();
+            let asked: Vec<u64> = features.iter().chain(&others).copied().collect();
+            for isa in Isa::available() {
+                let mut found = Vec::new();
+                table.weigh(&asked, isa, &mut found);
+                for (i, &weight) in found.iter().enumerate() {
+                    let wanted = if i < num_listed { weights[i] } else { 15 };
+                    assert_eq!(weight, u32::from(wanted), "{} {i}", isa.name());
+                }
+            }
+        }
+    }
 }

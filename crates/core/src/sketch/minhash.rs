@@ -109,7 +109,7 @@ impl MinHasher {
             weights.len(),
             features.len()
         );
-        let mut expansion = Expansion::new(features, weights, &mut self.folded);
+        let mut expansion = Expansion::new(features, weights, self.isa, &mut self.folded);
         if expansion.is_empty() {
             out.fill(u32::MAX);
             return;
@@ -171,7 +171,7 @@ impl<'a> Expansion<'a> {
     /// Blocks are a multiple of this long.
     pub(super) const LANES: usize = 8;
 
-    fn new(features: &'a [u64], weights: &'a [u32], block: &'a mut Vec<u64>) -> Self {
+    fn new(features: &'a [u64], weights: &'a [u32], isa: Isa, block: &'a mut Vec<u64>) -> Self {
         let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
         let mut expansion = Expansion {
             features,
@@ -191,11 +191,7 @@ impl<'a> Expansion<'a> {
                 .extend(features.iter().map(|&feature| fold(feature)));
             expansion.pad();
         } else if total <= EXPANSION_LEN as u64 {
-            for (&feature, &weight) in features.iter().zip(weights) {
-                for copy in 1..=weight {
-                    expansion.block.push(fold(expand(feature, copy)));
-                }
-            }
+            expand_all(features, weights, isa, expansion.block);
             expansion.pad();
         } else {
             expansion.is_whole = false;
@@ -238,6 +234,46 @@ impl<'a> Expansion<'a> {
         if !self.block.is_empty() {
             self.pad();
             work(self.block);
+        }
+    }
+}
+
+/// Appends the folded expansion of weighted features.
+fn expand_all(features: &[u64], weights: &[u32], isa: Isa, block: &mut Vec<u64>) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        Isa::Avx512(_) => unsafe { super::minhash_avx512::expand_all(features, weights, block) },
+        _ => {
+            for (&feature, &weight) in features.iter().zip(weights) {
+                block.extend((1..=weight).map(|copy| fold(expand(feature, copy))));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod expansion_tests {
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn every_instruction_set_expands_alike() {
+        let mut random = Random::new(8);
+        let features: Vec<u64> = (0..200).map(|_| random.next()).collect();
+        let weights: Vec<u32> = (0..200)
+            .map(|i| [0, 1, 7, 8, 9, 15, 16, 40][i % 8])
+            .collect();
+        let mut wanted = vec![3];
+        for (&feature, &weight) in features.iter().zip(&weights) {
+            for copy in 1..=weight {
+                wanted.push(fold(expand(feature, copy)));
+            }
+        }
+        for isa in Isa::available() {
+            let mut block = vec![3];
+            expand_all(&features, &weights, isa, &mut block);
+            assert_eq!(block, wanted, "{}", isa.name());
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::minhash::folded_key;
+use super::minhash::{fold, folded_key};
+use crate::hash::{EXPANSION_STEP, MIX_MULTIPLIERS};
 
 /// Most slots whose bitmap fits one register.
 pub(super) const MAX_BITMAP_SLOTS: usize = 512;
@@ -29,6 +30,43 @@ fn entries(folded: __m512i, key: __m512i, num_slots: __m512i) -> __m512i {
     let value = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
     let slot = _mm512_mul_epu32(_mm512_srli_epi64::<32>(x), num_slots);
     _mm512_mask_mov_epi32(value, 0xAAAA, slot)
+}
+
+/// Appends the folded expansion of weighted features: see `minhash::expand_all`.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
+pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>) {
+    let total: usize = weights.iter().map(|&weight| weight as usize).sum();
+    let end = block.len() + total;
+    let mut at = block.len();
+    // Eight copies are written at once, whatever the weight.
+    block.resize(end + 8, 0);
+    let [first, second] = MIX_MULTIPLIERS.map(|multiplier| _mm512_set1_epi64(multiplier as i64));
+    let step = |copies: u64| _mm512_set1_epi64(copies.wrapping_mul(EXPANSION_STEP) as i64);
+    let lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    let steps = _mm512_mullo_epi64(lanes, step(1));
+    for (&feature, &weight) in features.iter().zip(weights) {
+        let mut copies = _mm512_add_epi64(_mm512_set1_epi64(feature as i64), steps);
+        let mut left = weight as usize;
+        let start = at;
+        while left > 0 {
+            // The mix ends in a fold, and two folds are none.
+            let x = _mm512_xor_si512(copies, _mm512_srli_epi64::<33>(copies));
+            let x = _mm512_mullo_epi64(x, first);
+            let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
+            let x = _mm512_mullo_epi64(x, second);
+            let out: &mut [u64; 8] = block[at..].first_chunk_mut().expect("room for eight");
+            // SAFETY: the array has the 64 bytes that are written; no alignment is asked for.
+            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
+            at += left.min(8);
+            left = left.saturating_sub(8);
+            copies = _mm512_add_epi64(copies, step(8));
+        }
+        if weight > 0 {
+            // The first copy is the feature itself.
+            block[start] = fold(feature);
+        }
+    }
+    block.truncate(end);
 }
 
 /// Lets features (a multiple of 8) compete in a round where any slot may be taken, as in round 0.
