@@ -92,6 +92,17 @@ def test_a_removal_that_is_hidden_is_seen(tmp_path, texts):
     assert "the counts of the summary are right" in failed(audit(out))
 
 
+def test_a_requirement_that_was_changed_fails(tmp_path, texts):
+    out = run_of(tmp_path, texts, Recipe.minhash(0.4, short_margin=0.8))
+    assert failed(audit(out)) == []
+
+    def lower(columns):
+        columns["required"][0] = np.nextafter(columns["required"][0], 0.0)
+
+    rewritten(out, lower)
+    assert failed(audit(out)) == ["the similarity measured again is the stated one"]
+
+
 def test_kept_files_that_were_changed_fail(tmp_path, texts):
     out = run_of(tmp_path, texts)
     name = "the kept files hold the documents that stayed, and no others"

@@ -101,6 +101,7 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
     measured = _measured(run, rows, kept_rows, exists, progress)
     states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
+    states &= _same_required(run, rows, kept_rows)
     matches = exists & _matching(run, measured, rows, kept_rows)
     # What is marked as below the threshold says so itself.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
@@ -283,14 +284,26 @@ def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.
     return same
 
 
+def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether the evidence states the similarity that each pair had to reach, where sizes decide it."""
+    if run.recipe.short_margin is None:
+        return np.ones(len(rows), bool)
+    stated = run.evidence.table.column("required").to_numpy()
+    return np.asarray(stated == run.recipe.required_similarity(_fewest(run, rows, kept_rows)))
+
+
+def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    features = run.documents.num_features
+    return np.minimum(features[rows], features[kept_rows])
+
+
 def _matching(
     run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     recipe = run.recipe
     if recipe.method == "exact":
         return np.asarray(measured == 1.0)
-    features = run.documents.num_features
-    fewest = np.minimum(features[rows], features[kept_rows])
+    fewest = _fewest(run, rows, kept_rows)
     if not recipe.is_distance_only:
         return np.asarray(measured >= recipe.required_similarity(fewest))
     assert recipe.within is not None

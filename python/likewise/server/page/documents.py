@@ -15,7 +15,7 @@ from likewise.measures import Measures
 from likewise.report import sections
 from likewise.server.page.answers import Place
 from likewise.server.page.lists import sample_of
-from likewise.verify import SET_MEASURES, verify_pairs
+from likewise.verify import SET_MEASURES, matching_pairs, verify_pairs
 from likewise.viewing import GroupRow, Member, Missing
 from likewise.viewing import Place as TextPlace
 
@@ -179,6 +179,9 @@ def why(place: Place, member: Member) -> str:
     recipe = place.view.recipe
     fields = place.view.summary.get("recipe", {}) if place.view.kind == "run" else recipe.to_dict()
     measure, threshold = fields.get("measure"), fields.get("threshold")
+    required = "" if threshold is None else f"{threshold:g}"
+    if recipe.short_margin is not None:
+        required += f" + {recipe.short_margin:g} / √(distinct features of the smaller document)"
     if measure == "hamming":
         told = f"{member.distance} of {fields.get('bits')} bits differ, at most {fields.get('within')} may"
     elif measure == "equality":
@@ -186,9 +189,9 @@ def why(place: Place, member: Member) -> str:
     elif member.similarity == 1.0 and not member.is_below:
         told = f"{measure} 1: no feature tells them apart"
     elif member.is_below:
-        return f"{measure} {member.similarity:.4f} is below {threshold:g}: joined through other documents"
+        return f"{measure} {member.similarity:.4f} is below {required}: joined through other documents"
     else:
-        told = f"{measure} {member.similarity:.4f} is at least {threshold:g}"
+        told = f"{measure} {member.similarity:.4f} is at least {required}"
     return told
 
 
@@ -231,7 +234,9 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
     )
     ids = [found.doc_id, *(member.doc_id for member in members)]
     keys = [KEPT, *(str(member.row) for member in members)]
-    threshold = recipe.threshold if recipe.measure == measure else None
+    has_threshold = recipe.threshold is not None and recipe.measure == measure
+    matching = matching_pairs(documents, rows, recipe) if has_threshold else np.zeros(len(rows))
+    is_below = dict(zip(map(tuple, rows.tolist()), np.isnan(matching).tolist(), strict=True))
     head = element(
         "tr", [element("th", ""), *(element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count))]
     )
@@ -243,18 +248,15 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
                 cells.append(element("td", "·"))
                 continue
             value = values[a, b]
-            is_below = threshold is not None and value < threshold
             link = element(
                 "a", f"{value:.2f}".lstrip("0") if value < 1 else "1",
                 href=place.address(f"groups/{found.number}/pair/{keys[a]}/{keys[b]}"),
                 title=f"{ids[a]} and {ids[b]}: {measure} {value:.4f}", tabindex="-1" if b < a else None,
             )  # fmt: skip
-            cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below else ''}"))
+            cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
         body.append(element("tr", cells))
     table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
-    caption = (
-        f"{measure} of all pairs; {'grey, slanted numbers are below the threshold' if threshold is not None else ''}"
-    )
+    caption = f"{measure} of all pairs; {'grey, slanted numbers are below the threshold' if has_threshold else ''}"
     return element(
         "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
     )
