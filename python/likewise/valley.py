@@ -6,7 +6,8 @@ so that the choice is the same on every processor. Every constant of the rule is
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,10 @@ _LEAST_DOCUMENTS = 20
 _LEAST_CLARITY = 2.0
 # The threshold where no valley decides, by measure.
 CAUTIOUS: Mapping[str, float] = {"jaccard": 0.8, "cosine": 0.89}
-# Halves of the sample whose thresholds differ by more are reported.
-_STABLE_WITHIN = 0.03
+# By so many bits of their numbers sampled documents are cut into halves. Where the threshold of a half is further from
+# that of the whole, in bins, the choice is reported as uncertain.
+_HALVING_BITS = 4
+_STABLE_WITHIN = 30
 
 FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
 
@@ -56,9 +59,9 @@ class Valley:
         Sampled documents with a pair from the lowest similarity that counts to below the threshold, and with one from
         the threshold on.
     halves : tuple of float
-        The lowest places of the densities of two halves of the sample.
+        The lowest and the highest threshold by the densities of eight halves of the sample.
     is_stable : bool
-        Whether they agree within 0.03.
+        Whether all of them are within 0.03 of the lowest place of the whole density.
     curve : list of (float, float)
         Similarity, rising to 1, and density there: pairs in a hundredth.
     """
@@ -107,7 +110,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         ]
         if not facts["is_stable"]:
             lines.append(
-                f"the threshold is uncertain: halves of the sample alone give {low:g} and {high:g}; likewise tune "
+                f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune "
                 "chooses one from labeled pairs"
             )
         return lines
@@ -149,7 +152,8 @@ def find_valley(
     similarity : ndarray of shape (m,), float64
         Of pairs of sampled documents with others.
     document : ndarray of shape (m,), int64
-        The sampled document of each pair, numbered in random order: odd and even ones are halves of the sample.
+        The sampled document of each pair, numbered in random order: each of the
+        last four bits cuts the sample in halves.
     weight : ndarray of shape (m,), int64, optional
         How many pairs each stands for.
     measure : {"jaccard", "cosine"}
@@ -185,10 +189,11 @@ def find_valley(
     elif place == _HIGHEST or clarity < _LEAST_CLARITY:
         reason = NO_VALLEY
     threshold = CAUTIOUS[measure] if reason else _of_scale(place, measure)
-    halves = tuple(
-        _of_scale(_lowest(_density(bins[half], weights[half])), measure)
-        for half in (document % 2 == 0, document % 2 == 1)
-    )
+    halves = [
+        _lowest(_density(bins[half], weights[half]))
+        for bit in range(_HALVING_BITS)
+        for half in ((document >> bit) % 2 == 0, (document >> bit) % 2 == 1)
+    ]
     is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
@@ -196,8 +201,8 @@ def find_valley(
         clarity=clarity,
         num_documents_below=len(np.unique(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(np.unique(document[is_above])),
-        halves=(halves[0], halves[1]),
-        is_stable=round(abs(halves[0] - halves[1]), 9) <= _STABLE_WITHIN,
+        halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)),
+        is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN,
         curve=[
             (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
@@ -231,7 +236,15 @@ def _lowest(density: NDArray[np.int64]) -> int:
     return min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
 
 
-def _score(density: int, at: int) -> Decimal:
-    """Return what is smallest at the threshold: the exponential of log density and pull."""
-    distance = Decimal(at - _CENTER) / _BINS
-    return (density + _ONE_PAIR) * (_PULL * distance * distance).exp()
+def _score(density: int, at: int) -> int:
+    """Return what is smallest at the threshold: the exponential of log density and pull, in units of 10^-20."""
+    return (density + _ONE_PAIR) * _pull(at)
+
+
+@cache
+def _pull(at: int) -> int:
+    # A context of its own: that of the caller may have another precision.
+    context = Context(prec=40)
+    distance = context.divide(Decimal(at - _CENTER), Decimal(_BINS))
+    square = context.multiply(distance, distance)
+    return int(context.multiply(context.exp(context.multiply(square, Decimal(_PULL))), Decimal(10**20)))

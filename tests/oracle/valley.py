@@ -44,7 +44,10 @@ def lowest(places):
 
 
 def valley(pairs, measure="jaccard"):
-    """(threshold, reason, thresholds of both halves) of (similarity, document, how many) pairs."""
+    """The choice for pairs of (similarity, document, how many).
+
+    Returns (threshold, reason, lowest and highest threshold of halves, whether all of these are near).
+    """
     places = [(place_of(similarity, measure), many) for similarity, _, many in pairs]
     place = lowest(places)
     documents = {document for (at, _), (_, document, _) in zip(places, pairs, strict=True) if at >= place}
@@ -56,7 +59,14 @@ def valley(pairs, measure="jaccard"):
     elif place == HIGHEST or clarity < LEAST_CLARITY:
         reason = "no valley"
     halves = []
-    for half in (0, 1):
-        some = [at for at, (_, document, _) in zip(places, pairs, strict=True) if document % 2 == half]
-        halves.append(similarity_at(lowest(some), measure))
-    return CAUTIOUS[measure] if reason else similarity_at(place, measure), reason, tuple(halves)
+    for number in range(8):
+        # A bit of the document's number, the last one first.
+        some = [
+            at
+            for at, (_, document, _) in zip(places, pairs, strict=True)
+            if f"{document:04b}"[-1 - number // 2] == str(number % 2)
+        ]
+        halves.append(lowest(some))
+    ends = similarity_at(min(halves), measure), similarity_at(max(halves), measure)
+    threshold = CAUTIOUS[measure] if reason else similarity_at(place, measure)
+    return threshold, reason, ends, all(-30 <= half - place <= 30 for half in halves)

@@ -192,27 +192,34 @@ def _nominated(
             return a[is_pair], rows[which[is_pair]], digests[is_pair, 1], equal[is_pair]
 
         for level in _levels(documents):
-            for some in each(level, partners):
-                found.add(some)
+            for rows in level:
+                for some in each(rows, partners):
+                    found.add(some)
             nominator.forget(found.settled())
     return found.all()
 
 
-def _levels(documents: Documents) -> Iterator[NDArray[np.int64]]:
-    """Yield rising rows of documents that are not empty, by their place in the order of the second half of digests."""
+def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
+    """Yield rows of documents that are not empty, by their place in the order of the second half of digests.
+
+    Each level comes in parts, whose rows rise.
+    """
     size, bounds = len(documents), [2**64]
     while size > _FIRST_LEVEL:
         size //= _GROWTH
         bounds.append(bounds[-1] // _GROWTH)
     low = 0
     for high in reversed(bounds):
-        found = []
-        for part in slices(len(documents), _AT_ONCE * 16):
-            keys = _digests(documents, part)[:, 1]
-            is_in = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1)) & (documents.shapes[part] != EMPTY)
-            found.append(np.flatnonzero(is_in) + part.start)
-        yield np.concatenate(found)
+        yield _level(documents, low, high)
         low = high
+
+
+def _level(documents: Documents, low: int, high: int) -> Iterator[NDArray[np.int64]]:
+    for part in slices(len(documents), _AT_ONCE * 16):
+        keys = _digests(documents, part)[:, 1]
+        is_in = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1)) & (documents.shapes[part] != EMPTY)
+        if is_in.any():
+            yield np.flatnonzero(is_in) + part.start
 
 
 _Result = TypeVar("_Result")
