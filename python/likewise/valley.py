@@ -33,14 +33,14 @@ _ONE_PAIR = _HALF_WIDTH
 _LEAST_DOCUMENTS = 20
 # The density above the valley must reach so many times that in the valley.
 _LEAST_CLARITY = 2.0
-# The threshold where no valley decides, by measure.
-CAUTIOUS: Mapping[str, float] = {"jaccard": 0.8, "cosine": 0.89}
 # By so many bits of their numbers sampled documents are cut into halves. Where the threshold of a half is further from
 # that of the whole, in bins, the choice is reported as uncertain.
 _HALVING_BITS = 4
 _STABLE_WITHIN = 30
 
 FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+# The threshold where no valley decides, in bins; the second was the best on docs/benchmarks/defaults.md.
+_WITHOUT_VALLEY: Mapping[str, int] = {FEW_PAIRS: 800, NO_VALLEY: 650}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Valley:
     threshold : float
         The chosen similarity, in hundredths.
     reason : {"few pairs", "no valley"}, optional
-        Why it is the cautious threshold; None where the valley decides.
+        Why it is a cautious threshold; None where the valley decides.
     clarity : float
         How many times the density in the valley is exceeded by the highest density above it.
     num_documents_below, num_documents_above : int
@@ -169,8 +169,8 @@ def find_valley(
     The density is that of a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95
     with the smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones that nearest to 0.5, then the lower. It
     is a valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and
-    the highest density above it is at least twice its own. Else the threshold is 0.8. Cosines c are put on this scale
-    as c / (2 - c), and the threshold is rounded to a hundredth again.
+    the highest density above it is at least twice its own. Else the threshold is 0.8 with fewer documents, and 0.65
+    without a valley. Cosines c are put on this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def find_valley(
         reason = FEW_PAIRS
     elif place == _HIGHEST or clarity < _LEAST_CLARITY:
         reason = NO_VALLEY
-    threshold = CAUTIOUS[measure] if reason else _of_scale(place, measure)
+    threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
     halves = [
         _lowest(_density(bins[half], weights[half]))
         for bit in range(_HALVING_BITS)

@@ -5,7 +5,12 @@ import math
 HALF_WIDTH, PULL, CENTER = 40, 20, 0.5
 LOWEST, HIGHEST, STEP = 300, 950, 10
 LEAST_DOCUMENTS, LEAST_CLARITY = 20, 2
-CAUTIOUS = {"jaccard": 0.8, "cosine": 0.89}
+CAUTIOUS = {
+    ("few pairs", "jaccard"): 0.8,
+    ("few pairs", "cosine"): 0.89,
+    ("no valley", "jaccard"): 0.65,
+    ("no valley", "cosine"): 0.79,
+}
 
 
 def place_of(similarity, measure):
@@ -68,5 +73,5 @@ def valley(pairs, measure="jaccard"):
         ]
         halves.append(lowest(some))
     ends = similarity_at(min(halves), measure), similarity_at(max(halves), measure)
-    threshold = CAUTIOUS[measure] if reason else similarity_at(place, measure)
+    threshold = CAUTIOUS[reason, measure] if reason else similarity_at(place, measure)
     return threshold, reason, ends, all(-30 <= half - place <= 30 for half in halves)

@@ -67,7 +67,7 @@ def test_no_pairs_and_few_give_the_cautious_threshold():
 
 def test_a_density_that_only_falls_has_no_valley():
     falling = [(0.3 + 0.69 * (number / 3000) ** 3, number, 1) for number in range(3000)]
-    assert (found(falling).threshold, found(falling).reason) == (0.8, "no valley")
+    assert (found(falling).threshold, found(falling).reason) == (0.65, "no valley")
     flat = [(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)]
     assert found(flat).reason == "no valley"
 
