@@ -1,9 +1,9 @@
 """Collections in which many documents share text, made by rule, and the near-duplicates that brute force finds.
 
 dense       N copies of one text, a different word changed in each
-templated   N / 100 templates, each filled in N / 100 * 100 times with its own words
-menu        pages that share a menu, and revisions of a part of them
-ordered     the same as menu, the pages first and then all revisions, longest first
+templated   forms of 150 words, each filled in a thousand times with 10 to 150 words
+menu        pages that share a menu, and revisions of a part of them, in random order
+ordered     the same as menu, all pages first and then all revisions
 
 Words are made up; the same name, size and seed give the same texts anywhere.
 """
@@ -33,11 +33,11 @@ def dense(num_documents: int, rng: random.Random, num_words: int = 200) -> list[
 
 
 def templated(num_documents: int, rng: random.Random) -> list[str]:
-    """Documents of a hundred to a template: 150 words of the template, from 10 to 150 of its own."""
+    """Documents of a thousand to a template: 150 words of the template, from 10 to 150 of its own."""
     texts = []
     while len(texts) < num_documents:
         frame = _words(rng, 150)
-        for _ in range(min(100, num_documents - len(texts))):
+        for _ in range(min(1000, num_documents - len(texts))):
             own = _words(rng, rng.randrange(10, 150))
             place = rng.randrange(len(frame))
             texts.append(" ".join([*frame[:place], *own, *frame[place:]]))

@@ -224,3 +224,35 @@ def test_estimated_pairs_are_near_those_that_are_found():
         patched.setattr(PairCounts, "expect", expect)
         num = len(likewise.pairs(texts))
     assert 0.5 < seen[0] / num < 2
+
+
+def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
+    from likewise.dedup import candidates, verdict_log
+
+    texts, recipe = crowded(300, seed=2), RECIPES["jaccard"]
+    lines = (json.dumps({"id": str(row), "text": text}) for row, text in enumerate(texts))
+    (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    whole = likewise.dedup(texts, recipe)
+    monkeypatch.setattr(verdict_log, "SECONDS_BETWEEN", 0.0)
+    for name in ("_FIRST_RANGE", "_RANGE"):
+        monkeypatch.setattr(candidates, name, 40)
+    calls, note = [], verdict_log.VerdictLog.note
+
+    def interrupted(*arguments):
+        note(*arguments)
+        calls.append(arguments)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(verdict_log.VerdictLog, "note", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe)
+    summary = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe)
+    assert 0 < summary["continued"]["num_decided"] < 300
+    removed = {
+        row["doc_id"]: (row["kept_id"], row["similarity"]) for row in _rows(tmp_path / "out" / "removed.parquet")
+    }
+    wanted = {str(row["row"]): (str(row["kept_row"]), row["similarity"]) for row in whole.removed.to_pylist()}
+    assert removed == wanted
+    assert summary["num_candidates"] == whole.summary["num_candidates"]
