@@ -175,7 +175,6 @@ class CrowdSearch:
         return columns[0].take(), columns[1].take()
 
     def _join(self, members: NDArray[np.int64]) -> _native.PrefixJoin:
-        assert self._recipe.threshold is not None
         if self._rarity is None:
             self._rarity = self._counted()
         join = _native.PrefixJoin(
@@ -183,7 +182,7 @@ class CrowdSearch:
             self._recipe.feature_rules,
             self._rarity,
             measure=self._recipe.measure,
-            threshold=self._recipe.threshold,
+            threshold=self._recipe.similarity_threshold,
         )
         rows = self._rows_of(members)
         by_row = np.argsort(rows, kind="stable").astype(np.uint32)
@@ -218,12 +217,11 @@ class CrowdSearch:
 
     def _bytes(self) -> NDArray[np.int64]:
         """Return what the join holds of each member, at most."""
-        assert self._recipe.threshold is not None
         num_features = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64)
         a_feature = _BYTES_A_FEATURE if self._recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
         share = 1.0
         if self._recipe.measure == "jaccard" and self._recipe.weights == "none":
-            share = 1.0 - self._recipe.threshold
+            share = 1.0 - self._recipe.similarity_threshold
         return (num_features * share).astype(np.int64) * a_feature + (_BYTES_A_DOCUMENT + a_feature)
 
     def _slabs(self, crowd_bytes: int | None) -> list[int]:

@@ -147,7 +147,8 @@ def _found(
     """Yield matching pairs of positions in order of the later one, with their similarities."""
     with timing.wall("storing_pairs"):
         # Below the threshold of the run the pairs of documents with full buckets may be nearly all there are.
-        search = open_search(documents, collapsed, lowered, threads, progress, exact_from=recipe.threshold)
+        exact_from = None if recipe.threshold is None else recipe.similarity_threshold
+        search = open_search(documents, collapsed, lowered, threads, progress, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
         crowd[getattr(search, "joined", [])] = True
     ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
