@@ -45,7 +45,7 @@ _FEATURE_FIELDS = (
 
 
 def default_recipe() -> Recipe:
-    """Return the recipe whose features :func:`match` compares where none is given: word pairs weighted by rarity."""
+    """Return the recipe that :func:`likewise.match` takes where none is given: word pairs weighted by rarity."""
     return Recipe.shingles(weights="idf")
 
 
@@ -150,7 +150,7 @@ def match_files(
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
     recipe, top, min_score
-        As for :func:`match`.
+        As for :func:`likewise.match`.
     run : FileRun, optional
         How files are read, of queries and of references.
     progress : callable, optional
@@ -166,7 +166,7 @@ def match_files(
     Raises
     ------
     InvalidInput, InvalidParameter
-        As for :func:`match`, and at bad rows as for :func:`likewise.dedup_files`.
+        As for :func:`likewise.match`, and at bad rows as for :func:`likewise.dedup_files`.
     """
     run, report = run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
