@@ -11,6 +11,7 @@ from likewise import InvalidInput, Recipe, dedup_files
 from likewise.cli import main
 from likewise.io.summaries import read_summary
 from likewise.repeats import PartRules, dedup_parts
+from likewise.report.sections import threshold_chart
 from tests.audit.corpora import graded, write
 
 COMMANDS = [
@@ -93,3 +94,23 @@ def test_what_every_method_writes_is_read(home, recipe):
 def test_runs_over_parts_have_summaries_too(home):
     summary = dedup_parts(home / "in.jsonl", home / "lines", PartRules("line"))
     assert read_summary(home / "lines") == summary
+
+
+def test_what_is_said_of_a_chosen_threshold_is_refused_by_its_name_or_told(tmp_path):
+    dedup_files(write(tmp_path / "in.jsonl", graded(20, 3)), tmp_path / "run", Recipe.minhash("auto"))
+    path = tmp_path / "run" / "summary.json"
+    summary = json.loads(path.read_text())
+    refused, told = [], 0
+    for place in places(summary["chosen_threshold"], ("chosen_threshold",)):
+        for value in (ABSENT, None, "x", float("inf"), [], [0.5]):
+            path.write_text(json.dumps(with_value(summary, place, value)))
+            try:
+                found = read_summary(tmp_path / "run")
+            except InvalidInput as error:
+                refused.append((place, str(error)))
+                continue
+            assert (threshold_chart(found) is None) == ("chosen_threshold" not in found)
+            told += 1
+    assert [place for place, said in refused if not any(str(name) in said for name in place)] == []
+    assert len(refused) > 50
+    assert told > 2

@@ -35,7 +35,7 @@ def test_tables_and_lists_of_the_recipe_are_kept(tmp_path, name):
         index.snapshot(tmp_path / "copy")
     for place in ("index", "copy"):
         with likewise.Index(tmp_path / place) as index:
-            assert index.recipe.recipe_id == recipe.recipe_id
+            assert index.recipe.recipe_id == recipe.for_index().recipe_id
             assert list(index.check_batch(TEXTS)) == expected
     # From JSON, which has the name of the table alone.
     with likewise.Index(tmp_path / "index", likewise.Recipe.from_json(recipe.to_json())) as index:

@@ -95,7 +95,7 @@ class Online:
             return set()
         if self.recipe.method == "minhash":
             seen = self.bands.arrive(document.row, document.sketch)
-            return seen | self.bands.crowd if self.are_joined(document.row, document.row) else seen
+            return seen | self.bands.crowd - {document.row} if self.are_joined(document.row) else seen
         if self.recipe.method == "exact":
             return set()
         if self.recipe.method == "shingles":

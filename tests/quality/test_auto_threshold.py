@@ -209,7 +209,7 @@ def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     assert f"threshold {facts['threshold']:g}</text>" in html
     assert likewise_command("index", "create", tmp_path / "seen.lw", "--like", out).status == 0
     with likewise.Index(tmp_path / "seen.lw") as index:
-        assert index.recipe.recipe_id == summary["recipe_id"]
+        assert index.recipe == Recipe.from_dict(summary["recipe"]).for_index()
     refused = likewise_command("index", "create", tmp_path / "new.lw", "--like", out, "--threshold", "0.5")
     assert refused.status == 2
     assert "--like" in refused.err

@@ -7,6 +7,7 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.output import SUMMARY
+from likewise.valley import FEW_PAIRS, MEASURES, NO_VALLEY
 
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
 _MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
@@ -38,6 +39,15 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
     "max_document": _COUNT,
 }
 _TIMINGS: dict[str, tuple[type, ...]] = {"total_s": _NUMBER, "wall_s": (dict,)}
+# Of runs that chose their threshold.
+_CHOICE: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("threshold", "clarity"), _NUMBER),
+    **dict.fromkeys(("num_documents", "num_sampled", "num_documents_below", "num_documents_above"), _COUNT),
+    **dict.fromkeys(("measure", "weights"), _TEXT),
+    "reason": _MAYBE_TEXT,
+    "is_stable": (bool,),
+    **dict.fromkeys(("halves", "density"), (list,)),
+}
 
 
 def read_summary(run: Path) -> dict[str, Any]:
@@ -65,7 +75,8 @@ def read_summary(run: Path) -> dict[str, Any]:
 
 def _wrong(summary: dict[str, Any]) -> str | None:
     """Return the name of a field that is missing or of another type; None if there is none."""
-    wrong = _wrong_of(summary, _FIELDS, "")
+    # Earlier versions did not count documents with full buckets.
+    wrong = _wrong_of({"num_crowded": 0, **summary}, {**_FIELDS, "num_crowded": _COUNT}, "")
     if wrong is not None:
         return wrong
     if not summary["options"].get("unit"):
@@ -78,7 +89,28 @@ def _wrong(summary: dict[str, Any]) -> str | None:
         wrong = "text_field of the options"
     if wrong is None and not all(_is_of(seconds, _NUMBER) for seconds in summary["timings"]["wall_s"].values()):
         wrong = "wall_s of the timings"
+    if wrong is None and "chosen_threshold" in summary:
+        wrong = _wrong_of_choice(summary["chosen_threshold"])
     return wrong
+
+
+def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
+    where = " of the chosen_threshold"
+    wrong = _wrong_of(choice, _CHOICE, where)
+    if wrong is not None:
+        return wrong
+    if choice["measure"] not in MEASURES:
+        return f"measure{where}"
+    if choice["reason"] not in (None, FEW_PAIRS, NO_VALLEY):
+        return f"reason{where}"
+    if not _is_pair(choice["halves"]):
+        return f"halves{where}"
+    return None if choice["density"] and all(map(_is_pair, choice["density"])) else f"density{where}"
+
+
+def _is_pair(values: object) -> bool:
+    """Return whether this is a list of two numbers."""
+    return isinstance(values, list) and len(values) == 2 and all(_is_of(value, _NUMBER) for value in values)
 
 
 def _wrong_of(values: object, fields: dict[str, tuple[type, ...]], where: str) -> str | None:
