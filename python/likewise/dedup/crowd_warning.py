@@ -12,7 +12,7 @@ def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | No
     found = (
         "" if bound is None else f" For such pairs P(found) at the threshold is {bound:.4f} or more, not {stated:.4f}."
     )
-    remedy = " Use --overflow exact to find them." if recipe.method == "minhash" else ""
+    remedy = " A run without an index finds them by --overflow exact." if recipe.method == "minhash" else ""
     who = (
         counted(num_crowded, "document") + " came" if num_crowded else f"{counted(num_capped, 'time')} a document came"
     )
