@@ -536,8 +536,9 @@ impl History {
                 .pick(&[Target::Database, Target::Log, Target::Log]);
             self.flip(target);
         }
-        if self.is_after_power && self.is_damaged {
-            // Nothing that a power cut leaves proves that the log is not the whole of it: what is found is some earlier state.
+        if (self.is_after_power || self.has_failed()) && self.is_damaged {
+            // Nothing that a power cut leaves proves that the log is not the whole of it: what is found is some earlier state. Nor is there proof
+            // where the mark could not be written.
             found = self.earlier.clone();
         }
         self.disk.state().faults.failure = None;
@@ -666,6 +667,10 @@ impl History {
         }
         if self.random.percent(80) {
             self.disk.state().faults.failure = None;
+        }
+        if self.is_damaged && self.has_failed() {
+            // Nothing proves a loss where the mark could not be written.
+            self.possible.extend(self.earlier.iter().cloned());
         }
         self.possible.push(self.model.clone());
         self.open()

@@ -138,13 +138,16 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
     })
 }
 
-/// Brings all of a log that nobody else uses into the database.
+/// Brings all of a log into the database and cuts it off; whether nobody used it meanwhile, so that this was done.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn empty(connection: &Connection) -> Result<(), Error> {
+pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, bool>(0)
+        })
+        .map(|is_busy| !is_busy)
         .map_err(wrong)
 }
 
@@ -205,12 +208,43 @@ impl Store {
     /// # Errors
     /// [`Error::Poisoned`] from before; [`Error::Io`], which poisons: whether the pages reached the disk cannot be found out any more.
     pub fn drain_log(&mut self) -> Result<(), Error> {
+        let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
+        self.drain_log_within(wait).map(|_| ())
+    }
+
+    /// Brings all of the log into the database and cuts it off; whether that was done, or somebody read it meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Store::drain_log`].
+    pub fn cut_log(&mut self) -> Result<bool, Error> {
+        if self.drain_log_within(Some(READERS_WAIT))? != Outcome::Restarted {
+            return Ok(false);
+        }
+        // File systems may cut in steps. Whatever is left of a log of one commit is that commit, which is in the database, or none.
+        self.commit_synced()?;
+        let cut = self.watch.checkpoint(|| {
+            self.connection.busy_timeout(READERS_WAIT).map_err(wrong)?;
+            let cut = empty(&self.connection);
+            self.connection
+                .busy_timeout(database::BUSY_WAIT)
+                .map_err(wrong)?;
+            cut
+        });
+        let is_cut = cut.inspect_err(|error| self.give_up(error))?;
+        if let Some(writer) = &mut self.writer
+            && is_cut
+        {
+            writer.log.tried(Outcome::Restarted, true);
+        }
+        Ok(is_cut)
+    }
+
+    fn drain_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {
         if let Some(reason) = self.poison() {
             return Err(Error::Poisoned {
                 reason: reason.to_owned(),
             });
         }
-        let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         let outcome = self
             .watch
             .checkpoint(|| bring_in(&self.connection, wait))
@@ -218,7 +252,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.log.tried(outcome, wait.is_some());
         }
-        Ok(())
+        Ok(outcome)
     }
 }
 

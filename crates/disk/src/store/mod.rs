@@ -81,6 +81,8 @@ pub struct Store {
     shift: Option<ArrivalShift>,
     /// Identity of the last batch at that look.
     last_batch: Cell<Option<u64>>,
+    /// How often records were dropped, in the state that was taken.
+    droppings: Cell<u64>,
 }
 
 /// Opens connections to an open store, as long as its files are those at its path.
@@ -320,6 +322,7 @@ impl Store {
             data_version: Cell::new(0),
             shift: None,
             last_batch: Cell::new(None),
+            droppings: Cell::new(0),
         };
         store.refresh()?;
         store.check_ends()?;
