@@ -250,6 +250,9 @@ impl Store {
             // later, never counts again. What is checked from here on is what the disk has.
             let connection = database::open_to_write(environment, &dir, durability)?;
             log::bring_in(&connection, None)?;
+            // Closing deletes it, unless there are readers.
+            drop(connection);
+            place::sync_directory(files, &dir)?;
         }
         let connection = database::open_to_write(environment, &dir, durability)?;
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
