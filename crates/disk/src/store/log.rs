@@ -28,13 +28,13 @@ const READERS_WAIT: Duration = Duration::from_millis(250);
 const LONG_READERS_WAIT: Duration = Duration::from_secs(2);
 
 thread_local! {
-    /// Pages of the log after the last commit of this thread.
-    static PAGES: Cell<u32> = const { Cell::new(0) };
+    /// Pages of the log after the last commit of this thread, until that is asked for.
+    static PAGES: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Called by the library at the end of a commit, in its thread, in place of bringing the log into the database.
 fn note_pages(_: &Wal, pages: c_int) -> rusqlite::Result<()> {
-    PAGES.set(u32::try_from(pages).unwrap_or(0));
+    PAGES.set(u32::try_from(pages).ok());
     Ok(())
 }
 
@@ -54,9 +54,11 @@ pub(super) struct LogState {
 }
 
 impl LogState {
-    /// After a commit that this thread just made.
+    /// After a commit that this thread just made. One that changed nothing wrote nothing.
     pub(super) fn committed(&mut self) {
-        self.is_now(PAGES.get());
+        if let Some(pages) = PAGES.take() {
+            self.is_now(pages);
+        }
     }
 
     fn is_now(&mut self, pages: u32) {
