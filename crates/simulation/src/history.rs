@@ -591,10 +591,15 @@ impl History {
             }
         };
         self.is_opening = false;
-        self.is_after_power = false;
+        let is_after_power = std::mem::take(&mut self.is_after_power);
         let possible = std::mem::take(&mut self.possible);
         let matching = possible.iter().rfind(|model| found.is(model));
         let Some(model) = matching else {
+            if self.is_damaged && is_after_power && self.disk.state().num_lies > 0 {
+                // Excluded: a page that the disk acknowledged and lost, with the mark that would have proved it.
+                self.is_detected = true;
+                return Ok(());
+            }
             let now = self.model.clone();
             return Err(format!("opened: {}", found.differs_from(&now)));
         };
