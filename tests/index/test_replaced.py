@@ -197,3 +197,18 @@ def test_a_second_writer_past_a_deleted_lock_is_noticed(place):
     with likewise.Index(place / "one") as index:
         assert len(index) == NUM + 2
         assert index.get("late") is None
+
+
+@pytest.mark.parametrize("kind", ["another index", "an earlier state"])
+def test_a_reader_notices_that_a_file_was_copied_over_its_database(place, kind):
+    """A copy in place is no commit: the file is the same one, and SQLite goes on with the pages that it holds."""
+    if kind == "an earlier state":
+        with likewise.Index(place / "one") as index:
+            index.add("later", "one more document that the snapshot does not have")
+    source = place / ("two" if kind == "another index" else "snapshot") / "documents.sqlite"
+    with likewise.Index(place / "one", read_only=True) as reader:
+        assert reader.get("d3").doc_id == "d3"
+        shutil.copy(source, place / "one" / "documents.sqlite")
+        for _ in range(2):
+            with pytest.raises(IndexPoisoned):
+                reader.get("d3")

@@ -69,6 +69,7 @@ class Service:
         return status, self._end()
 
     def _end(self):
+        self.close_connections()
         self._reader.join(timeout=LIMIT_S)
         with contextlib.closing(self.process.stdout), contextlib.closing(self.process.stderr):
             return self.process.stdout.read()

@@ -13,12 +13,12 @@ JSON = "content-type: application/json\r\n"
 def connect(service, *, timeout=LIMIT_S, receive_bytes=None):
     """A connection."""
     made = socket.socket()
+    # Closed at the end of the test.
+    service.connections.append(made)
     if receive_bytes is not None:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     made.settimeout(timeout)
     made.connect(("127.0.0.1", service.port))
-    # Closed at the end of the test.
-    service.connections.append(made)
     return made
 
 

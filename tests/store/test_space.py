@@ -1,5 +1,6 @@
 """Space comes back: for a fixed set of documents sizes stay under fixed bounds, however many came and went."""
 
+import contextlib
 import random
 import time
 
@@ -186,3 +187,39 @@ def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_live
         assert len(index) == 1
         assert not index.verify(full=True)
     assert b"the-original" not in (path / "documents.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize("has_reader", [False, True])
+def test_compacting_shortens_the_files_and_erases_while_the_index_is_open(tmp_path, has_reader):
+    path = tmp_path / "index"
+    with opened(path, store="text") as index:
+        index.add_batch([f"document-{number}" for number in range(600)], [text_of(number) for number in range(600)])
+        with opened(path, read_only=True) if has_reader else contextlib.nullcontext():
+            for number in range(590):
+                index.remove(f"document-{number}")
+            rested(index)
+            index.compact()
+            assert (path / "documents.sqlite-wal").stat().st_size == 0
+            assert (path / "documents.sqlite").stat().st_size == index.stats["database_bytes"] < 100_000
+            for file in path.rglob("*"):
+                if file.is_file():
+                    assert b"document-123" not in file.read_bytes()
+            assert index.get("document-595").doc_id == "document-595"
+
+
+def test_few_documents_of_the_default_method_take_little(tmp_path):
+    """Sweeps follow the documents that are there, not the rows that memory may hold."""
+    with (
+        clocked(_native.ManualClock(1000), flush_rows=1000) as clock,
+        likewise.Index(tmp_path / "index", likewise.Recipe.minhash(), ttl=60) as index,
+    ):
+        most = 0
+        for number in range(0, 8000, 100):
+            clock.pass_time(60)
+            ids = [f"document-{number + i}" for i in range(100)]
+            index.add_batch(ids, [text_of(number + i) for i in range(100)])
+            rested(index)
+            most = max(most, index.stats["num_in_memory"])
+        assert len(index) <= 200
+        assert most < 1200
+        assert index.stats["num_in_memory"] + sum(index.stats["segment_rows"]) < 1500

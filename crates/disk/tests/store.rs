@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use likewise_disk::Error;
 use likewise_disk::store::{
-    Dropping, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Store, Swept,
+    Content, Dropping, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows,
+    Store, Swept,
 };
 use store_common::{Dice, Model, create, description, folder};
 
@@ -535,4 +536,55 @@ fn time_never_runs_back() {
     for (since_s, row) in [(0, 0), (100, 0), (101, 3), (200, 3), (201, 5), (301, 6)] {
         assert_eq!(store.first_row_since(since_s).unwrap(), row);
     }
+}
+
+#[test]
+fn a_reader_of_an_earlier_state_is_told_of_droppings() {
+    let mut dice = Dice(11);
+    let mut model = Model::default();
+    let mut store = create("droppings", 8, Keeps::Text);
+    model.append(&mut store, &mut dice, 40, &[]);
+    let mut reader = store.reader().unwrap();
+    let mut held = store.reader().unwrap();
+    let before = reader.droppings();
+    // Its chunk is read, and kept.
+    held.hold(before).unwrap();
+    held.row(7).unwrap();
+    held.release();
+    let removed = Event::Removed {
+        row: 7,
+        promoted: Vec::new(),
+        moved: Vec::new(),
+    };
+    store.append(&NewRows::default(), &[removed]).unwrap();
+    // A state that is held goes on as it was.
+    held.hold(before).unwrap();
+    assert_ne!(held.content(7).unwrap(), Content::Absent);
+    compact(&mut store, &|_| true, &[]);
+    assert_ne!(held.content(7).unwrap(), Content::Absent);
+    held.release();
+    // The content alone was dropped: the next look must not take it for an empty document.
+    assert!(matches!(held.hold(before), Err(Error::Dropped { .. })));
+    reader.refresh().unwrap();
+    let now = reader.droppings();
+    assert_ne!(now, before);
+    held.advance(reader.position());
+    held.hold(now).unwrap();
+    assert!(held.row(7).unwrap().is_gone);
+    held.release();
+    // Then the record.
+    assert_eq!(compact(&mut store, &|_| false, &[]).1, 1);
+    assert!(matches!(held.hold(now), Err(Error::Dropped { .. })));
+    reader.refresh().unwrap();
+    held.hold(reader.droppings()).unwrap();
+    // Not from the chunk that was read before.
+    assert!(matches!(held.row(7), Err(Error::Dropped { row: 7 })));
+    held.release();
+    // Where nothing is dropped, nobody is told.
+    let before = reader.droppings();
+    model.append(&mut store, &mut dice, 3, &[]);
+    compact(&mut store, &|_| false, &[]);
+    reader.refresh().unwrap();
+    assert_eq!(reader.droppings(), before);
+    drop((store, reader, held));
 }

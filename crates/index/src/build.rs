@@ -46,7 +46,7 @@ impl Index {
         self.in_background(
             "likewise-upkeep",
             |shared| &shared.is_building,
-            move |shared| match shared.keep_up(is_full.then_some(flush_rows), has_gone) {
+            move |shared| match shared.keep_up(flush_rows, is_full, has_gone) {
                 Err(error) if error.is_damage() => match lock(&shared.writer).as_mut() {
                     Some(store) => shared.changed(store, Err(error), &shared.stop),
                     None => Err(error),
@@ -83,12 +83,18 @@ impl Index {
 }
 
 impl Shared {
-    /// Builds segments of what is in memory, if that is so many rows, and gives back the space of what is gone.
-    fn keep_up(&self, flush_rows: Option<u32>, has_gone: bool) -> Result<(), Error> {
-        if let Some(flush_rows) = flush_rows {
+    /// Builds segments of what is in memory, where that is much or half of it is gone, and gives back the space of what is gone.
+    fn keep_up(&self, flush_rows: u32, is_full: bool, has_gone: bool) -> Result<(), Error> {
+        let is_worn = has_gone && self.is_newest_worn(flush_rows)?;
+        if is_full || is_worn {
             self.learn_plan()?;
             self.freeze(&mut self.state_mut())?;
-            self.build_due(flush_rows)?;
+            let min_rows = if is_full {
+                flush_rows
+            } else {
+                flush_rows.min(MIN_ROWS)
+            };
+            self.build_due(min_rows)?;
         }
         match has_gone {
             true => self.sweep(),

@@ -61,6 +61,18 @@ impl Shared {
         drained
     }
 
+    /// Brings the log into the database and cuts it off, unless somebody reads it for longer than the writer waits.
+    ///
+    /// # Errors
+    /// Those of the disk: then nothing more is written.
+    pub fn cut_log(&self) -> Result<(), Error> {
+        if let Some(store) = lock(&self.writer).as_mut() {
+            store.cut_log()?;
+            self.note_log(store);
+        }
+        Ok(())
+    }
+
     /// Brings the log into the database, most of it while others write.
     ///
     /// # Errors

@@ -229,6 +229,7 @@ impl Shared {
         };
         Ok(Shared {
             dir: store.dir().to_owned(),
+            is_reader: store.is_reader(),
             source: store.source(),
             keys: Keys::new(&rules),
             sketching: opening.sketching,
@@ -307,6 +308,7 @@ impl Shared {
         }
         state.expired_below = position.expired_below;
         state.swept = store.swept()?;
+        state.droppings = store.droppings();
         let mut events = Vec::new();
         store.events(state.last_event, |number, event| {
             events.push((number, event.clone()));

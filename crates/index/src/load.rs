@@ -236,6 +236,7 @@ pub fn load_state(
     state.expired_below = store.position().expired_below;
     state.last_event = store.position().last_event;
     state.swept = store.swept()?;
+    state.droppings = store.droppings();
     note_changes(shared, store, &mut state)?;
     Ok(state)
 }

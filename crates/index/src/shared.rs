@@ -39,6 +39,8 @@ pub const SEGMENTS: &str = "segments";
 pub struct Shared {
     /// Its directory.
     pub dir: PathBuf,
+    /// Whether another process may write it meanwhile.
+    pub is_reader: bool,
     /// Opens its database once more.
     pub source: StoreSource,
     /// Rules and features.
@@ -136,7 +138,11 @@ impl Shared {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A store to read from that knows all that the state knows.
+    /// A store to read from that knows all that the state knows. In a reader it stays at one state of the database, in which nothing that the state
+    /// knows was dropped; beside a writer that drops nothing while somebody looks at the state there is no need to.
+    ///
+    /// # Errors
+    /// [`likewise_disk::Error::Dropped`] where a reader is to follow first; those of the store.
     pub fn lease(&self, state: &State) -> Result<Lease<'_>, Error> {
         let idle = lock(&self.readers).pop();
         let mut store = match idle {
@@ -145,10 +151,14 @@ impl Shared {
         };
         store.advance(state.position());
         store.correct_arrivals(*lock(&self.arrival_shift));
-        Ok(Lease {
+        let lease = Lease {
             readers: &self.readers,
             store: Some(store),
-        })
+        };
+        if self.is_reader {
+            lease.hold(state.droppings)?;
+        }
+        Ok(lease)
     }
 
     /// How fingerprints in memory are searched.
@@ -238,6 +248,7 @@ impl Deref for Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
+            store.release();
             lock(self.readers).push(store);
         }
     }

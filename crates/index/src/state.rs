@@ -80,6 +80,8 @@ pub struct State {
     pub last_event: u64,
     /// Up to where records were looked at that may be dropped.
     pub swept: Swept,
+    /// In a reader, how often the writer had dropped records: what is read of the store with this state has no more of them.
+    pub droppings: u64,
 }
 
 impl State {

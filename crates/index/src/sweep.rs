@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_disk::priority::at_low_priority;
+use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::{Dropping, Store, Swept};
 
 use crate::error::Error;
@@ -27,10 +28,21 @@ enum Extent {
 }
 
 impl Shared {
-    /// Whether so many documents are gone that it is time to sweep: as many as are in memory at most, and half as many as there are.
+    /// Whether so many documents are gone that it is time to sweep: half as many as are held, and not few.
     pub fn is_sweep_due(&self, flush_rows: u32) -> bool {
         let state = self.state();
-        state.num_to_sweep() >= u64::from(flush_rows.max(state.num_held() / 2))
+        state.num_to_sweep() >= u64::from(flush_rows.min(MIN_ROWS).max(state.num_held() / 2))
+    }
+
+    /// The same of the rows in memory to which rows still come.
+    ///
+    /// # Errors
+    /// Those of a damaged segment.
+    pub fn is_newest_worn(&self, flush_rows: u32) -> Result<bool, Error> {
+        let pieces = self.state().pieces()?;
+        Ok(pieces.last().is_some_and(|newest| {
+            newest.num_held >= flush_rows.min(MIN_ROWS) && newest.num_live <= newest.num_held / 2
+        }))
     }
 
     /// Gives back the space of documents that are gone, while others go first.

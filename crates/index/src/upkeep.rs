@@ -8,7 +8,7 @@ use likewise_disk::store::{Chunk, Sizes, Store};
 use crate::clock::IndexClock;
 use crate::error::Error;
 use crate::index::Index;
-use crate::shared::lock;
+use crate::shared::{Lease, lock};
 use crate::state::Layer;
 
 /// Sizes and counts of an index.
@@ -92,9 +92,9 @@ impl Index {
     /// Those of the store; [`Error::Disk`] where it was cancelled.
     pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         self.ready(cancel)?;
-        let state = self.shared.state();
-        let lease = self.shared.lease(&state)?;
+        let lease = self.leased()?;
         let mut findings = lease.check(full, cancel)?;
+        let state = self.shared.state();
         for layer in &state.layers {
             if let Layer::Segment(segment) = layer {
                 match segment.verify(cancel) {
@@ -137,7 +137,9 @@ impl Index {
             // It knows nothing of what is gone, so that the store may drop that.
             shared.build(0..end, threads, cancel)?;
         }
-        shared.sweep_all(cancel)
+        let num_fewer = shared.sweep_all(cancel)?;
+        shared.cut_log()?;
+        Ok(num_fewer)
     }
 
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
@@ -156,9 +158,7 @@ impl Index {
     /// Those of the store.
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         self.ready(cancel)?;
-        let state = self.shared.state();
-        let lease = self.shared.lease(&state)?;
-        drop(state);
+        let lease = self.leased()?;
         Ok(lease.snapshot(to, cancel)?)
     }
 
@@ -171,13 +171,16 @@ impl Index {
         each: impl FnMut(&Chunk, &Store) -> Result<(), likewise_disk::Error>,
     ) -> Result<(), Error> {
         self.ready(&AtomicBool::new(false))?;
-        let state = self.shared.state();
-        let lease = self.shared.lease(&state)?;
-        let num_rows = state.num_rows();
-        drop(state);
+        let lease = self.leased()?;
+        let num_rows = lease.num_rows();
         let mut each = each;
         lease.scan(0..num_rows, |chunk| each(chunk, &lease))?;
         Ok(())
+    }
+
+    /// A store to read from that knows all that is known now.
+    fn leased(&self) -> Result<Lease<'_>, Error> {
+        self.mending(|| self.shared.lease(&self.shared.state()))
     }
 
     /// Throws all segments away and builds them again from the truth.

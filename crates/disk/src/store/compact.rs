@@ -13,6 +13,7 @@ use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
+use super::state::NUM_DROPPINGS;
 use super::transact::Writer;
 use super::types::Swept;
 use crate::error::Error;
@@ -31,6 +32,8 @@ pub struct Compacted {
     pub num_fewer: u64,
     /// Documents whose records were dropped.
     pub num_dropped: u64,
+    /// Whether anything that was known of documents was dropped.
+    pub has_dropped: bool,
 }
 
 /// What may be dropped.
@@ -137,12 +140,18 @@ impl Store {
                 ..Compacted::default()
             };
             store.join_chunks(writer, &rows, &gone, dropping, &mut compacted)?;
-            compacted.num_fewer += store.join_contents(writer, &rows, &gone)?;
+            compacted.has_dropped = compacted.num_dropped > 0;
+            store.join_contents(writer, &rows, &gone, &mut compacted)?;
+            if compacted.has_dropped {
+                // Who reads a state from before must not read on in this one.
+                writer.record.clear();
+                put_varint(&mut writer.record, store.num_droppings()? + 1);
+                database::set_meta(&store.connection, NUM_DROPPINGS, &writer.record)?;
+            }
             Ok(compacted)
         })?;
-        if compacted.num_dropped > 0 {
-            // They still have what was dropped.
-            self.chunks.take();
+        if compacted.has_dropped {
+            self.take_num_droppings()?;
         }
         Ok(compacted)
     }
@@ -360,7 +369,8 @@ impl Store {
         writer: &mut Writer,
         rows: &Range<u32>,
         gone: &[u32],
-    ) -> Result<u64, Error> {
+        compacted: &mut Compacted,
+    ) -> Result<(), Error> {
         let is_kept =
             |row: u32| row >= self.position.expired_below && gone.binary_search(&row).is_err();
         let mut statement = self
@@ -396,11 +406,11 @@ impl Store {
             }
         }
         drop(found);
-        let mut num_fewer = 0;
         for joined in all {
             if joined.num_blocks < 2 && !joined.is_less {
                 continue;
             }
+            compacted.has_dropped |= joined.is_less;
             let (block, has_content) = (&joined.block, joined.block.has_content());
             self.delete("contents", block.first_row(), block.num_rows())?;
             if has_content {
@@ -412,9 +422,9 @@ impl Store {
                     &writer.record,
                 )?;
             }
-            num_fewer += joined.num_blocks - u64::from(has_content);
+            compacted.num_fewer += joined.num_blocks - u64::from(has_content);
         }
-        Ok(num_fewer)
+        Ok(())
     }
 
     /// Rows that the user removed, ascending.

@@ -28,13 +28,13 @@ const READERS_WAIT: Duration = Duration::from_millis(250);
 const LONG_READERS_WAIT: Duration = Duration::from_secs(2);
 
 thread_local! {
-    /// Pages of the log after the last commit of this thread.
-    static PAGES: Cell<u32> = const { Cell::new(0) };
+    /// Pages of the log after the last commit of this thread, until that is asked for.
+    static PAGES: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Called by the library at the end of a commit, in its thread, in place of bringing the log into the database.
 fn note_pages(_: &Wal, pages: c_int) -> rusqlite::Result<()> {
-    PAGES.set(u32::try_from(pages).unwrap_or(0));
+    PAGES.set(u32::try_from(pages).ok());
     Ok(())
 }
 
@@ -54,9 +54,11 @@ pub(super) struct LogState {
 }
 
 impl LogState {
-    /// After a commit that this thread just made.
+    /// After a commit that this thread just made. One that changed nothing wrote nothing.
     pub(super) fn committed(&mut self) {
-        self.is_now(PAGES.get());
+        if let Some(pages) = PAGES.take() {
+            self.is_now(pages);
+        }
     }
 
     fn is_now(&mut self, pages: u32) {
@@ -138,13 +140,16 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
     })
 }
 
-/// Brings all of a log that nobody else uses into the database.
+/// Brings all of a log into the database and cuts it off; whether nobody used it meanwhile, so that this was done.
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(super) fn empty(connection: &Connection) -> Result<(), Error> {
+pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     connection
-        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+            row.get::<_, bool>(0)
+        })
+        .map(|is_busy| !is_busy)
         .map_err(wrong)
 }
 
@@ -205,12 +210,43 @@ impl Store {
     /// # Errors
     /// [`Error::Poisoned`] from before; [`Error::Io`], which poisons: whether the pages reached the disk cannot be found out any more.
     pub fn drain_log(&mut self) -> Result<(), Error> {
+        let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
+        self.drain_log_within(wait).map(|_| ())
+    }
+
+    /// Brings all of the log into the database and cuts it off; whether that was done, or somebody read it meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Store::drain_log`].
+    pub fn cut_log(&mut self) -> Result<bool, Error> {
+        if self.drain_log_within(Some(READERS_WAIT))? != Outcome::Restarted {
+            return Ok(false);
+        }
+        // File systems may cut in steps. Whatever is left of a log of one commit is that commit, which is in the database, or none.
+        self.commit_synced()?;
+        let cut = self.watch.checkpoint(|| {
+            self.connection.busy_timeout(READERS_WAIT).map_err(wrong)?;
+            let cut = empty(&self.connection);
+            self.connection
+                .busy_timeout(database::BUSY_WAIT)
+                .map_err(wrong)?;
+            cut
+        });
+        let is_cut = cut.inspect_err(|error| self.give_up(error))?;
+        if let Some(writer) = &mut self.writer
+            && is_cut
+        {
+            writer.log.tried(Outcome::Restarted, true);
+        }
+        Ok(is_cut)
+    }
+
+    fn drain_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {
         if let Some(reason) = self.poison() {
             return Err(Error::Poisoned {
                 reason: reason.to_owned(),
             });
         }
-        let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         let outcome = self
             .watch
             .checkpoint(|| bring_in(&self.connection, wait))
@@ -218,7 +254,7 @@ impl Store {
         if let Some(writer) = &mut self.writer {
             writer.log.tried(outcome, wait.is_some());
         }
-        Ok(())
+        Ok(outcome)
     }
 }
 

@@ -81,6 +81,8 @@ pub struct Store {
     shift: Option<ArrivalShift>,
     /// Identity of the last batch at that look.
     last_batch: Cell<Option<u64>>,
+    /// How often records were dropped, in the state that was taken.
+    droppings: Cell<u64>,
 }
 
 /// Opens connections to an open store, as long as its files are those at its path.
@@ -248,6 +250,9 @@ impl Store {
             // later, never counts again. What is checked from here on is what the disk has.
             let connection = database::open_to_write(environment, &dir, durability)?;
             log::bring_in(&connection, None)?;
+            // Closing deletes it, unless there are readers.
+            drop(connection);
+            place::sync_directory(files, &dir)?;
         }
         let connection = database::open_to_write(environment, &dir, durability)?;
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
@@ -320,6 +325,7 @@ impl Store {
             data_version: Cell::new(0),
             shift: None,
             last_batch: Cell::new(None),
+            droppings: Cell::new(0),
         };
         store.refresh()?;
         store.check_ends()?;

@@ -10,6 +10,9 @@ use super::types::{Position, Sizes, Swept};
 use super::watch::Replacement;
 use crate::error::Error;
 
+/// How often upkeep dropped what was known of documents that are gone.
+pub(super) const NUM_DROPPINGS: &str = "num_droppings";
+
 impl Store {
     /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
     ///
@@ -95,18 +98,67 @@ impl Store {
         let position = self.continued()?;
         let batch = self.stored_batch(position.num_rows)?;
         self.shift = self.clock_record()?.shift;
+        self.take_num_droppings()?;
         self.position = position;
         self.last_batch.set(batch);
         Ok(())
     }
 
+    /// How often upkeep had dropped what was known of documents that are gone, in the state that was taken.
+    pub fn droppings(&self) -> u64 {
+        self.droppings.get()
+    }
+
+    pub(super) fn num_droppings(&self) -> Result<u64, Error> {
+        Ok(Cursor(&self.needed(NUM_DROPPINGS)?).varint()?)
+    }
+
+    /// Looks how often something was dropped. Chunks that were read before may still have it, so they are read again.
+    pub(super) fn take_num_droppings(&self) -> Result<(), Error> {
+        let now = self.num_droppings()?;
+        if self.droppings.replace(now) != now {
+            self.chunks.take();
+        }
+        Ok(())
+    }
+
+    /// Reads one state from now on, in which nothing was dropped since there were `droppings`, until [`Store::release`].
+    ///
+    /// # Errors
+    /// [`Error::Dropped`] where something was; [`Error::Damaged`] and [`Error::Io`].
+    pub fn hold(&self, droppings: u64) -> Result<(), Error> {
+        self.connection.execute_batch("BEGIN").map_err(wrong)?;
+        let taken = self.take_num_droppings();
+        match taken {
+            Ok(()) if self.droppings() == droppings => Ok(()),
+            taken => {
+                self.release();
+                taken.and(Err(Error::Dropped { row: 0 }))
+            }
+        }
+    }
+
+    /// Ends what [`Store::hold`] began.
+    pub fn release(&self) {
+        if !self.connection.is_autocommit() {
+            // There is nothing to commit; where it fails, the next beginning does.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
     /// The state that is committed now, which has all that was known before.
     fn continued(&self) -> Result<Position, Error> {
-        let (now, before) = (self.read_position()?, self.position);
+        self.continues(self.position, self.last_batch.get())?;
+        self.read_position()
+    }
+
+    /// That the state that is committed now has all of an earlier one, which ended with a batch.
+    fn continues(&self, before: Position, last_batch: Option<u64>) -> Result<(), Error> {
+        let now = self.read_position()?;
         let is_longer = now.num_rows >= before.num_rows
             && now.last_event >= before.last_event
             && now.expired_below >= before.expired_below;
-        let batches = (self.last_batch.get(), self.stored_batch(before.num_rows)?);
+        let batches = (last_batch, self.stored_batch(before.num_rows)?);
         match batches {
             _ if !is_longer => Err(self.watch.lose(
                 Replacement::Rewritten,
@@ -116,7 +168,7 @@ impl Store {
                 Replacement::Rewritten,
                 "the database has other documents than before",
             )),
-            _ => Ok(now),
+            _ => Ok(()),
         }
     }
 
@@ -144,7 +196,24 @@ impl Store {
     /// # Errors
     /// [`Error::Replaced`], from then on always.
     pub fn check_files(&self) -> Result<(), Error> {
-        self.watch.check()
+        self.watch.check()?;
+        if self.is_reader() && self.watch.take_touched() {
+            self.check_content()?;
+        }
+        Ok(())
+    }
+
+    /// After a change of the database: that a connection which knows nothing of it yet finds what was known before. Where a file was copied over it,
+    /// SQLite sees no commit and goes on with the pages that it holds.
+    fn check_content(&self) -> Result<(), Error> {
+        let other = self.source().reader()?;
+        if other.identity != self.identity {
+            return Err(self.watch.lose(
+                Replacement::Rewritten,
+                "the database was overwritten with another one while the index was open",
+            ));
+        }
+        other.continues(self.position, self.last_batch.get())
     }
 
     /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.

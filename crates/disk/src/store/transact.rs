@@ -212,6 +212,12 @@ impl Store {
         if !is_needed {
             return Ok(());
         }
+        self.commit_synced()
+    }
+
+    /// Commits a count, and waits for the disk.
+    pub(super) fn commit_synced(&mut self) -> Result<(), Error> {
+        let durability = self.writer.as_ref().map(|writer| writer.durability);
         // A commit that waits for the disk takes all before it along: they stand before it in the same log.
         database::set_synchronous(&self.connection, true)?;
         let result = self.transact(|store, _| {
@@ -220,7 +226,8 @@ impl Store {
                 .map_or(0, u64::from_le_bytes);
             database::set_meta(&store.connection, "num_syncs", &(count + 1).to_le_bytes())
         });
-        let reset = database::set_synchronous(&self.connection, false);
+        let syncs = durability == Some(Durability::Commit);
+        let reset = database::set_synchronous(&self.connection, syncs);
         result?;
         reset?;
         if let Some(writer) = &mut self.writer {

@@ -23,6 +23,9 @@ struct Content {
     /// When it was changed last, and its bytes; nothing where that could not be asked, and in a reader, which does not see the checkpoints.
     known: Option<(Option<SystemTime>, u64)>,
     is_writer: bool,
+    /// In a reader: the same when it was looked at last, and whether it has been changed since [`Watch::take_touched`].
+    seen: (Option<SystemTime>, u64),
+    is_touched: bool,
     /// Checkpoints in progress: while there are any, nothing is compared.
     num_running: u32,
 }
@@ -100,6 +103,8 @@ impl Watch {
             content: Mutex::new(Content {
                 known: is_writer.then_some((stamp.modified, stamp.facts.num_bytes)),
                 is_writer,
+                seen: (stamp.modified, stamp.facts.num_bytes),
+                is_touched: false,
                 num_running: 0,
             }),
             lost: OnceLock::new(),
@@ -142,6 +147,11 @@ impl Watch {
         Ok(())
     }
 
+    /// Whether the database was changed since this was asked last: by a checkpoint, as a rule.
+    pub(super) fn take_touched(&self) -> bool {
+        std::mem::take(&mut self.content().is_touched)
+    }
+
     /// What was found, if anything was.
     pub(super) fn loss(&self) -> Option<Replacement> {
         self.lost.get().map(|(loss, _)| *loss)
@@ -149,7 +159,7 @@ impl Watch {
 
     fn check_database(&self, path: &Path) -> Result<(), Error> {
         // Held while the file is looked at: a checkpoint does not change it in between.
-        let content = self.content();
+        let mut content = self.content();
         let stamp = match self.files.stamp(path) {
             Ok(stamp) => stamp,
             Err(error) if is_absent(&error) => {
@@ -167,6 +177,8 @@ impl Watch {
             ));
         }
         let now = (stamp.modified, stamp.facts.num_bytes);
+        content.is_touched |= content.seen != now;
+        content.seen = now;
         match content.known {
             Some(known) if content.num_running == 0 && known != now => Err(self.lose(
                 Replacement::Overwritten,
