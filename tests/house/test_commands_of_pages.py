@@ -100,6 +100,7 @@ def give(folder):
     for name in ("one.so", "two.so"):
         pages.write(folder, f"builds/{name}", bytes(range(256)) * 20 + name.encode())
     pages.write(folder, "crawl/a.jsonl", jsonl(TEXTS))
+    pages.write(folder, "questions.jsonl", jsonl(TEXTS[:1]))
     for first, name in ((0, "crawl/a.warc.gz"), (10, "crawl/a.warc.wet.gz"), (20, "crawl.warc.gz")):
         members = archives.by_member(archives.page(number, text) for number, text in enumerate(TEXTS, first))
         pages.write(folder, name, members)
