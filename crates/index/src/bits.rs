@@ -47,8 +47,8 @@ impl Bits {
     pub fn num_in(&self, rows: &Range<u32>) -> usize {
         let mut num = 0;
         for (first, words) in self.blocks_of(rows) {
-            for (row, word) in (first..).step_by(64).zip(words) {
-                num += (word & mask(row, rows)).count_ones() as usize;
+            for (number, word) in (0..).zip(words) {
+                num += (word & mask(first + 64 * number, rows)).count_ones() as usize;
             }
         }
         num
@@ -61,8 +61,8 @@ impl Bits {
                 continue;
             };
             let first = number * BLOCK_ROWS;
-            for (row, word) in (first..).step_by(64).zip(words.iter_mut()) {
-                *word &= !mask(row, rows);
+            for (number, word) in (0..).zip(words.iter_mut()) {
+                *word &= !mask(first + 64 * number, rows);
             }
             if words.iter().all(|&word| word == 0) {
                 *block = None;
