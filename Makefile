@@ -114,7 +114,7 @@ docs: build ## Build the documentation into docs/_build, check its links, names 
 	$(BIN)/python -m pip install --quiet --group docs
 	$(BIN)/sphinx-build -E -W -n -q docs docs/_build
 	$(BIN)/python tools/check_book.py docs/_build
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/house/test_commands_of_pages.py
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) tests/structure/test_commands_of_pages.py
 
 .PHONY: figures
 figures: build ## Draw the figures of the documentation anew

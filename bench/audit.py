@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import likewise
 from likewise import Recipe, dedup_files
-from likewise.audit import NUM_SAMPLED, audit
+from likewise.runs.audit import NUM_SAMPLED, audit
 from machine import facts
 
 HERE = Path(__file__).parent

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 import likewise
 import machine
-from likewise import _native, bloom
+from likewise import _native
+from likewise.stages import bloom
 
 HERE = Path(__file__).parent
 NUM = 20_000

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import labelled
 import likewise
-from likewise.features import features
+from likewise.stages.features import features
 
 LOWEST = 0.2
 KINDS = {"plain": {"shingle": 3}, "idf": {"shingle": 2, "weights": "idf"}}

@@ -24,7 +24,7 @@ def _words(search: Any) -> list[tuple[int, int]]:
 def costs(work: Path) -> Any:
     """Costs of this machine, measured once a work folder."""
     try:
-        from likewise.plan import Costs
+        from likewise.hamming.costs import Costs
     except ImportError as reason:
         raise NotDone("this version has no planner of Hamming search") from reason
     path = work / "costs.json"
@@ -39,7 +39,8 @@ def costs(work: Path) -> Any:
 
 def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list | None = None) -> dict[str, object]:
     """Microseconds of a query among many on one core, of the plan that has `keys`, else of the one that is chosen."""
-    from likewise.plan import bit_statistics, plan_hamming
+    from likewise.hamming.plan import plan_hamming
+    from likewise.hamming.statistics import bit_statistics
 
     memory = None if row.bytes_a_fingerprint is None else int(row.bytes_a_fingerprint * row.n)
     known: dict[str, Any] = {}
@@ -73,7 +74,7 @@ def frontier(row: Row, make: object, codes: Any) -> dict[int, dict[str, object]]
     from hamming_measures import say
 
     measured = costs(codes.work)
-    from likewise.plan import plan_hamming
+    from likewise.hamming.plan import plan_hamming
 
     made: dict[int, dict[str, object]] = {}
     for within in row.within:

@@ -75,7 +75,7 @@ class Likewise(Searcher):
 
     def stream(self, queries: np.ndarray, path: Path, bits: int, within: int, threads: int) -> Found:
         """One pass over a flat file."""
-        from likewise import hamming
+        from likewise.hamming import pairs as hamming
 
         if not hasattr(hamming, "hamming_stream"):
             raise NotDone("this version has no hamming_stream")

@@ -23,9 +23,9 @@ import likewise
 import machine
 import methods_page
 from labelled import GATING, SETS, load
-from likewise.features import features
-from likewise.plan import plan
-from likewise.recipe_check import FIELDS_OF_METHOD
+from likewise.recipe.rules import FIELDS_OF_METHOD
+from likewise.stages.features import features
+from likewise.stages.plan import plan
 
 HERE = Path(__file__).parent
 LARGE = HERE / "data" / "plain-10000.jsonl"

@@ -96,7 +96,7 @@ def datasketch_of_texts(texts: list[str], scheme: str) -> tuple[list[object], li
     """Signatures of shingles of our words, joined by spaces, by another seed and number of slots."""
     from datasketch import MinHash
 
-    from likewise.text import normalize, tokens
+    from likewise.stages.text import normalize, tokens
 
     theirs = []
     for text in texts:

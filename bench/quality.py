@@ -26,7 +26,7 @@ import quality_page
 import quality_presets
 from labelled import BINARIES, GATING, LICENCES, MARKUP, NEGATIVE, OTHERS, LabelledSet, folder_of, is_there, load, naive
 from likewise import _native
-from likewise.text import tokens as tokens_of
+from likewise.stages.text import tokens as tokens_of
 from quality_sweep import METHODS, Curve, Features, recipe_of, sweep
 
 HERE = Path(__file__).parent

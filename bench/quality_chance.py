@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from likewise.verify import verify_pairs
+from likewise.stages.verify import verify_pairs
 
 CORPORA = {"English": "plain.jsonl", "Chinese": "chinese.jsonl"}
 MOST_DOCUMENTS = 15_000

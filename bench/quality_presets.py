@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import likewise
 import titles
 from labelled import GATING, MARKUP, OTHERS, SETS, is_there, load
-from likewise.recipe_presets import PRESETS
+from likewise.recipe.presets import PRESETS
 
 # Pairs that were read, with their two texts; there are no collections.
 READ_PAIRS = "eye-technical"

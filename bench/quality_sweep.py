@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import likewise
 from labelled import IGNORED, POSITIVE, LabelledSet
-from likewise.verify import verify_pairs
+from likewise.stages.verify import verify_pairs
 
 BITS = (64, 128, 256)
 # Below these nothing is looked at; small sets are measured down to where source code separates.

@@ -24,11 +24,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import likewise
 import machine
 from likewise import _native
-from likewise.redis import RedisIndex, writing
-from likewise.redis.arrivals import encoded_ids
-from likewise.redis.decision import Decision, Seen
-from likewise.redis.index import MAX_BATCH
-from likewise.redis.search import NO_HITS, Records
+from likewise.index.redis import writing
+from likewise.index.redis.arrivals import encoded_ids
+from likewise.index.redis.decision import Decision, Seen
+from likewise.index.redis.index import MAX_BATCH
+from likewise.index.redis.search import NO_HITS, Records
+from likewise.redis import RedisIndex
 
 RESULTS = Path(__file__).parent / "results" / "redis_index.json"
 BATCH = 1000

@@ -26,7 +26,7 @@ RESULTS = HERE / "results" / "resume.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 CHILD = """
 import sys
-from likewise.dedup import dedup_files, files, resume
+from likewise.batch import dedup_files, files, resume
 path, out, mode = sys.argv[1:]
 if mode == "without":
     files.open_parts = lambda *_: None

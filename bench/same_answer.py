@@ -260,7 +260,7 @@ def main() -> int:
 
     spark = None
     if not given.no_spark:
-        from likewise.spark.session import open_session
+        from likewise.batch.spark.session import open_session
 
         spark = open_session("local[2]")
     num_differing = 0

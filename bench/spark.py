@@ -66,8 +66,8 @@ def main() -> None:
         local_s = time.perf_counter() - began
 
         began = time.perf_counter()
+        from likewise.batch.spark.session import open_session
         from likewise.spark import dedup
-        from likewise.spark.session import open_session
 
         spark = open_session("local[2]")
         spark.sparkContext.setLogLevel("ERROR")

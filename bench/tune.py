@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from labelled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
-from likewise.tune import Questions, model
-from likewise.tune.choice import Evidence, choices, cross_validated
-from likewise.tune.grid import grid
-from likewise.tune.questions import ranked_pairs
-from likewise.tune.sample import Sample
-from likewise.tune.tuning import RANKING, open_tuner
+from likewise.tuning import Questions, model
+from likewise.tuning.choice import Evidence, choices, cross_validated
+from likewise.tuning.grid import grid
+from likewise.tuning.questions import ranked_pairs
+from likewise.tuning.sample import Sample
+from likewise.tuning.tuning import RANKING, open_tuner
 
 HERE = Path(__file__).parent
 SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled", "code-ocd")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import likewise
-from likewise import sets
+from likewise.stages import sets
 
 WINDOW_BYTES = 8
 LEAST_RESEMBLANCE = 0.05

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 import likewise
-from likewise import sets
+from likewise.stages import sets
 
 SUBJECTS = [
     "The harbour",

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from likewise.bands import band_pairs, plan_bands, s_curve
-from likewise.drawing.markup import Html, element
-from likewise.features import features
-from likewise.weights import count_weights
+from likewise.runs.drawing.markup import Html, element
+from likewise.stages.bands import band_pairs, plan_bands, s_curve
+from likewise.stages.features import features
+from likewise.stages.weights import count_weights
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "docs" / "images" / "concepts"

@@ -16,49 +16,44 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from likewise.bands import band_pairs
-    from likewise.client import AsyncClient, Client
-    from likewise.compare import compare
+    from likewise.batch import Deduplication, dedup, dedup_files, pairs
     from likewise.corpus import match
-    from likewise.dedup import Deduplication, dedup, dedup_files, pairs
-    from likewise.errors import (
-        InvalidInput,
-        InvalidParameter,
-        LikewiseError,
-        RecipeMismatch,
-    )
-    from likewise.hamming import hamming_distance, hamming_join, hamming_pairs
-    from likewise.hamming_index import HammingIndex
+    from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
+    from likewise.hamming.index import HammingIndex
+    from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
     from likewise.index import Index
-    from likewise.recipe import Recipe
-    from likewise.sketch import Sketches, sketch
-    from likewise.weight_table import Weights
+    from likewise.measures.comparison import compare
+    from likewise.recipe.recipe import Recipe
+    from likewise.recipe.weights import Weights
+    from likewise.service.client import AsyncClient, Client
+    from likewise.stages.bands import band_pairs
+    from likewise.stages.sketch import Sketches, sketch
 
     __version__: str
 
 _HOMES = {
-    "AsyncClient": "likewise.client",
-    "Client": "likewise.client",
-    "Deduplication": "likewise.dedup",
+    "AsyncClient": "likewise.service.client",
+    "Client": "likewise.service.client",
+    "Deduplication": "likewise.batch",
     "InvalidInput": "likewise.errors",
     "InvalidParameter": "likewise.errors",
     "LikewiseError": "likewise.errors",
-    "Recipe": "likewise.recipe",
+    "Recipe": "likewise.recipe.recipe",
     "RecipeMismatch": "likewise.errors",
-    "Sketches": "likewise.sketch",
-    "Weights": "likewise.weight_table",
-    "band_pairs": "likewise.bands",
-    "compare": "likewise.compare",
-    "dedup": "likewise.dedup",
-    "dedup_files": "likewise.dedup",
-    "HammingIndex": "likewise.hamming_index",
+    "Sketches": "likewise.stages.sketch",
+    "Weights": "likewise.recipe.weights",
+    "band_pairs": "likewise.stages.bands",
+    "compare": "likewise.measures.comparison",
+    "dedup": "likewise.batch",
+    "dedup_files": "likewise.batch",
+    "HammingIndex": "likewise.hamming.index",
     "Index": "likewise.index",
-    "hamming_distance": "likewise.hamming",
-    "hamming_join": "likewise.hamming",
-    "hamming_pairs": "likewise.hamming",
+    "hamming_distance": "likewise.hamming.pairs",
+    "hamming_join": "likewise.hamming.pairs",
+    "hamming_pairs": "likewise.hamming.pairs",
     "match": "likewise.corpus",
-    "pairs": "likewise.dedup",
-    "sketch": "likewise.sketch",
+    "pairs": "likewise.batch",
+    "sketch": "likewise.stages.sketch",
 }
 
 __all__ = [

@@ -11,11 +11,11 @@ import pytest
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import Texts
-from likewise.audit import audit, truth
-from likewise.audit import rarest as rarest_module
-from likewise.audit.rarest import RarestFeatures
-from likewise.dedup import FileRun
-from likewise.word_lists import WordList
+from likewise.batch import FileRun
+from likewise.recipe.word_lists import WordList
+from likewise.runs.audit import audit, truth
+from likewise.runs.audit import rarest as rarest_module
+from likewise.runs.audit.rarest import RarestFeatures
 from tests.audit.corpora import SABOTAGED, failed, graded, resembling, run_of, write
 from tests.command import likewise_command
 from tests.oracle import measures

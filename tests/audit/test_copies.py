@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.audit import audit
-from likewise.dedup import FileRun
+from likewise.batch import FileRun
+from likewise.runs.audit import audit
 from tests.audit.corpora import failed, graded, run_of
 
 COPIES = "the kept files hold the documents that stayed, and no others"

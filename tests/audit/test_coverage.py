@@ -6,9 +6,9 @@ import pytest
 
 import likewise
 from likewise import Recipe, dedup_files
-from likewise.audit import audit
-from likewise.audit import rarest as rarest_module
-from likewise.audit import truth as truth_module
+from likewise.runs.audit import audit
+from likewise.runs.audit import rarest as rarest_module
+from likewise.runs.audit import truth as truth_module
 from tests.audit.corpora import graded, resembling, write
 
 NUM_CORPORA = 5
@@ -83,7 +83,7 @@ def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, m
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_interval_holds_where_the_run_did_less_than_its_recipe_says(tmp_path, monkeypatch):
-    candidates = importlib.import_module("likewise.dedup.candidates")
+    candidates = importlib.import_module("likewise.batch.search.bands")
     honest = candidates.open_buckets
 
     def fewer_bands(documents, recipe, order, *, threads):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from likewise.audit.intervals import StratumTotals, gamma_quantile
-from likewise.audit.intervals import share as share_of
+from likewise.runs.audit.intervals import StratumTotals, gamma_quantile
+from likewise.runs.audit.intervals import share as share_of
 
 
 def share(strata, *, least_part, least_other=None, known_total=0.0):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import InvalidInput, InvalidParameter, Recipe, RecipeMismatch, dedup_files
-from likewise.audit import audit, read_certificate
+from likewise.runs.audit import audit, read_certificate
 from tests.audit.corpora import SABOTAGED, failed, graded, run_of, write
 from tests.command import likewise_command
 from tests.golden.texts import made_up
@@ -133,7 +133,7 @@ def test_inputs_that_changed_fail(tmp_path, texts):
 
 
 def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeypatch):
-    candidates = importlib.import_module("likewise.dedup.candidates")
+    candidates = importlib.import_module("likewise.batch.search.bands")
     honest = candidates.open_buckets
 
     def fewer_bands(documents, recipe, order, **options):

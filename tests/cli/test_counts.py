@@ -5,10 +5,10 @@ import json
 import pytest
 
 import likewise
-from likewise.counts import counted
+from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.lexicon import read_lexicon
-from likewise.tune.labels import Label, read_labels, write_labels
+from likewise.tuning.labels import Label, read_labels, write_labels
 from tests.command import jsonl, likewise_command
 
 TEXTS = ["one two three four five six", "one two three four five SIX", "something else"]

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, stream_dedup
-from likewise.io import alignment, scratch
+from likewise.batch import FileRun, stream_dedup
+from likewise.io.output import alignment, scratch
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.waiting import LIMIT_S, wait_until

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from likewise.dedup import dedup_files
+from likewise.batch import dedup_files
 from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
-from likewise.io.source import ReadRules
+from likewise.io.source.source import ReadRules
 from tests.command import jsonl, likewise_command
 
 TEXTS = ["one fine day in the spring of the year", "a text about something else altogether"]
@@ -21,7 +21,7 @@ def data(tmp_path):
     folder.mkdir()
     (folder / "a.jsonl").write_bytes(jsonl(TEXTS))
     (folder / "b.jsonl").write_bytes(jsonl([TEXTS[0] + " again", "no words of those above"], ids=False) + b"broken\n")
-    from likewise.dedup import FileRun
+    from likewise.batch import FileRun
 
     dedup_files(folder, folder / "first", run=FileRun(on_error="skip"))
     (folder / "killed" / ".unfinished" / "parts").mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_a_second_run_does_not_read_the_output_of_the_first(data):
 
 
 def _skip():
-    from likewise.dedup import FileRun
+    from likewise.batch import FileRun
 
     return FileRun(on_error="skip")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import likewise
-from likewise.cli.terminal import explain
+from likewise.cli.options.terminal import explain
 from likewise.errors import InvalidInput
 from likewise.io.places import check_place
 from tests.command import jsonl, likewise_command

@@ -1,6 +1,6 @@
 """What a run says of itself where standard error is no terminal."""
 
-from likewise.cli import progress
+from likewise.cli.options import progress
 from likewise.progress import Planned, StageAdvanced, StageStarted
 
 

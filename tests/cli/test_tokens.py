@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.dedup import FileRun
+from likewise.batch import FileRun
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.features import features, tokens
-from likewise.weights import count_weights
-from likewise.word_lists import WordList
+from likewise.recipe.word_lists import WordList
+from likewise.stages.features import features, tokens
+from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
 

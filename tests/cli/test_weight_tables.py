@@ -7,10 +7,11 @@ import pickle
 import pytest
 
 import likewise
-from likewise.dedup import pair_files, sketch_files, weighing
+from likewise.batch import pair_files, sketch_files
+from likewise.batch.read import weighing
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned
-from likewise.weights import count_weights, read_table
+from likewise.stages.weights import count_weights, read_table
 from tests import command
 from tests.command import likewise_command
 
@@ -134,7 +135,7 @@ def test_only_line_feeds_end_the_lines_of_a_lexicon(tmp_path, name, tab):
 def test_words_of_weight_0_leave_out_what_is_made_of_them_alone():
     table = likewise.Weights.from_terms({"of": 0, "the": 0, "new york": 5})
     recipe = likewise.Recipe.minhash(weights=table, shingle=2)
-    from likewise.features import features
+    from likewise.stages.features import features
 
     # "of the" goes; "the end" stays, at the weight of its other word.
     assert features(["end of the end"], recipe).weights.tolist() == [1, 1]

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, weigh_files
+from likewise.batch import FileRun, weigh_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.weights import count_weights
+from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
 

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise.batch import FileRun
 from likewise.corpus import match_files
-from likewise.dedup import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.weights import count_weights
+from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command
 from tests.oracle import features as oracle

@@ -9,9 +9,13 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidParameter, LikewiseError, Recipe
-from likewise.hamming import hamming_distance, hamming_join, hamming_pairs, hamming_stream
-from likewise.plan import Costs, bit_frequencies, plan_hamming, textbook_searches
-from likewise.weights import count_weights
+from likewise.hamming.costs import Costs
+from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
+from likewise.hamming.plan import plan_hamming
+from likewise.hamming.statistics import bit_frequencies
+from likewise.hamming.stream import hamming_stream
+from likewise.stages.weights import count_weights
+from likewise.theory.textbook import textbook_searches
 
 CODES = np.array([0, 7, 255, 2**64 - 1], np.uint64)
 TEXTS = ["a cat sat on the mat", "dogs bark at night", "", "a cat sat on the mat today"]

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.text import text_batches
+from likewise.stages.text import text_batches
 
 # Run apart, so that its memory is its own; prints the peak of anonymous memory above that of the start, and a count.
 SCRIPT = """
 import itertools, json, sys, threading, time
 import numpy as np, pyarrow as pa
 import likewise
-from likewise.dedup import dedup  # loads what the first call would
+from likewise.batch import dedup  # loads what the first call would
 
 def anonymous():
     with open("/proc/self/status") as status:

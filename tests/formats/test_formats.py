@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, dedup_files
+from likewise.batch import FileRun, dedup_files
 from likewise.errors import InvalidInput
-from likewise.io.runs import run_differences
+from likewise.runs.diff import run_differences
 from tests.command import likewise_command
 from tests.formats.files import REMOVED, ROWS, WRITERS, arrow, csv_bytes, jsonl, unpacked, write_dataset, zstd
 
@@ -259,7 +259,7 @@ def test_pieces_do_not_matter(tmp_path, monkeypatch):
     rows = [{"id": str(i), "text": f'row {i}, "quoted"\n' * (i % 50), "n": str(i)} for i in range(2000)]
     results = {}
     for piece_bytes in (1 << 10, 4 << 20):
-        monkeypatch.setattr(sys.modules["likewise.dedup.ingest"], "PIECE_BYTES", piece_bytes)
+        monkeypatch.setattr(sys.modules["likewise.batch.read.ingest"], "PIECE_BYTES", piece_bytes)
         for name in ("in.jsonl", "in.jsonl.gz", "in.ndjson.zst", "in.csv", "mac.csv", "in.tsv.zst", "stream.arrow"):
             (tmp_path / name).write_bytes(WRITERS[name](rows))
             out = tmp_path / f"{piece_bytes}-{name}"

@@ -7,7 +7,7 @@ import pytest
 
 from likewise import InvalidInput, dedup_files
 from likewise.io.inputs import find_inputs
-from likewise.io.source import ReadRules
+from likewise.io.source.source import ReadRules
 from tests.command import likewise_command
 from tests.formats.files import ROWS, jsonl, write_dataset
 

@@ -6,7 +6,7 @@ import struct
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.dedup import FileRun, dedup_files
+from likewise.batch import FileRun, dedup_files
 from likewise.errors import LikewiseError
 from tests.formats.files import unpacked
 from tests.golden.texts import made_up

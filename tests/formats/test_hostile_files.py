@@ -18,7 +18,7 @@ import pytest
 import likewise
 from likewise.cli import main
 from likewise.errors import LikewiseError
-from likewise.hamming import hamming_stream
+from likewise.hamming.stream import hamming_stream
 from tests.formats.files import ROWS, arrow, gzipped, jsonl, parquet
 from tests.formats.test_broken import BAD_UTF8, cuts, flips, forget_peak, resident_peak
 

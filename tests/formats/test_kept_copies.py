@@ -3,10 +3,10 @@
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.dedup import FileRun
+from likewise.batch import FileRun
 from likewise.io.kept_copies import kept_copies, kept_documents
-from likewise.io.runs import compare_runs, run_differences
-from likewise.io.summaries import read_summary
+from likewise.io.output.summaries import read_summary
+from likewise.runs.diff import compare_runs, run_differences
 from tests.formats.files import REMOVED, ROWS, csv_bytes, jsonl, table, zstd
 
 SAME = ([], "recipe, evidence, kept documents")

@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.dedup import FileRun, ingest, pair_files, weigh_files
+from likewise.batch import FileRun, pair_files, weigh_files
+from likewise.batch.parts import PartRules, dedup_parts
+from likewise.batch.read import ingest
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.bad_rows import bad_row_limit
-from likewise.io.csv import shows_quotes
-from likewise.repeats import PartRules, dedup_parts
+from likewise.io.lines.csv import shows_quotes
+from likewise.io.source.bad_rows import bad_row_limit
 from tests.command import likewise_command
 from tests.formats.files import jsonl, zstd
 

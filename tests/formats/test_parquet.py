@@ -13,9 +13,9 @@ import pytest
 
 import likewise
 from likewise._native import ParquetJoin
-from likewise.dedup import FileRun, dedup_files
+from likewise.batch import FileRun, dedup_files
 from likewise.errors import InvalidInput
-from likewise.io import parquet_kept
+from likewise.io.tables import parquet_kept
 
 NUM_ROWS = 300
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]

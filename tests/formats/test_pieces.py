@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.dedup import FileRun, dedup_files, ingest
-from likewise.io import parquet
-from likewise.io.csv import CsvFile
-from likewise.io.runs import run_differences
+from likewise.batch import FileRun, dedup_files
+from likewise.batch.read import ingest
+from likewise.io.lines.csv import CsvFile
+from likewise.io.tables import parquet
+from likewise.runs.diff import run_differences
 from tests.golden.texts import made_up
 from tests.recipes import RECIPES
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import dedup_files, pair_files, sketch_files
+from likewise.batch import dedup_files, pair_files, sketch_files
 from likewise.errors import InvalidInput
 from likewise.io.remote import fetch, is_remote, local_path, remote_files
 from tests.formats.files import REMOVED, ROWS, WRITERS, jsonl

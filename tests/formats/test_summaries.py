@@ -8,10 +8,10 @@ import shutil
 import pytest
 
 from likewise import InvalidInput, Recipe, dedup_files
+from likewise.batch.parts import PartRules, dedup_parts
 from likewise.cli import main
-from likewise.io.summaries import read_summary
-from likewise.repeats import PartRules, dedup_parts
-from likewise.report.sections import threshold_chart
+from likewise.io.output.summaries import read_summary
+from likewise.runs.report.sections import threshold_chart
 from tests.audit.corpora import graded, write
 
 COMMANDS = [

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, dedup_files
+from likewise.batch import FileRun, dedup_files
 from likewise.errors import InvalidInput
 from tests.command import likewise_command
 from tests.formats.archives import by_member, http, members, page, record, record_id
@@ -20,10 +20,10 @@ from tests.formats.archives import by_member, http, members, page, record, recor
 pytest.importorskip("fastwarc", reason="web archives need the extra likewise[web]")
 pytest.importorskip("resiliparse", reason="web archives need the extra likewise[web]")
 
-from likewise.io.html_text import HtmlReaders
-from likewise.io.source import ReadRules
-from likewise.io.warc import WarcFile
-from likewise.io.warc_documents import opened_record, record_bytes
+from likewise.io.archives.html_text import HtmlReaders
+from likewise.io.archives.warc import WarcFile
+from likewise.io.archives.warc_documents import opened_record, record_bytes
+from likewise.io.source.source import ReadRules
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "warc-real"
 TEXT = "the council met on {} and agreed to mend the old bridge over the river before the winter comes"
@@ -270,7 +270,7 @@ class OnceItHangs(threading.Thread):
 
 def test_an_extractor_that_hangs_or_dies(monkeypatch):
     """One page of a batch is told of, and those beside it are read."""
-    from likewise.io import html_process
+    from likewise.io.archives import html_process
 
     page = (b"<p>a page</p>", "")
     source = Path(html_process.__file__).read_text()
@@ -357,7 +357,7 @@ def test_real_archives():
 
 
 def bodies(file):
-    from likewise.io import warc_documents
+    from likewise.io.archives import warc_documents
 
     data = file.path.read_bytes()
     for place in file._places(file.path.parent):

@@ -9,7 +9,7 @@ import pytest
 import likewise
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
-from likewise.weights import count_weights
+from likewise.stages.weights import count_weights
 from tests.store.clocks import clocked
 
 TEXTS = [f"a page about {topic} and the weather of the {topic} season" for topic in ("flood", "rain", "snow", "wind")]

@@ -10,9 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, dedup_files, pair_files, plan_memory, verification
-from likewise.dedup.room import Room
-from likewise.growing import ArraySpace
+from likewise.arrays import ArraySpace
+from likewise.batch import FileRun, dedup_files, pair_files
+from likewise.batch import memory as plan_memory
+from likewise.batch.budget.room import Room
+from likewise.batch.decide import verification
 from likewise.progress import Planned
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
@@ -49,11 +51,14 @@ def little(monkeypatch):
         )
 
     small = {
-        "sorting": {"_AT_ONCE": 64},
-        "io.lines": {"_LINES_AT_ONCE": 33},
-        **{f"dedup.{name}": {"_AT_ONCE": 50} for name in ("documents", "collapse", "priority", "pairing", "kept_rows")},
-        "dedup.slab_search": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
-        "dedup.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
+        "arrays": {"_AT_ONCE": 64},
+        "io.lines.lines": {"_LINES_AT_ONCE": 33},
+        **{
+            f"batch.{name}": {"_AT_ONCE": 50}
+            for name in ("read.documents", "read.collapse", "read.priority", "decide.pairing", "write.kept_rows")
+        },
+        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
+        "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
     }
 
     def make():
@@ -169,7 +174,7 @@ def test_equal_hashes_of_unequal_documents_do_not_collapse(corpus, tmp_path, lit
     def collide():
         little()
         monkeypatch.setattr(
-            importlib.import_module("likewise.dedup.collapse"), "_hashed", lambda c: c[0] % np.uint64(5)
+            importlib.import_module("likewise.batch.read.collapse"), "_hashed", lambda c: c[0] % np.uint64(5)
         )
 
     whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"], collide)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise.features import features, tokens
+from likewise.stages.features import features, tokens
 from tests.oracle import cut
 from tests.oracle import features as oracle
 
@@ -116,7 +116,7 @@ def test_chinese_words_against_the_package_of_python():
     jieba = pytest.importorskip("jieba", reason="jieba is installed beside the rivals only")
     recipe = likewise.Recipe.minhash(tokens="chinese")
     for text in [*TEXTS, FIRST, SECOND, "他来到了网易杭研大厦，小明硕士毕业于中国科学院计算所，后在日本京都大学深造。"]:
-        theirs = [word for word in jieba.cut(likewise.text.normalize(text)) if is_chinese(word)]
+        theirs = [word for word in jieba.cut(likewise.stages.text.normalize(text)) if is_chinese(word)]
         assert [word for word in tokens(text, recipe) if is_chinese(word)] == theirs, text
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.features import features, tokens
-from likewise.weights import count_weights
+from likewise.stages.features import features, tokens
+from likewise.stages.weights import count_weights
 from tests.golden.texts import TEXTS
 from tests.oracle import features as oracle
 from tests.oracle import sketches, weights

@@ -23,7 +23,7 @@ POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancesto
 
 
 def client_of(path, **settings):
-    from likewise.server import Settings, create_app
+    from likewise.service import Settings, create_app
 
     app = create_app(path, Settings(has_request_log=False, **({"deadline_s": LIMIT_S} | settings)))
     return testing.TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=True)
@@ -33,7 +33,7 @@ def client_of(path, **settings):
 def patient():
     """Pages wait until the groups are sorted, however long a busy machine takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likewise.server.page.routes._WAIT_S", LIMIT_S)
+        patch.setattr("likewise.service.page.routes._WAIT_S", LIMIT_S)
         yield
 
 
@@ -317,7 +317,7 @@ def test_documents_that_are_bytes_are_shown_as_far_as_they_can_be(tmp_path):
 
 
 def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
-    from likewise.viewing import catalogue
+    from likewise.runs.viewing import catalogue
 
     out = make_run(tmp_path)
     monkeypatch.setattr(catalogue, "_TABLES", "CREATE VIRTUAL TABLE words USING fts99(text);")

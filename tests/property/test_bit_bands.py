@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import likewise
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.hamming import hamming_pairs
+from likewise.hamming.pairs import hamming_pairs
 from tests.conftest import instruction_sets
 from tests.oracle import candidates
 from tests.property.test_candidates import fingerprints, hamming_expected

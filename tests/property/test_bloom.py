@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
-from likewise import _native, bloom
-from likewise.dedup import bloom_search
+from likewise import _native
+from likewise.batch.search import bloom as bloom_search
 from likewise.errors import InvalidParameter
+from likewise.stages import bloom
 from tests.conftest import instruction_sets
 from tests.oracle import bloom as oracle
 from tests.oracle.features import Rules, features

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import likewise
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.features import features
-from likewise.text import tokens
+from likewise.stages.features import features
+from likewise.stages.text import tokens
 from tests.conftest import instruction_sets
 from tests.oracle import hashes
 from tests.oracle.features import mix, polynomial
@@ -66,7 +66,7 @@ def test_signatures_of_datasketch(text, seed, width, scheme, kind):
     )
     cut = tokens(text, kind)
     if not cut:
-        cut = [normal] if (normal := likewise.text.normalize(text)) else []
+        cut = [normal] if (normal := likewise.stages.text.normalize(text)) else []
     count = min(width, len(cut))
     joined = [(" " if kind == "word" else "").join(cut[i : i + count]) for i in range(len(cut) - count + 1) if count]
     found = likewise.sketch([text], recipe)
@@ -119,9 +119,11 @@ def test_what_a_package_leaves_no_choice_in(method, options):
 
 def test_default_hash_stays_out_of_ids_and_tables():
     assert likewise.Recipe.minhash(hash="xxh3").recipe_id == likewise.Recipe.minhash().recipe_id
-    table = likewise.weights.count_weights(["a b c", "a b d"], likewise.Recipe.minhash(weights="idf"))
+    table = likewise.stages.weights.count_weights(["a b c", "a b d"], likewise.Recipe.minhash(weights="idf"))
     assert "hash" not in table.rules
-    other = likewise.weights.count_weights(["a b c", "a b d"], likewise.Recipe.minhash(weights="idf", hash="md5"))
+    other = likewise.stages.weights.count_weights(
+        ["a b c", "a b d"], likewise.Recipe.minhash(weights="idf", hash="md5")
+    )
     assert other.rules["hash"] == "md5"
     with pytest.raises(likewise.RecipeMismatch):
         likewise.Recipe.minhash(weights=other)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
-from likewise import sets
+from likewise.stages import sets
 from tests.oracle import sets as oracle
 from tests.oracle.features import Rules, features
 from tests.strategies import word_texts

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
-from likewise import sets
-from likewise.text import as_texts
-from likewise.weights import with_counted
+from likewise.stages import sets
+from likewise.stages.text import as_texts
+from likewise.stages.weights import with_counted
 from tests.oracle import decide
 from tests.oracle import sets as oracle
 from tests.oracle.features import Rules, features

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import likewise
-import likewise.verify
+import likewise.stages.verify
 from likewise import _native
-from likewise import sets as sets_of_samples
+from likewise.stages import sets as sets_of_samples
 from tests.conftest import instruction_sets
 from tests.oracle import decide, measures
 from tests.oracle.features import Rules, features
@@ -105,7 +105,10 @@ def test_containment_is_that_of_the_first_in_the_second_everywhere():
     short, long = "a b c d", "a b c d e f g h"
     recipe = likewise.Recipe.shingles(0.9, measure="containment")
     rows = np.array([[0, 1], [1, 0]])
-    assert likewise.verify.verify_pairs([short, long], rows, recipe, measure="containment").tolist() == [1.0, 2 / 6]
+    assert likewise.stages.verify.verify_pairs([short, long], rows, recipe, measure="containment").tolist() == [
+        1.0,
+        2 / 6,
+    ]
     samples = sets_of_samples.sample([short, long], recipe)
     assert [samples.containment(*row).value for row in rows.tolist()] == [1.0, 2 / 6]
     measured = likewise.compare(short, long, recipe).measures

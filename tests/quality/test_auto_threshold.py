@@ -10,8 +10,9 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.dedup import FileRun, auto_threshold, dedup_files
-from likewise.dedup.auto_threshold import MOST_PARTNERS
+from likewise.batch import FileRun, dedup_files
+from likewise.batch.decide import auto_threshold
+from likewise.batch.decide.auto_threshold import MOST_PARTNERS
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.oracle import valley as oracle

@@ -5,7 +5,7 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.features import features
+from likewise.stages.features import features
 from tests.quality.test_recipes import SETS, found_by, naive, scored
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -5,7 +5,8 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput
-from likewise.redis import scripts, writing
+from likewise.index.redis import server as scripts
+from likewise.index.redis import writing
 from tests.recipes import oracle_recipe
 from tests.store.conformance import TEXTS, said
 from tests.store.model import ModelIndex, Refused

@@ -7,7 +7,8 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, LostWrites, StoreError
-from likewise.redis import RedisIndex, acknowledged, search
+from likewise.index.redis import acknowledged, search
+from likewise.redis import RedisIndex
 from tests.redis.test_between import Between
 from tests.redis.test_sharing import replayed
 

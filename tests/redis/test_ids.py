@@ -56,7 +56,7 @@ def test_one_id(open_index):
 
 
 def test_what_is_refused_is_told_as_by_an_index_in_a_directory(open_index, tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.text._STRINGS_AT_ONCE", 2000)
+    monkeypatch.setattr("likewise.stages.text._STRINGS_AT_ONCE", 2000)
     ids = [str(i) for i in range(2001)]
 
     def told(index):

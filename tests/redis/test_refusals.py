@@ -198,7 +198,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
 
 
 def test_batches_larger_than_a_transaction(open_index, monkeypatch):
-    monkeypatch.setattr("likewise.redis.index.MAX_BATCH", 7)
+    monkeypatch.setattr("likewise.index.redis.index.MAX_BATCH", 7)
     texts = (f"{i % 30} " + " ".join(f"page{i % 30}word{j}" for j in range(90)) for i in range(50))
     index = open_index(RECIPE)
     verdicts = index.check_and_add_batch((f"doc-{i}" for i in range(50)), texts)
@@ -210,7 +210,7 @@ def test_batches_larger_than_a_transaction(open_index, monkeypatch):
 
 
 def test_large_groups_are_taken_apart(open_index, monkeypatch):
-    monkeypatch.setattr("likewise.redis.removal._AT_ONCE", 50)
+    monkeypatch.setattr("likewise.index.redis.removal._AT_ONCE", 50)
     index = open_index(RECIPE)
     base = [f"word{i}" for i in range(90)]
     copies = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) if i % 3 else " ".join(base) for i in range(90)]

@@ -5,7 +5,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidParameter
-from likewise.redis.layout import layout_of
+from likewise.index.redis.layout import layout_of
 
 
 def planted(bits, within, seed):
@@ -42,7 +42,7 @@ def test_every_neighbour_is_found(open_index, bits, within, layout):
     words = planted(bits, within, seed=bits + within)
     index = open_index(recipe, layout=layout)
     # Into the tables as they are, whatever matches whatever.
-    from likewise.redis.arrivals import arrivals_of
+    from likewise.index.redis.arrivals import arrivals_of
 
     layout_ = layout_of(recipe, layout)
     for i in range(len(words)):

@@ -9,7 +9,8 @@ import pytest
 
 import likewise
 from likewise.errors import ForkedError, StoreError
-from likewise.redis import scripts, writing
+from likewise.index.redis import server as scripts
+from likewise.index.redis import writing
 from tests.quality.test_promises import planted
 from tests.recipes import oracle_recipe
 from tests.store.conformance import TEXTS, said

@@ -6,8 +6,8 @@ import json
 import numpy as np
 
 import likewise
-from likewise.io.sketches import read_sketch_file
-from likewise.weight_table import Weights
+from likewise.io.fingerprints.sketches import read_sketch_file
+from likewise.recipe.weights import Weights
 from tests.released.documents import documents, later_documents
 
 # By the name under which they stand in recipes.json; each field named, so that later defaults change none of them.

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from likewise.weights import count_weights
+from likewise.stages.weights import count_weights
 from tests.released.answers import INDEXES, RECIPES, SKETCHES, answers
 from tests.released.documents import documents
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from likewise import _native
-from likewise.repeats import PartRules, dedup_parts
+from likewise.batch.parts import PartRules, dedup_parts
 from tests.command import jsonl
 from tests.repeats import naive
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun
+from likewise.batch import FileRun
+from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.runs import run_differences
-from likewise.repeats import PartRules, dedup_parts
+from likewise.runs.diff import run_differences
 from tests.command import jsonl, likewise_command
 from tests.repeats.naive import lines, paragraphs, without_spans, without_units
 
@@ -103,8 +103,8 @@ def test_spans_as_by_hand(tmp_path, seed, num_words):
     for row in evidence(out):
         a = texts[row["row"]].encode()[row["span_start"] : row["span_end"]].decode()
         b = texts[row["kept_row"]].encode()[row["kept_span_start"] : row["kept_span_end"]].decode()
-        assert likewise.text.tokens(a) == likewise.text.tokens(b)
-        assert len(likewise.text.tokens(a)) >= num_words
+        assert likewise.stages.text.tokens(a) == likewise.stages.text.tokens(b)
+        assert len(likewise.stages.text.tokens(a)) >= num_words
         assert (row["kept_row"], row["kept_span_start"]) < (row["row"], row["span_start"])
 
 
@@ -122,11 +122,11 @@ def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
     rules = {"min_tokens": 8} if unit == "span" else {}
     _, one = run(tmp_path, texts, unit, out="one", run=FileRun(threads=1), **rules)
     # Jobs of a few hundred bytes.
-    for name in ("likewise.repeats.collection", "likewise.dedup.ingest"):
+    for name in ("likewise.batch.parts.collection", "likewise.batch.read.ingest"):
         monkeypatch.setattr(sys.modules[name], "PIECE_BYTES", 500)
     # Of spans nothing is held, and a few are measured at a time.
     for name in ("_WINDOW_BYTES", "_BYTES_AT_ONCE"):
-        monkeypatch.setattr(sys.modules["likewise.repeats.spans"], name, 1)
+        monkeypatch.setattr(sys.modules["likewise.batch.parts.spans"], name, 1)
     _, two = run(tmp_path, texts, unit, out="two", run=FileRun(threads=3), **rules)
     assert run_differences(one, two)[0] == []
     rows = [json.dumps(row) for row in map(json.loads, (tmp_path / "in.jsonl").read_text().splitlines())]

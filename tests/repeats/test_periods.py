@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.repeats import PartRules, dedup_parts, spans
+from likewise.batch.parts import PartRules, dedup_parts, spans
 from tests.command import jsonl
 from tests.memory.sampling import peak_of
 from tests.repeats.naive import ascii_words, without_spans
@@ -109,7 +109,7 @@ def test_memory_of_periodic_texts(tmp_path, kind):
     (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
-        "from likewise.repeats import PartRules, dedup_parts; from likewise.dedup import FileRun; "
+        "from likewise.batch.parts import PartRules, dedup_parts; from likewise.batch import FileRun; "
         f"dedup_parts({str(tmp_path / 'in.jsonl')!r}, {str(tmp_path / 'out')!r}, PartRules('span'), "
         "run=FileRun(threads=2))"
     )

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from likewise import _native
+from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.repeats import PartRules, dedup_parts
 
 # As written, and as meant.
 PIECES = [

@@ -14,9 +14,13 @@ import pyarrow.ipc
 import pyarrow.parquet  # noqa: F401
 
 import likewise
-from likewise.dedup import FileRun, IndexUse, candidates, files, indexed, ingest, resume, verdict_log
+from likewise.batch import FileRun, IndexUse, files
+from likewise.batch.against import index as indexed
+from likewise.batch.decide import verdict_log
+from likewise.batch.read import ingest, resume
+from likewise.batch.search import search as candidates
 from likewise.index.batch_run import BatchRun
-from likewise.io.output import OutputDirectory
+from likewise.io.output.directory import OutputDirectory
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}

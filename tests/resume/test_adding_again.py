@@ -8,8 +8,8 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.dedup import FileRun, IndexUse
-from likewise.dedup.files import stream_dedup
+from likewise.batch import FileRun, IndexUse
+from likewise.batch.files import stream_dedup
 from likewise.errors import InvalidInput
 from tests.command import jsonl
 from tests.quality.test_promises import planted

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, ingest
+from likewise.batch import FileRun
+from likewise.batch.read import ingest
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from tests.command import jsonl, likewise_command
 from tests.quality.test_promises import planted

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import likewise
-from likewise.dedup import FileRun, IndexUse, plan_memory
+from likewise.batch import FileRun, IndexUse
+from likewise.batch import memory as plan_memory
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.output import PARTS, UNFINISHED
+from likewise.io.output.directory import PARTS, UNFINISHED
 from tests.quality.test_promises import planted
 from tests.recipes import RECIPES
 from tests.resume.test_resume import continued, forker, parts_of, same, write_inputs  # noqa: F401 - a fixture

@@ -17,8 +17,8 @@ import pytest
 
 import likewise
 from likewise.errors import RecipeMismatch
-from likewise.io.output import PARTS, UNFINISHED
-from likewise.io.runs import run_differences
+from likewise.io.output.directory import PARTS, UNFINISHED
+from likewise.runs.diff import run_differences
 from tests.forking import forking
 from tests.quality.test_promises import planted
 from tests.recipes import quick_first
@@ -170,7 +170,8 @@ def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
 
 
 def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
-    from likewise.dedup import file_weights, files
+    from likewise.batch import files
+    from likewise.batch import weights as file_weights
 
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     recipe = likewise.Recipe.minhash(0.6, shingle=2, weights="idf")
@@ -191,7 +192,8 @@ def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
 
 
 def test_a_chosen_threshold_is_not_chosen_again(tmp_path, texts, monkeypatch):
-    from likewise.dedup import auto_threshold, files
+    from likewise.batch import files
+    from likewise.batch.decide import auto_threshold
 
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     recipe = likewise.Recipe.minhash("auto")
@@ -283,7 +285,8 @@ def test_what_differs_is_refused_and_named(tmp_path, forker, texts):
 
 
 def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, monkeypatch):
-    from likewise.dedup import files, ingest, resume
+    from likewise.batch import files
+    from likewise.batch.read import ingest, resume
 
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     out, events = tmp_path / "out", []
@@ -304,7 +307,8 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
 
 
 def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
-    from likewise.dedup import FileRun, files, ingest, resume
+    from likewise.batch import FileRun, files
+    from likewise.batch.read import ingest, resume
 
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
     monkeypatch.setattr(resume, "PART_BYTES", 24_000)

@@ -1,6 +1,6 @@
 """What an error of the service looks like."""
 
-from likewise.server.problems import TYPES
+from likewise.service.problems import TYPES
 
 PAGES = "/v1/collections/pages"
 

@@ -3,8 +3,8 @@
 import json
 import sys
 
-from likewise.server import Settings, serve
-from likewise.server.keys import key_of
+from likewise.service import Settings, serve
+from likewise.service.keys import key_of
 
 if __name__ == "__main__":
     settings = json.loads(sys.argv[2])

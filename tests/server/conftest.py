@@ -113,7 +113,7 @@ def begin(tmp_path):
     pytest.importorskip("httpx2", reason="needs likewise[client]")
     from starlette.testclient import TestClient
 
-    from likewise.server import Settings, create_app
+    from likewise.service import Settings, create_app
 
     contexts = []
 

@@ -8,8 +8,8 @@ import weakref
 import pytest
 
 import likewise
-from likewise.client import connection
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.service.client import connection
 from tests.recipes import RECIPES
 from tests.store.conformance import check_conformance
 
@@ -235,8 +235,8 @@ def test_clients_try_again(monkeypatch):
     """429 and 503 are waited out, and broken connections too, unless the call cannot be repeated."""
     import httpx2
 
-    from likewise.client import ServiceError
-    from likewise.client import connection as module
+    from likewise.service.client import ServiceError
+    from likewise.service.client import connection as module
 
     seen = []
 

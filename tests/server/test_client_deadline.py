@@ -13,8 +13,8 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 import httpx2
 
-from likewise.client import ServiceError
-from likewise.client.calls import LIST, Attempts, Call, CollectionCalls
+from likewise.service.client import ServiceError
+from likewise.service.client.calls import LIST, Attempts, Call, CollectionCalls
 
 
 class Clock:

@@ -6,8 +6,8 @@ import re
 import pytest
 
 import likewise
-from tests.house.pages import blocks
-from tests.house.test_house import ROOT
+from tests.structure.pages import blocks
+from tests.structure.test_rules import ROOT
 
 pytest.importorskip("fastapi", reason="needs likewise[server]")
 
@@ -28,8 +28,8 @@ def test_the_python_of_the_page_runs(running):
 
 
 def test_the_reference_names_everything(begin):
-    from likewise.server import Settings
-    from likewise.server.problems import TYPES
+    from likewise.service import Settings
+    from likewise.service.problems import TYPES
 
     client = begin()
     for kind, (status, _) in TYPES.items():

@@ -14,8 +14,8 @@ import time
 import pytest
 
 import likewise
-from likewise.server import run
-from likewise.server.logs import log
+from likewise.service import run
+from likewise.service.logs import log
 from tests.server.sockets import JSON, answer, ask, connect, head
 from tests.waiting import LIMIT_S, wait_until
 

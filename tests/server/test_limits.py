@@ -12,8 +12,8 @@ pytest.importorskip("fastapi", reason="needs likewise[server]")
 pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 
-from likewise.server import Settings
-from likewise.server.gate import Rates
+from likewise.service import Settings
+from likewise.service.guard.gate import Rates
 from tests.server.answers import PAGES, problem
 from tests.waiting import LIMIT_S
 
@@ -124,7 +124,7 @@ def test_too_many_requests(begin, monkeypatch):
     problem(answers[-1], "too-many-requests")
     assert client.get("/healthz").status_code == 200
     now = [0.0]
-    monkeypatch.setattr("likewise.server.gate.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("likewise.service.guard.gate.time.monotonic", lambda: now[0])
     rates = Rates(2)
     assert [rates.take("a") for _ in range(6)] == [True] * 4 + [False] * 2
     assert rates.take("b")

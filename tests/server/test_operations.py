@@ -13,7 +13,7 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 from starlette.testclient import TestClient
 
-from likewise.server import Settings, create_app
+from likewise.service import Settings, create_app
 from tests.server.answers import PAGES, problem
 
 SECRETS = {right: f"a secret of the right {right}" for right in ("read", "write", "admin")}

@@ -17,9 +17,9 @@ def test_what_was_loaded_is_not_collected_again(tmp_path, thawed):
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     import uvicorn
 
-    from likewise.server.app import create_app
-    from likewise.server.run import _Server
-    from likewise.server.settings import Settings
+    from likewise.service.app import create_app
+    from likewise.service.run import _Server
+    from likewise.service.settings import Settings
 
     app = create_app(tmp_path, Settings())
     config = uvicorn.Config(app, port=0, lifespan="off", log_config=None)

@@ -12,10 +12,10 @@ pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 import httpx2
 
-from likewise.client import ServiceError
-from likewise.server.idempotency import Answers, Repeatable
-from likewise.server.lanes import Asked
-from likewise.server.problems import Problem
+from likewise.service.client import ServiceError
+from likewise.service.collections.idempotency import Answers, Repeatable
+from likewise.service.collections.lanes import Asked
+from likewise.service.problems import Problem
 from tests.server.answers import PAGES, problem
 
 TEXT = "one and the same text"

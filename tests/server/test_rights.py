@@ -10,9 +10,9 @@ pytest.importorskip("fastapi", reason="needs likewise[server]")
 pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 
-from likewise.server import Settings
-from likewise.server.keys import key_of, line_of, new_key, read_keys
-from likewise.server.run import check_address
+from likewise.service import Settings
+from likewise.service.keys import key_of, line_of, new_key, read_keys
+from likewise.service.run import check_address
 from tests.server.answers import PAGES, problem
 
 SECRETS = {right: f"a-secret-of-the-right-{right}" for right in ("read", "write", "admin")}

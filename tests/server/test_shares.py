@@ -8,11 +8,11 @@ pytest.importorskip("fastapi", reason="needs likewise[server]")
 pytest.importorskip("httpx2", reason="needs likewise[client]")
 
 from likewise.errors import InvalidParameter
-from likewise.server import Settings
-from likewise.server.keys import key_of
-from likewise.server.lanes import Budget
-from likewise.server.problems import Problem
-from likewise.server.service import Service
+from likewise.service import Settings
+from likewise.service.collections.lanes import Budget
+from likewise.service.collections.service import Service
+from likewise.service.keys import key_of
+from likewise.service.problems import Problem
 from tests.server.sockets import answer, connect, head, received, status_of
 
 SECRETS = {right: f"a-secret-of-the-right-{right}" for right in ("read", "write", "admin")}

@@ -16,7 +16,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.errors import EngineFailed
-from likewise.io.runs import run_differences
+from likewise.runs.diff import run_differences
 from tests.spark.test_spark import check_same
 
 pytestmark = [
@@ -34,7 +34,7 @@ CHILD = """
 import sys
 import likewise, pyarrow.parquet as pq
 from likewise.spark import dedup
-from likewise.spark.session import open_session
+from likewise.batch.spark.session import open_session
 spark = open_session("local[2]")
 print(spark.sparkContext._gateway.proc.pid, flush=True)
 recipe = likewise.Recipe.minhash(0.7, bands=4, rows=1)
@@ -153,8 +153,8 @@ def lines(table, tmp_path):
 
 
 def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeypatch):
+    from likewise.batch.spark.stages import Stages
     from likewise.spark import SparkEngine
-    from likewise.spark.stages import Stages
 
     # No directory is named: the output's own serves.
     stages = tmp_path / "out" / ".unfinished" / "parts" / "engine.stages"

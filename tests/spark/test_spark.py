@@ -12,10 +12,10 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.dedup import FileRun, IndexUse
+from likewise.batch import FileRun, IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.runs import run_differences
-from tests.house.pages import blocks
+from likewise.runs.diff import run_differences
+from tests.structure.pages import blocks
 
 # Starting Java takes its time where others work; its sockets are closed when it ends.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -56,7 +56,8 @@ def check_same(found, local):
     ids=["room", "full", "full-levels"],
 )
 def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeypatch, recipe, stage):
-    from likewise.spark import dedup, run
+    from likewise.batch.spark import run
+    from likewise.spark import dedup
 
     local = likewise.dedup(table, recipe)
 

@@ -12,21 +12,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import likewise
-from likewise.bands import open_buckets
-from likewise.dedup.priority import field_value
+from likewise.batch.read.priority import field_value
 from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
-from likewise.io.source import ReadRules
+from likewise.io.source.source import ReadRules
+from likewise.stages.bands import open_buckets
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 
-from likewise.spark.arrow_columns import binary_column, bytes_of, numbers_of
-from likewise.spark.buckets import NUM_LEVELS, band_keys, look
-from likewise.spark.cells import measure_cells
-from likewise.spark.measures import matches
-from likewise.spark.numbering import starts_of
-from likewise.spark.sort_keys import sort_key
-from likewise.spark.stages import spark_failures
+from likewise.batch.spark.measures import matches
+from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
+from likewise.batch.spark.rows.buckets import NUM_LEVELS, band_keys, look
+from likewise.batch.spark.rows.cells import measure_cells
+from likewise.batch.spark.rows.numbering import starts_of
+from likewise.batch.spark.rows.sort_keys import sort_key
+from likewise.batch.spark.stages import spark_failures
 
 
 def cut(table, sizes):
@@ -121,7 +121,7 @@ def test_cells_measure_as_a_local_run(size):
         rows += [(cell, 0, 10 * rank, None, None, texts[rank]) for rank in ranks]
         pairs = [(a, b) for a in ranks for b in ranks if a > b]
         rows += [(cell, 1, 10 * a, 10 * b, cell, None) for a, b in pairs]
-        similarity = likewise.verify.verify_pairs(texts, np.array(pairs or np.zeros((0, 2)), np.int64), recipe)
+        similarity = likewise.stages.verify.verify_pairs(texts, np.array(pairs or np.zeros((0, 2)), np.int64), recipe)
         wanted |= {(10 * a, 10 * b, cell, s) for (a, b), s in zip(pairs, similarity, strict=True) if s >= 0.6}
     kinds = (pa.int32(), pa.int32(), pa.int64(), pa.int64(), pa.int32(), pa.string())
     names = ("cell", "kind", "later", "earlier", "distance", "payload")

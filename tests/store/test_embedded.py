@@ -271,7 +271,7 @@ def test_verdicts_are_columns_too(tmp_path):
 
 
 def test_examples_of_the_documentation_run(tmp_path):
-    from tests.house.pages import blocks
+    from tests.structure.pages import blocks
 
     code = blocks("docs/howto/seen-it-before.md", "python")[0]
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

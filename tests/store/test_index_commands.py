@@ -13,9 +13,9 @@ import pytest
 
 import likewise
 from likewise import cli
-from likewise.dedup import indexed
-from likewise.dedup.files import stream_dedup
-from likewise.dedup.indexed import IndexUse
+from likewise.batch.against import index as indexed
+from likewise.batch.against.index import IndexUse
+from likewise.batch.files import stream_dedup
 from tests.command import Ran, jsonl
 from tests.quality.test_promises import planted
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from likewise._native import Texts
-from likewise.documents import as_documents
-from likewise.recipe import Recipe
-from likewise.tune import all_pairs, questions
-from likewise.tune.all_pairs import similarity_of_all
-from likewise.tune.grid import grid
-from likewise.verify import verify_pairs
-from likewise.weights import with_counted
+from likewise.recipe.recipe import Recipe
+from likewise.stages.documents import as_documents
+from likewise.stages.verify import verify_pairs
+from likewise.stages.weights import with_counted
+from likewise.tuning import all_pairs, questions
+from likewise.tuning.all_pairs import similarity_of_all
+from likewise.tuning.grid import grid
 
 ODD = ["", "...", " ", "a", "a b", "the the the", "the the the", "", "\U0001f600", "你好世界"]
 

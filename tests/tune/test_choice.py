@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from likewise.tune import choice, measured
-from likewise.tune.choice import Evidence, choices, choose, cross_validated
-from likewise.tune.sample import Sample
+from likewise.tuning import choice, measured
+from likewise.tuning.choice import Evidence, choices, choose, cross_validated
+from likewise.tuning.sample import Sample
 
 SETTINGS = np.arange(2, 99) / 100
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
-from likewise.tune import Label, read_labels, write_labels
-from likewise.viewing import Marks
+from likewise.runs.viewing import Marks
+from likewise.tuning import Label, read_labels, write_labels
 
 
 def labels_of(tmp_path, text, name="pairs.csv"):

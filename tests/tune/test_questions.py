@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from likewise.tune import Label, Questions
-from likewise.tune import questions as ask
-from likewise.tune.questions import ranked_pairs
-from likewise.tune.sample import Sample
+from likewise.tuning import Label, Questions
+from likewise.tuning import questions as ask
+from likewise.tuning.questions import ranked_pairs
+from likewise.tuning.sample import Sample
 
 NUM_DOCUMENTS = 60
 PAIRS = np.stack(np.triu_indices(NUM_DOCUMENTS, 1), axis=1)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from likewise.tune import model
-from likewise.tune.model import fitted, probability
-from likewise.tune.sample import Sample
+from likewise.tuning import model
+from likewise.tuning.model import fitted, probability
+from likewise.tuning.sample import Sample
 
 SETTINGS = [np.arange(2, 99) / 100, 1 - np.arange(52, -1, -1) / 128]
 PRIORS = [(0, 3), (2.5, 1), (1, 1), (0, 1), (0, 1)]

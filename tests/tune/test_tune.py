@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import pytest
 
-from likewise.dedup import FileRun
+from likewise.batch import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.recipe import Recipe
-from likewise.tune import Label, Labels, read_labels, tune_files
-from likewise.tune.collection import _nearest, _sample
-from likewise.tune.grid import grid
-from likewise.tune.tuning import open_tuner
+from likewise.recipe.recipe import Recipe
+from likewise.tuning import Label, Labels, read_labels, tune_files
+from likewise.tuning.collection import _nearest, _sample
+from likewise.tuning.grid import grid
+from likewise.tuning.tuning import open_tuner
 from tests.command import jsonl, likewise_command
 from tests.waiting import LIMIT_S, wait_until
 

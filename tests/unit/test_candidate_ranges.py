@@ -7,9 +7,11 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.dedup import candidates, ingest, verification
-from likewise.dedup.room import Room
-from likewise.dedup.timing import Timing
+from likewise.batch.budget.room import Room
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide import verification
+from likewise.batch.read import ingest
+from likewise.batch.search import search as candidates
 from tests.recipes import RECIPES
 
 

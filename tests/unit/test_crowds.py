@@ -7,8 +7,10 @@ from functools import partial
 import pytest
 
 import likewise
-from likewise.dedup import crowd_search, dedup_files, ingest
-from likewise.dedup.room import Room
+from likewise.batch import dedup_files
+from likewise.batch.budget.room import Room
+from likewise.batch.read import ingest
+from likewise.batch.search import crowds as crowd_search
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned
 from tests.oracle import decide, measures
@@ -204,7 +206,7 @@ def test_an_index_keeps_levels(tmp_path):
     with likewise.Index(tmp_path / "seen.lw", recipe) as index:
         assert index.recipe.overflow == "levels"
     (tmp_path / "in.jsonl").write_text('{"text": "a b c d"}\n', encoding="utf-8")
-    from likewise.dedup import IndexUse
+    from likewise.batch import IndexUse
 
     use = IndexUse(against=tmp_path / "seen.lw")
     summary = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe, index=use)
@@ -213,7 +215,7 @@ def test_an_index_keeps_levels(tmp_path):
 
 
 def test_estimated_pairs_are_near_those_that_are_found():
-    from likewise.dedup.pairing import PairCounts
+    from likewise.batch.decide.pairing import PairCounts
 
     texts, seen = copies(600), []
 
@@ -227,7 +229,8 @@ def test_estimated_pairs_are_near_those_that_are_found():
 
 
 def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
-    from likewise.dedup import candidates, verdict_log
+    from likewise.batch.decide import verdict_log
+    from likewise.batch.search import search as candidates
 
     texts, recipe = crowded(300, seed=2), RECIPES["jaccard"]
     lines = (json.dumps({"id": str(row), "text": text}) for row, text in enumerate(texts))

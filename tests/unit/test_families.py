@@ -12,7 +12,7 @@ import pytest
 
 from likewise import _native
 from likewise.errors import InvalidParameter
-from likewise.families import (
+from likewise.theory import (
     BitSamplingFamily,
     EditFamily,
     HyperplaneFamily,

@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 
-from likewise.growing import GrowingArray
+from likewise.arrays import GrowingArray
 
 
 def test_what_was_appended_is_given_once():

@@ -9,7 +9,7 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidInput, Recipe, Sketches
-from likewise.hamming import hamming_stream
+from likewise.hamming.stream import hamming_stream
 from likewise.progress import StageAdvanced
 
 pa = pytest.importorskip("pyarrow")

@@ -8,9 +8,10 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch
-from likewise.hamming import hamming_distance, hamming_join, hamming_pairs, hamming_stream
-from likewise.id_lookup import IdLookup, first_double, id_keys
-from likewise.plan import plan_hamming
+from likewise.hamming.ids import IdLookup, first_double, id_keys
+from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
+from likewise.hamming.plan import plan_hamming
+from likewise.hamming.stream import hamming_stream
 
 CODES = np.array([0, 7, 255, 2**64 - 1], np.uint64)
 TEXTS = ["a cat sat on the mat", "dogs bark at night", ""]

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native, fingerprint_rows
-from likewise.hamming_index import Matches
+from likewise import HammingIndex, InvalidParameter, Recipe, RecipeMismatch, _native
+from likewise.hamming import rows as fingerprint_rows
+from likewise.hamming.index import Matches
 from tests.oracle import hamming as oracle
 
 KINDS = ["random", "clustered", "templated", "constant", "few"]

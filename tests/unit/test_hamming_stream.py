@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise import hamming_stream as module
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.hamming import hamming_stream
+from likewise.hamming import stream as module
+from likewise.hamming.stream import hamming_stream
 
 KINDS = ("flat", "npy", "parquet")
 

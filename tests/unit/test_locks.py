@@ -11,10 +11,10 @@ import pyarrow.parquet  # noqa: F401 - before the name of the system is another
 import pytest
 
 import likewise
-from likewise import growing
+from likewise import arrays as growing
 from likewise.errors import InvalidInput
-from likewise.io.locks import try_lock
-from likewise.io.whole import WholeFile
+from likewise.io.output.locks import try_lock
+from likewise.io.output.whole import WholeFile
 
 WINDOWS = "win32"
 TEMPORARY = 1 << 30

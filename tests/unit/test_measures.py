@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import likewise
 from likewise import measures
-from likewise.bloom import BIT_MEASURES, filter_similarities
 from likewise.errors import InvalidParameter
-from likewise.features import features
-from likewise.recipe_check import MEASURES
-from likewise.verify import SET_MEASURES, verify_pairs
+from likewise.recipe.rules import MEASURES
+from likewise.stages.bloom import BIT_MEASURES, filter_similarities
+from likewise.stages.features import features
+from likewise.stages.verify import SET_MEASURES, verify_pairs
 from tests.command import likewise_command
 from tests.oracle import measures as oracle
 
@@ -274,13 +274,13 @@ def test_pairs_of_rows_that_are_none_are_refused_by_every_door(pairs):
     doors = (
         lambda: filter_similarities(filters, pairs),
         lambda: measures.sketch_similarities(filters, pairs, measure="jaccard"),
-        lambda: likewise.verify.verify_pairs(texts, pairs),
+        lambda: likewise.stages.verify.verify_pairs(texts, pairs),
     )
     for door in doors:
         with pytest.raises(InvalidParameter, match="pairs"):
             door()
     assert filter_similarities(filters, []).tolist() == []
     with pytest.raises(InvalidParameter, match="row"):
-        likewise.bloom.set_size(filters, 3)
+        likewise.stages.bloom.set_size(filters, 3)
     with pytest.raises(InvalidParameter, match="threshold"):
-        likewise.bloom.filter_pairs(filters, threshold="0.5")
+        likewise.stages.bloom.filter_pairs(filters, threshold="0.5")

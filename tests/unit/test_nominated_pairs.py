@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from likewise.dedup import auto_threshold
-from likewise.dedup.auto_threshold import MOST_PARTNERS, _Nominator, _Partners
+from likewise.batch.decide import auto_threshold
+from likewise.batch.decide.auto_threshold import MOST_PARTNERS, _Nominator, _Partners
 
 
 def sharing(one, others):

@@ -6,9 +6,9 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.dedup import dedup_files, pair_files
+from likewise.batch import dedup_files, pair_files
 from likewise.errors import InvalidParameter
-from likewise.recipe_presets import PRESETS
+from likewise.recipe.presets import PRESETS
 from tests.command import jsonl, likewise_command
 
 # What each stands for, said a second time.

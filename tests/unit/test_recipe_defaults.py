@@ -3,7 +3,7 @@
 import pytest
 
 import likewise
-from likewise.recipe_check import TOKENS
+from likewise.recipe.rules import TOKENS
 
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 SPELLED = {

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.dedup.file_weights import weigh_files
+from likewise.batch.parts.run import dedup_parts
+from likewise.batch.parts.units import PartRules
+from likewise.batch.weights import weigh_files
+from likewise.checks import check_seconds
 from likewise.measures import similarity
-from likewise.recipe_check import check_seconds
-from likewise.repeats.run import dedup_parts
-from likewise.repeats.units import PartRules
-from likewise.sets import sample
+from likewise.stages.sets import sample
 
 
 def test_a_mapping_is_no_list_of_texts():

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import likewise
-from likewise.dedup import slab_search
-from likewise.dedup.candidates import DistanceSearch
-from likewise.dedup.room import Room
-from likewise.dedup.slab_search import SlabSearch, open_distance_search, slab_length, table_bytes
-from likewise.groups import KEPT, REMOVED
-from likewise.growing import ArraySpace, frozen
+from likewise.arrays import ArraySpace, frozen
+from likewise.batch.budget.room import Room
+from likewise.batch.search import distance as slab_search
+from likewise.batch.search.distance import DistanceSearch, SlabSearch, open_distance_search, slab_length, table_bytes
+from likewise.stages.groups import KEPT, REMOVED
 
 RECIPE = likewise.Recipe.simhash(bits=64, within=5).resolve()
 

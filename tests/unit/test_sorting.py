@@ -5,10 +5,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from likewise import sorting
+from likewise import arrays as sorting
 from likewise._native import Texts
-from likewise.growing import ArraySpace, frozen
-from likewise.growing_texts import GrowingTexts
+from likewise.arrays import ArraySpace, GrowingTexts, frozen
 
 RANDOM = np.random.default_rng(5)
 KEYS = {

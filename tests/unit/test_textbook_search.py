@@ -5,7 +5,8 @@ import pytest
 
 from likewise import HammingIndex
 from likewise.errors import InvalidParameter
-from likewise.plan import historical_names, historical_search, textbook_searches
+from likewise.theory.textbook import textbook_searches
+from likewise.theory.textbook_search import historical_names, historical_search
 
 
 def neighbourly(rng, num, bits):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise import valley
-from likewise.valley import choice_lines, find_valley, lowest_similarity, lowest_threshold
+from likewise.recipe import valley
+from likewise.recipe.valley import choice_lines, find_valley, lowest_similarity, lowest_threshold
 from tests.oracle import valley as oracle
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import likewise
-from likewise import hamming
-from likewise.io.whole import WholeFile
+from likewise.hamming import pairs as hamming
+from likewise.io.output.whole import WholeFile
 
 
 def test_writers_of_one_target_never_share_a_file(tmp_path):
@@ -34,7 +34,7 @@ def test_writers_of_one_target_never_share_a_file(tmp_path):
 
 def test_what_the_dead_left_goes_and_what_the_living_write_stays(tmp_path):
     target = tmp_path / "pairs.tsv"
-    code = "import os, sys; from pathlib import Path; from likewise.io.whole import WholeFile\n"
+    code = "import os, sys; from pathlib import Path; from likewise.io.output.whole import WholeFile\n"
     code += "WholeFile(Path(sys.argv[1])).unfinished.write_text('left'); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", code, target], check=False).returncode == 9
     (left,) = os.listdir(tmp_path)

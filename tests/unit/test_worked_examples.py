@@ -8,7 +8,7 @@ import pytest
 
 import likewise
 from likewise import measures
-from likewise.families import MinHashFamily, PStableFamily
+from likewise.theory import MinHashFamily, PStableFamily
 
 
 @pytest.mark.parametrize(

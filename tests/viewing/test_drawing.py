@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from likewise.compare import compare
-from likewise.drawing import (
+from likewise.measures.comparison import compare
+from likewise.runs.drawing import (
     bars,
     curve,
     density,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from likewise import Recipe
-from likewise.report import report
+from likewise.runs.report import report
 from tests.command import likewise_command
 from tests.viewing.runs import make_run, rows
 from tests.viewing.test_drawing import Parsed

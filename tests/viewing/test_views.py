@@ -13,8 +13,8 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe
-from likewise.groups import choose_leaders
-from likewise.viewing import IndexView, Marks, Missing, RunView
+from likewise.runs.viewing import IndexView, Marks, Missing, RunView
+from likewise.stages.groups import choose_leaders
 from tests.viewing.runs import make_run, rows
 from tests.viewing.test_near_pairs import RECIPES, corpus
 
@@ -255,7 +255,7 @@ def test_labels_are_stored_at_once_and_read_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_million_groups_are_sorted_and_listed(tmp_path):
-    from likewise.viewing.catalogue import Catalogue, CatalogueWriter
+    from likewise.runs.viewing.catalogue import Catalogue, CatalogueWriter
 
     with CatalogueWriter(tmp_path / "groups.sqlite") as writer:
         count = 1_000_000

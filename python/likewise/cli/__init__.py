@@ -9,7 +9,7 @@ from typing import ClassVar, NoReturn
 
 import click
 
-from likewise.cli.lazy import LazyGroup
+from likewise.cli.options.lazy import LazyGroup
 
 _COMMANDS = {
     "dedup": "Decide which documents to keep, with evidence for each that goes.",
@@ -101,7 +101,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         _drop_output()
         return 1
     except Exception as error:
-        from likewise.cli.terminal import explain
+        from likewise.cli.options.terminal import explain
 
         status = explain(error)
         _drop_output()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.memory_option import MEMORY
-from likewise.cli.options import MOVED_INPUTS, QUIET, count
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import printable
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.memory_option import MEMORY
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import MOVED_INPUTS, QUIET, count
+from likewise.cli.options.terminal import printable
 
 if TYPE_CHECKING:
-    from likewise.audit import Audit
+    from likewise.runs.audit import Audit
 
 # Missed pairs that are shown; the certificate has more.
 _MOST_SHOWN = 10
@@ -90,10 +90,10 @@ Examples:
 @QUIET
 def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
     """Run the command."""
-    from likewise.audit import audit, check_target, write_certificate
     from likewise.errors import InvalidParameter
-    from likewise.io.output import AUDIT
-    from likewise.io.summaries import read_summary
+    from likewise.io.output.directory import AUDIT
+    from likewise.io.output.summaries import read_summary
+    from likewise.runs.audit import audit, check_target, write_certificate
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")

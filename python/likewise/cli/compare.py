@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import match_options, take_recipe
-from likewise.cli.terminal import has_colour, printable
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.recipe import match_options, take_recipe
+from likewise.cli.options.terminal import has_colour, printable
 
 if TYPE_CHECKING:
-    from likewise.compare import Comparison, Stretch
+    from likewise.measures.comparison import Comparison, Stretch
 
 _CONTEXT = 60
 _HELP = """Show how alike two documents are, and where they differ.
@@ -47,9 +47,9 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.compare import compare
     from likewise.errors import InvalidParameter
-    from likewise.recipe_tokens import BYTE_TOKENS
+    from likewise.measures.comparison import compare
+    from likewise.recipe.text import BYTE_TOKENS
 
     recipe = take_recipe(options)
     if ids is None:
@@ -85,8 +85,8 @@ def _read_text(path: Path) -> str:
 def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None) -> list[str]:
     from likewise.io.inputs import find_inputs
     from likewise.io.lookup import find_texts
-    from likewise.io.scratch import scratch_directory
-    from likewise.io.source import ReadRules
+    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.source.source import ReadRules
 
     rules = ReadRules(text_fields=text_field or ("text",), id_field=id_field)
     with scratch_directory() as work:
@@ -94,7 +94,7 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, .
 
 
 def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:
-    from likewise.recipe_tokens import BYTE_TOKENS
+    from likewise.recipe.text import BYTE_TOKENS
 
     measures, recipe = found.measures, found.recipe
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.memory_option import MEMORY
-from likewise.cli.options import (
+from likewise.checks import counted
+from likewise.cli.options.memory_option import MEMORY
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
@@ -18,14 +20,12 @@ from likewise.cli.options import (
     take_recipe,
     take_run,
 )
+from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import chosen_lines, printable, skipped_line
-from likewise.counts import counted
 
 if TYPE_CHECKING:
-    from likewise.dedup.engine import Engine
-    from likewise.recipe import Recipe
+    from likewise.batch.engine import Engine
+    from likewise.recipe.recipe import Recipe
 
 _HELP = """Decide which documents to keep, with evidence for each that goes.
 
@@ -165,7 +165,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.dedup import IndexUse, dedup_files, stream_dedup
+    from likewise.batch import IndexUse, dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
     if unit != "document":
@@ -236,7 +236,7 @@ def command(
 def _first_look(out: Path) -> None:
     """Show what to look at first. Documents are shown on terminals only, never in a log."""
     from likewise.errors import LikewiseError
-    from likewise.viewing import first_look
+    from likewise.runs.viewing import first_look
 
     try:
         lines = first_look(out)
@@ -299,9 +299,9 @@ def _is_index(path: Path) -> bool:
 
 def _recipe(options: dict[str, Any], index: Path | None, references: tuple[Path, ...]) -> "Recipe":
     """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
-    from likewise.dedup.kept_sketches import recipe_of_run
-    from likewise.dedup.references import is_finished_run
-    from likewise.recipe_check import FIELDS_OF_METHOD
+    from likewise.batch.against.references import is_finished_run
+    from likewise.batch.read.kept_sketches import recipe_of_run
+    from likewise.recipe.rules import FIELDS_OF_METHOD
 
     names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
         "keep"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.terminal import printable
+from likewise.cli.options.terminal import printable
 
 # Differing rows that --json lists; all are counted.
 _MOST_LISTED = 1000
@@ -33,7 +33,7 @@ Examples:
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # noqa: FBT001 - click's call
     """Run the command."""
     from likewise.errors import InvalidParameter
-    from likewise.io.runs import compare_runs, run_differences
+    from likewise.runs.diff import compare_runs, run_differences
 
     if as_json:
         if quiet:

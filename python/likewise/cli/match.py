@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import QUIET, index_input_options, matching_options, take_recipe, take_run
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import skipped_line
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import QUIET, index_input_options, matching_options, take_recipe, take_run
+from likewise.cli.options.terminal import skipped_line
 
 _HELP = """Find the references that each document contains or resembles, with a score.
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from likewise.cli.memory_option import MEMORY
-from likewise.cli.options import INPUTS, QUIET, count, input_options, search_options, take_recipe, take_run
+from likewise.checks import counted
+from likewise.cli.options.memory_option import MEMORY
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import INPUTS, QUIET, count, input_options, search_options, take_recipe, take_run
+from likewise.cli.options.terminal import chosen_lines, skipped_line
 from likewise.cli.parts import crowd_words
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import chosen_lines, skipped_line
-from likewise.counts import counted
 
 _HELP = """List every verified pair of near-duplicates.
 
@@ -53,7 +53,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.dedup import pair_files
+    from likewise.batch import pair_files
     from likewise.errors import InvalidParameter
 
     recipe, run = take_recipe(options), take_run(options)

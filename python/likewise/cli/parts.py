@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from likewise.cli.options import recipe_line, take_recipe, take_run
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import skipped_line
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import recipe_line, take_recipe, take_run
+from likewise.cli.options.terminal import skipped_line
 
 
 def check_part_options(unit: str, options: dict[str, Any]) -> None:
@@ -19,7 +19,7 @@ def check_part_options(unit: str, options: dict[str, Any]) -> None:
         Those of recipe and input; None or empty where not given.
     """
     from likewise.errors import InvalidParameter
-    from likewise.recipe_check import FIELDS_OF_METHOD
+    from likewise.recipe.rules import FIELDS_OF_METHOD
 
     if unit != "span" and any(options[name] is not None for name in ("method", "preset", "recipe_file")):
         return
@@ -48,8 +48,8 @@ def run_parts(
     quiet: bool,
 ) -> dict[str, Any]:
     """Return the summary of a run over parts; `options` are those of recipe and input."""
+    from likewise.batch.parts import PartRules, dedup_parts
     from likewise.errors import InvalidParameter
-    from likewise.repeats import PartRules, dedup_parts
 
     if out == "-":
         raise InvalidParameter("out", "with --unit it is a directory")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import MOVED_INPUTS, QUIET
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import printable
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
+from likewise.cli.options.terminal import printable
 
 _HELP = """Write one self-contained HTML page about a finished run.
 
@@ -43,9 +43,9 @@ def command(
     quiet: bool,  # noqa: FBT001
 ) -> None:
     """Run the command."""
-    from likewise.io.output import REPORT
-    from likewise.io.whole import WholeFile
-    from likewise.report import report
+    from likewise.io.output.directory import REPORT
+    from likewise.io.output.whole import WholeFile
+    from likewise.runs.report import report
 
     with ShownProgress(quiet=quiet) as progress:
         text = report(out, samples=not no_samples, inputs=inputs, progress=progress.report)

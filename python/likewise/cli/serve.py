@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import MOVED_INPUTS
-from likewise.sizes import parse_size
+from likewise.checks import parse_size
+from likewise.cli.options.recipe import MOVED_INPUTS
 
 _HELP = """Serve collections over HTTP: PATH is a directory of indexes, one index, or the output of a finished run. A
 PATH that is not there is refused, but for --create, which begins with an empty directory of indexes.
@@ -85,7 +85,7 @@ def command(
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.places import check_place
-    from likewise.server.keys import key_of, read_keys
+    from likewise.service.keys import key_of, read_keys
 
     if new_key is not None:
         _add_key(keys_file, new_key)
@@ -108,7 +108,7 @@ def command(
         "max_requests_per_second": max_rate,
         "deadline_s": deadline,
     }
-    from likewise.server import Settings, serve
+    from likewise.service import Settings, serve
 
     try:
         settings = Settings(
@@ -137,7 +137,7 @@ def command(
 
 def _add_key(keys_file: Path | None, wanted: str) -> None:
     from likewise.errors import InvalidInput
-    from likewise.server.keys import line_of, new_key, read_keys
+    from likewise.service.keys import line_of, new_key, read_keys
 
     if keys_file is None:
         raise click.UsageError("--new-key needs --keys FILE, where it is written")

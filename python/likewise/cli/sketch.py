@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
-from likewise.cli.progress import ShownProgress
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
 
 _HELP = """Write the sketch of each document: SimHash fingerprints or MinHash signatures.
 
@@ -29,10 +29,10 @@ Examples:
 @QUIET
 def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
-    from likewise.dedup import sketch_files
+    from likewise.batch import sketch_files
     from likewise.errors import InvalidInput
+    from likewise.io.output.whole import WholeFile
     from likewise.io.remote import file_for
-    from likewise.io.whole import WholeFile
 
     if Path(out).suffix not in (".parquet", ".npy"):
         raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, READING, input_options, take_run
-from likewise.cli.progress import ShownProgress
-from likewise.cli.terminal import has_colour, printable
-from likewise.cli.text_options import TEXT_OPTIONS, take_word_lists
-from likewise.counts import counted
+from likewise.checks import counted
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
+from likewise.cli.options.terminal import has_colour, printable
+from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
 
 if TYPE_CHECKING:
-    from likewise.estimates import Estimate
-    from likewise.tune import Label, Proposal, Questions, Tuner
+    from likewise.stages.sets import Estimate
+    from likewise.tuning import Label, Proposal, Questions, Tuner
 
 _HELP = """Find the recipe and the threshold that fit a collection, from pairs that people labelled.
 
@@ -98,8 +98,8 @@ def command(
 ) -> None:
     """Run the command."""
     from likewise.errors import InvalidInput, InvalidParameter
-    from likewise.io.whole import WholeFile
-    from likewise.tune import Labels, open_tuner, read_labels, write_recipe
+    from likewise.io.output.whole import WholeFile
+    from likewise.tuning import Labels, open_tuner, read_labels, write_recipe
 
     asks = ask or labels is None
     if asks and "-" in inputs:
@@ -162,7 +162,7 @@ def command(
 def _check_out(out: Path, labels: Path) -> None:
     """Raise if the recipe would take the place of what is none: labels are work of hours."""
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-    from likewise.recipe import Recipe
+    from likewise.recipe.recipe import Recipe
 
     if os.path.realpath(out) == os.path.realpath(labels):
         raise InvalidParameter("out", f"{out} is the file of the labels; name another for the recipe")
@@ -176,7 +176,7 @@ def _check_out(out: Path, labels: Path) -> None:
 
 def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, wanted: int) -> None:
     """Show pairs and take answers until there are enough, or no more."""
-    from likewise.tune import write_labels
+    from likewise.tuning import write_labels
 
     colour = has_colour(sys.stdout)
     _show_distribution(tuner)
@@ -248,7 +248,7 @@ def _answer() -> str:
 def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
     """Return two texts as one with their differences marked, cut to what a person reads."""
     from likewise.cli.compare import diff_lines
-    from likewise.compare import compare
+    from likewise.measures.comparison import compare
 
     lines = diff_lines(compare(a[:20_000], b[:20_000]).alignment, 12)
     shown: list[str] = []

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from likewise.cli.options import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
-from likewise.cli.progress import ShownProgress
-from likewise.counts import counted
-from likewise.sizes import parse_size
+from likewise.checks import counted, parse_size
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
 
 _HELP = """Count how many documents hold each feature, and write the integer weights that follow as a table.
 
@@ -51,11 +50,11 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.dedup import weigh_files
-    from likewise.dedup.weighing import doubts_of
+    from likewise.batch import weigh_files
+    from likewise.batch.read.weighing import doubts_of
     from likewise.errors import InvalidParameter
-    from likewise.io.whole import WholeFile
-    from likewise.recipe_presets import with_preset
+    from likewise.io.output.whole import WholeFile
+    from likewise.recipe.presets import with_preset
 
     if str(out) == "-":
         raise InvalidParameter("out", "a table is no text for standard output; name a file")

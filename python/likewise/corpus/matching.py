@@ -11,25 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.batch import FileRun
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import found_inputs
+from likewise.batch.texts import document_source
+from likewise.checks import check_integer, num_threads
 from likewise.corpus.reading import Counts, Part, each_part
-from likewise.dedup import FileRun
-from likewise.dedup.memory import document_source
-from likewise.dedup.opening import found_inputs
-from likewise.dedup.timing import Timing
-from likewise.documents import Tokenizer
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.id_lookup import first_double, id_keys
-from likewise.io.bad_rows import NO_LIMIT, BadRowLimit
-from likewise.io.columns import number_column
+from likewise.hamming.ids import first_double, id_keys
+from likewise.io.output.row_files import RowWriter
+from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
-from likewise.io.row_files import RowWriter
-from likewise.io.scratch import scratch_directory
-from likewise.io.source import Source
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
+from likewise.io.source.source import Source
+from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, no_progress
-from likewise.recipe import Recipe, check_is_recipe
-from likewise.recipe_check import check_integer
-from likewise.threads import num_threads
-from likewise.weights import with_counted
+from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.stages.documents import Tokenizer
+from likewise.stages.weights import with_counted
 
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.dedup.fields import refusal
-from likewise.io.bad_rows import BadRowLimit, BadRowTally
-from likewise.io.columns import text_column
-from likewise.io.source import Job, Piece, Source
+from likewise.batch.read.fields import refusal
+from likewise.io.source.bad_rows import BadRowLimit, BadRowTally
+from likewise.io.source.source import Job, Piece, Source
+from likewise.io.tables.columns import text_column
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 
 _Made = TypeVar("_Made")

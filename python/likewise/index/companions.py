@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping
 
 from likewise.errors import InvalidInput
-from likewise.recipe import Recipe
-from likewise.recipe_identity import canonical_json
-from likewise.weight_table import Weights
-from likewise.word_lists import WordList
+from likewise.recipe.identity import canonical_json
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
+from likewise.recipe.word_lists import WordList
 
 _LISTS = ("stop_words", "dictionary")
 NAMES = ("weights", *_LISTS)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from likewise import _native
-from likewise.counts import counted
+from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 
 _MAX_BYTES = 65_535

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from likewise import _native
-from likewise.documents import document_batches
+from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
@@ -26,10 +26,9 @@ from likewise.index.opening import (
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
-from likewise.recipe import Recipe, as_recipe
-from likewise.recipe_check import check_integer
-from likewise.sketch import Sketches, batch_of_one
-from likewise.threads import num_threads
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.documents import document_batches
+from likewise.stages.sketch import Sketches, batch_of_one
 
 _MAX_LIMIT = 2**31 - 1
 

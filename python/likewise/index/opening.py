@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from likewise import _native
+from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
-from likewise.recipe import Recipe, check_is_recipe
-from likewise.recipe_check import check_choice, check_integer
+from likewise.recipe.recipe import Recipe, check_is_recipe
 
 DATABASE = "documents.sqlite"
 STORES = ("sketch", "shingles", "text")

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from likewise.errors import InvalidInput
-from likewise.io.arrow import ArrowFile
-from likewise.io.csv import CsvFile
-from likewise.io.datasets import COMPANIONS, SPLITS, Dataset, open_dataset
+from likewise.io.archives.html_text import HtmlReaders
+from likewise.io.archives.warc import WarcFile
 from likewise.io.formats import (
     LINE_FORMATS,
     STDIN_SUFFIXES,
@@ -24,14 +23,15 @@ from likewise.io.formats import (
     format_of,
     may_be_packed,
 )
-from likewise.io.html_text import HtmlReaders
-from likewise.io.jsonl import JsonlFile
-from likewise.io.output import EVIDENCE, IDENTITY, SUMMARY, UNFINISHED
-from likewise.io.parquet import ParquetFile
+from likewise.io.lines.csv import CsvFile
+from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.lines.text_file import BinaryFile, TextFile
+from likewise.io.output.directory import EVIDENCE, IDENTITY, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
-from likewise.io.source import ReadRules
-from likewise.io.text_file import BinaryFile, TextFile
-from likewise.io.warc import WarcFile
+from likewise.io.source.source import ReadRules
+from likewise.io.tables.arrow import ArrowFile
+from likewise.io.tables.datasets import COMPANIONS, SPLITS, Dataset, open_dataset
+from likewise.io.tables.parquet import ParquetFile
 from likewise.progress import Progress, no_progress
 
 STDIN_STEM = "stdin"

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.csv import CsvFile
-from likewise.io.datasets import write_companions
 from likewise.io.formats import LINE_FORMATS
 from likewise.io.inputs import InputFile, Inputs
-from likewise.io.lines import LineFile
-from likewise.io.parquet import ParquetFile
-from likewise.io.parquet_kept import KeptTexts
-from likewise.io.text_file import TextFile
+from likewise.io.lines.csv import CsvFile
+from likewise.io.lines.lines import LineFile
+from likewise.io.lines.text_file import TextFile
+from likewise.io.tables.datasets import write_companions
+from likewise.io.tables.parquet import ParquetFile
+from likewise.io.tables.parquet_kept import KeptTexts
 
 
 def write_kept(

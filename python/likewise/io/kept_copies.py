@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput
-from likewise.io.csv_records import csv_records
 from likewise.io.formats import Format, format_of
-from likewise.io.output import KEPT
-from likewise.io.scratch import scratch_directory
-from likewise.recipe_tokens import BYTE_TOKENS
+from likewise.io.lines.csv_records import csv_records
+from likewise.io.output.directory import KEPT
+from likewise.io.output.scratch import scratch_directory
+from likewise.recipe.text import BYTE_TOKENS
 
 BATCH_ROWS = 65536
 _TABLES = ("parquet", "arrow")

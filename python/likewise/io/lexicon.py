@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-from likewise.counts import counted
+from likewise.checks import counted
 from likewise.errors import InvalidInput
 
 MAX_WEIGHT = 15

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.source import Source
+from likewise.io.source.source import Source
 
 _PIECE_BYTES = 4 << 20
 

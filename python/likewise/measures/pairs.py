@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.measures.alignment import Alignment
 from likewise.measures.table import TABLE
 from likewise.measures.texts import fingerprint_distance
-from likewise.recipe import Recipe, check_is_recipe
-from likewise.recipe_check import check_choice
-from likewise.recipe_weights import check_weighable
-from likewise.verify import verify_pairs
+from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.weighing import check_weighable
+from likewise.stages.verify import verify_pairs
 
 _MOST_IN_FLOAT = 2**1000
 

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.bloom import filter_similarities
+from likewise.arrays import as_row_pairs
+from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
-from likewise.hamming import hamming_distance
+from likewise.hamming.pairs import hamming_distance
 from likewise.measures.table import TABLE
-from likewise.recipe_check import check_choice
-from likewise.row_pairs import as_row_pairs
-from likewise.sketch import Sketches
+from likewise.stages.bloom import filter_similarities
+from likewise.stages.sketch import Sketches
 
 _KINDS = {"simhash": "fingerprints", "minhash": "signatures", "bloom": "filters"}
 
@@ -38,7 +38,7 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     ------
     InvalidParameter
         If a row does not exist, or these sketches say nothing of the measure. Containment and overlap depend on the
-        sizes of the sets, which sketches do not hold; :func:`likewise.sets.sample` does.
+        sizes of the sets, which sketches do not hold; :func:`likewise.stages.sets.sample` does.
 
     Notes
     -----

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from likewise import _native
-from likewise.bloom import BIT_MEASURES, filter_similarities
-from likewise.documents import Tokenizer, as_documents
-from likewise.hamming import hamming_distance
+from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
-from likewise.recipe import Recipe, as_recipe
-from likewise.recipe_check import PACKAGE_HASHES
-from likewise.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
-from likewise.verify import SET_MEASURES
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.rules import PACKAGE_HASHES
+from likewise.stages.bloom import BIT_MEASURES, filter_similarities
+from likewise.stages.documents import Tokenizer, as_documents
+from likewise.stages.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
+from likewise.stages.verify import SET_MEASURES
 
 _SHAPES = {0: "full", SHORT: "short", EMPTY: "empty"}
 

@@ -1,0 +1,1 @@
+"""What a run is compared with beside itself: earlier runs, files, an index."""

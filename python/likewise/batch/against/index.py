@@ -1,0 +1,382 @@
+"""A run beside an online index: what it has seen goes, and what the run saw it is told."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices
+from likewise.batch.about_inputs import content_digest
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.verdict_log import VerdictLog
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.run import RunRules, ordered
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.output.locks import try_lock
+from likewise.io.places import check_place
+from likewise.progress import Progress
+from likewise.recipe.identity import canonical_json
+from likewise.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from likewise.index import Index
+    from likewise.index.batch_run import BatchRun
+
+# Documents of one question, or of one transaction.
+_AT_ONCE = 10_000
+# Of the process that writes an index, in its directory.
+_WRITER_LOCK = "writer.lock"
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """What a run has to do with indexes.
+
+    Parameters
+    ----------
+    create : Path, optional
+        A new index that gets all documents of the run, removed ones too, with the run's verdicts.
+    against : Path, optional
+        An index whose kept documents stand before all others: what one of them matches is removed.
+    add : bool
+        Whether the documents that stay are added to the index `against`.
+
+    Raises
+    ------
+    InvalidParameter
+        If they do not go together.
+    """
+
+    create: Path | None = None
+    against: Path | None = None
+    add: bool = False
+
+    def __post_init__(self) -> None:
+        if self.add and self.against is None:
+            raise InvalidParameter("add", "acts with --against PATH, the index to add to")
+        if self.create is not None and self.against is not None:
+            raise InvalidParameter("index", "makes a new index; with --against give --add, or make it in another run")
+
+    def check_recipe(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if verdicts of an index could not be those of this recipe."""
+        if self.create is None and self.against is None:
+            return
+        name = "index" if self.create is not None else "against"
+        if recipe.group != "leaders":
+            raise InvalidParameter(name, "an index knows leaders only; leave out --group components")
+        if self.create is not None and recipe.keep != "first":
+            raise InvalidParameter(name, f"an index keeps the first that came; the recipe has keep {recipe.keep}")
+
+    def check_ids(self, duplicate_ids: str) -> None:
+        """Raise InvalidParameter if one id may stand for two documents, and the index is to know them by it."""
+        if duplicate_ids == "allow" and (self.create is not None or self.add):
+            raise InvalidParameter("duplicate_ids", "an index knows documents by their ids, which must be unique")
+
+
+def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
+    """Return the recipe of a run: that of its index where it has one, so that verdicts are the same."""
+    return recipe if use is None or (use.create is None and use.against is None) else recipe.for_index()
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The documents of a run that an index has seen the like of.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m,), int64
+        Rising.
+    kept_ids : list of str
+        The kept document of the index against each.
+    similarity : ndarray of shape (m,), float64
+        What was measured on the two.
+    distance : ndarray of shape (m,), int32, optional
+        Their Hamming distance; None for signatures.
+    """
+
+    rows: NDArray[np.int64]
+    kept_ids: list[str]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int32] | None
+
+    def without(self, collapsed: Collapsed) -> Collapsed:
+        """Return the order of a search that leaves these documents out.
+
+        Documents that collapse into one another are seen all or none, since nothing tells them apart.
+        """
+        if not len(self.rows):
+            return collapsed
+        is_seen = np.zeros(len(collapsed.first), bool)
+        is_seen[self.rows] = True
+        order = collapsed.order[~is_seen[collapsed.order]]
+        # A class without a place in the order, like that of the empty ones, has -1.
+        place_of = np.full(len(is_seen), -1, np.int64)
+        place_of[order] = np.arange(len(order))
+        first = np.where(is_seen, np.arange(len(is_seen)), collapsed.first)
+        return replace(collapsed, first=first, order=order, position=place_of[first])
+
+    def join(self, decision: Decision) -> Decision:
+        """Return verdicts and evidence with these documents removed; their `kept_rows` are -1."""
+        kept = decision.kept.copy()
+        kept[self.rows] = False
+        rows = np.concatenate([decision.removed_rows, self.rows])
+        by_row = np.argsort(rows, kind="stable")
+        none = np.full(len(self.rows), -1, np.int64)
+        distance = decision.distance
+        if distance is not None and self.distance is not None:
+            distance = np.concatenate([distance, self.distance])[by_row]
+        return replace(
+            decision,
+            kept=kept,
+            removed_rows=rows[by_row],
+            kept_rows=np.concatenate([decision.kept_rows, none])[by_row],
+            similarity=np.concatenate([decision.similarity, self.similarity])[by_row],
+            distance=distance,
+        )
+
+
+def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
+    """Return the identity of a run that adds its documents to an index: what they are, and what decides them.
+
+    Neither the output directory nor the place and times of the inputs count, so a job that is repeated elsewhere is
+    the same run.
+    """
+    sources = range(documents.num_reference_sources, len(documents.sources))
+    made_of = {
+        "recipe": recipe.to_dict(),
+        "inputs": [[documents.sources[number].name, content_digest(documents, number)] for number in sources],
+    }
+    return hashlib.blake2b(canonical_json(made_of).encode(), digest_size=16).digest()
+
+
+def ask_index(index: "Index | BatchRun", documents: Documents) -> Seen:
+    """Ask an index about every document of a run.
+
+    Returns
+    -------
+    Seen
+        Those that match a kept document of the index.
+    """
+    rows, kept_ids = [np.zeros(0, np.int64)], []
+    similarities, distances = [np.zeros(0)], [np.zeros(0, np.int32)]
+    for some, texts in _batches(documents, np.arange(len(documents))):
+        verdicts = index.check_batch(texts)
+        seen = np.flatnonzero(~np.asarray(verdicts.is_new))
+        rows.append(some[seen])
+        kept_ids += [verdicts.kept_ids[i] or "" for i in seen.tolist()]
+        similarities.append(np.asarray(verdicts.similarity)[seen])
+        if verdicts.distance is not None:
+            distances.append(np.asarray(verdicts.distance)[seen].astype(np.int32))
+    distance = np.concatenate(distances)
+    number = sum(map(len, rows))
+    return Seen(
+        np.concatenate(rows), kept_ids, np.concatenate(similarities), distance if len(distance) == number else None
+    )
+
+
+def check_ids(run: "BatchRun", path: Path, documents: Documents, rows: NDArray[np.int64]) -> None:
+    """Raise InvalidInput if the index at `path` has the id of one of these documents with another text."""
+    parts = [rows[part] for part in slices(len(rows), _AT_ONCE)]
+    known = [some[run.known(documents.doc_ids(some))] for some in parts]
+    for some, texts in _batches(documents, np.concatenate([np.zeros(0, np.int64), *known])):
+        ids = documents.doc_ids(some)
+        place = run.first_of_other_text(ids, texts)
+        if place is not None:
+            file, line = documents.place(int(some[place]))
+            raise InvalidInput(
+                f"the id {ids[place].as_py()!r} is in the index {path} with another text; remove it there, or give "
+                "this document another id",
+                file,
+                line,
+            )
+
+
+def add_documents(index: "Index | BatchRun", documents: Documents, rows: NDArray[np.int64]) -> None:
+    """Add documents in their order."""
+    for some, texts in _batches(documents, rows):
+        index.add_batch(documents.doc_ids(some), texts)
+
+
+def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
+    """Yield rising rows in parts, with their texts."""
+    for part, read in documents.texts(rows, -(-len(rows) // _AT_ONCE)):
+        texts, some = read(), rows[part]
+        for start in range(0, len(some), _AT_ONCE):
+            places = np.arange(start, min(start + _AT_ONCE, len(some)))
+            yield some[places], texts.take(places)
+
+
+class BesideIndex:
+    """What a run does with indexes, as a context; does nothing where it has none.
+
+    Parameters
+    ----------
+    use : IndexUse, optional
+        What is asked.
+    recipe : Recipe
+        Of the run, resolved.
+    rules : RunRules
+        Of the run.
+
+    Raises
+    ------
+    InvalidParameter
+        If an index could not give the verdicts of this recipe, or ids may come twice.
+    InvalidInput
+        If there is no index to be held against, or something where one is to be made.
+    RecipeMismatch
+        If the index was made by another recipe; `keep` may differ.
+    """
+
+    def __init__(self, use: IndexUse | None, recipe: Recipe, rules: RunRules) -> None:
+        self._use, self._rules = use or IndexUse(), rules
+        self._use.check_recipe(recipe)
+        self._use.check_ids(rules.duplicate_ids)
+        self._index: Index | None = None
+        self._run: BatchRun | None = None
+        self._unfinished: Path | None = None
+        self._lock = ExitStack()
+        self._num_seen = 0
+        if self._use.create is not None:
+            from likewise.index.opening import check_recipe
+
+            _check_absent(self._use.create)
+            # Weights that are still to be counted are a table by the time the index is made, a threshold a number.
+            if not recipe.needs_counting:
+                check_recipe(recipe.replace(threshold=1.0) if recipe.needs_threshold else recipe)
+        if self._use.against is not None:
+            self._index = _open_against(self._use.against, recipe, add=self._use.add, threads=rules.threads)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._lock.close()
+        if self._unfinished is not None:
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+
+    def identity(self) -> dict[str, object]:
+        """Return what decides the result, as JSON values."""
+        return {} if self._use.against is None else {"against": str(self._use.against)}
+
+    def decided(
+        self,
+        documents: Documents,
+        recipe: Recipe,
+        timing: Timing,
+        progress: Progress,
+        log: VerdictLog | None = None,
+    ) -> tuple[Decision, list[str]]:
+        """Return the verdicts on documents, and the ids of the index that its -1 among the kept rows stand for."""
+        collapsed = ordered(documents, recipe, timing)
+        seen = None
+        if self._index is not None:
+            if self._use.add:
+                from likewise.index.batch_run import BatchRun
+
+                self._run = BatchRun(self._index, adding_identity(documents, recipe))
+            with timing.wall("asking_the_index"):
+                seen = ask_index(self._run or self._index, documents)
+            collapsed = seen.without(collapsed)
+            # An index may have grown since verdicts were put aside.
+            log = None
+        threads = self._rules.threads
+        decision = decide(documents, collapsed, recipe, threads=threads, timing=timing, progress=progress, log=log)
+        if seen is None:
+            return decision, []
+        self._num_seen = len(seen.rows)
+        return seen.join(decision), seen.kept_ids
+
+    def prepare(self, documents: Documents, recipe: Recipe, decision: Decision) -> None:
+        """Do what may fail before results have their final names.
+
+        Raises
+        ------
+        InvalidInput
+            If a document that would be added has an id that the index has with another text.
+        """
+        if self._run is not None and self._use.against is not None:
+            check_ids(self._run, self._use.against, documents, np.flatnonzero(decision.kept))
+        if self._use.create is not None:
+            from likewise.index import Index
+
+            target = self._use.create
+            self._unfinished = target.with_name(f"{_unfinished_stem(target)}{os.getpid()}")
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+            _delete_left(target)
+            with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
+                add_documents(index, documents, np.arange(len(documents)))
+            # It waits for its name while results are written, and is no less a living run's than before.
+            self._hold_unfinished()
+
+    def add_kept(self, documents: Documents, decision: Decision) -> None:
+        """Add what stays to the index of `against`.
+
+        An output gets its name after this: a run that ends in between is repeated with the same answer, but nobody
+        would repeat one that left a finished output.
+        """
+        if self._run is not None:
+            add_documents(self._run, documents, np.flatnonzero(decision.kept))
+
+    def finish(self) -> None:
+        """Give a new index its name."""
+        if self._use.create is not None and self._unfinished is not None:
+            _check_absent(self._use.create)
+            # Windows renames no directory in which a file is open.
+            self._lock.close()
+            self._unfinished.rename(self._use.create)
+            self._unfinished = None
+
+    def _hold_unfinished(self) -> None:
+        assert self._unfinished is not None
+        with suppress(OSError):
+            try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
+
+    def summary(self) -> dict[str, object]:
+        """Return what the summary says of it."""
+        if self._use.against is not None:
+            return {"against": {"path": str(self._use.against), "num_removed": self._num_seen, "adds": self._use.add}}
+        return {} if self._use.create is None else {"index": str(self._use.create)}
+
+
+def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "Index":
+    if not path.is_dir():
+        raise InvalidInput("there is no index here", str(path))
+    from likewise.index import Index
+
+    # What stays is for the run to say; the index keeps the first that came.
+    return Index(path, recipe.replace(keep="first"), read_only=not add, threads=threads)
+
+
+def _unfinished_stem(target: Path) -> str:
+    """Return what the name of an index begins with while it is made; the number of its process follows."""
+    return f".{target.name}.unfinished-"
+
+
+def _delete_left(target: Path) -> None:
+    """Delete what killed runs left of an index; what cannot be told or deleted stays."""
+    stem = _unfinished_stem(target)
+    for path in list(target.parent.iterdir()):
+        if not path.name.startswith(stem) or not path.name[len(stem) :].isdecimal() or path.is_symlink():
+            continue
+        # Who makes an index holds its lock, which ends with the process.
+        with suppress(OSError), (path / _WRITER_LOCK).open("r+b") as lock:
+            if try_lock(lock.fileno()):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _check_absent(path: Path) -> None:
+    check_place(path)
+    if path.exists():
+        raise InvalidInput("it exists already; name a new directory, or use it with --against", str(path))

@@ -1,0 +1,142 @@
+"""Reference documents: kept ones of earlier runs, or those of plain files, that new ones are held against."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from likewise.batch.against.index import IndexUse
+from likewise.batch.decide.decision import Decision
+from likewise.batch.options import FileRun
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.kept_sketches import open_kept_sketches
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.references import Reference, References
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.inputs import find_inputs
+from likewise.io.lines.csv import take_quotes
+from likewise.io.output.directory import KEPT, SUMMARY
+from likewise.io.output.summaries import read_summary
+from likewise.progress import Progress, Warned
+from likewise.recipe.recipe import Recipe
+
+
+def is_finished_run(path: Path) -> bool:
+    """Return whether a directory looks like the output of a finished run."""
+    return (path / SUMMARY).is_file()
+
+
+def find_references(
+    against: Sequence[str | Path], recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
+) -> References:
+    """Return the reference documents that are meant.
+
+    Parameters
+    ----------
+    against : sequence of path
+        Output directories of finished runs, files, directories of files, globs.
+    recipe : Recipe
+        Of the run.
+    run : FileRun
+        How files are read; the kept files of an earlier run are read as that run did.
+    output : Path, optional
+        Never read.
+    progress : Progress
+        Told where sketches do not serve.
+
+    Raises
+    ------
+    InvalidInput
+        If a run has no kept files, or one of them is not what it wrote.
+    RecipeMismatch
+        If a run kept sketches by another recipe, naming the fields.
+    """
+    return References(tuple(_reference(Path(name), recipe, run, output, progress) for name in against))
+
+
+def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sketches: bool) -> None:
+    """Raise InvalidParameter if what is asked does not go together."""
+    if against and recipe.group != "leaders":
+        raise InvalidParameter("against", "reference documents are no members of groups; leave out --group components")
+    if keep_sketches and recipe.method == "shingles":
+        raise InvalidParameter(
+            "keep_sketches", "method shingles has no sketches: it counts the shingles of all documents in each run"
+        )
+
+
+def tell_direction(recipe: Recipe, progress: Progress) -> None:
+    """Say which way containment is measured, where the other way may be meant."""
+    if recipe.measure == "containment":
+        progress(
+            Warned(
+                "containment is the share of a new document's features that a document of --against has; a new one "
+                "that contains a document of --against, such as a quoted text or a test question, stays. To remove "
+                "those too, use --method shingles --measure overlap against a run or files"
+            )
+        )
+
+
+def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
+    """Raise InvalidParameter if an index is asked or made beside reference documents."""
+    if against and index is not None and (index.against is not None or index.create is not None):
+        raise InvalidParameter(
+            "against", "an index goes with no other reference documents, and none is made beside them"
+        )
+
+
+def about_references(
+    against: Sequence[str | Path], documents: Documents, decision: Decision
+) -> dict[str, dict[str, object]]:
+    """Return what the summary says of reference documents."""
+    if not against:
+        return {}
+    num_removed = int(np.count_nonzero(decision.kept_rows < documents.num_references))
+    return {
+        "against": {
+            "paths": [str(path) for path in against],
+            "num_documents": documents.num_references,
+            "num_removed": num_removed,
+        }
+    }
+
+
+def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
+    if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
+        raise InvalidInput("the run would replace what it is held against; name another directory with -o", str(path))
+    if not is_finished_run(path):
+        rules, form = run.read_rules(recipe), run.format_for(recipe)
+        found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)
+        return Reference(found.files)
+    summary = read_summary(path)
+    options = summary["options"]
+    if options.get("output") != "kept" or not (path / KEPT).is_dir():
+        raise InvalidInput(
+            "this run wrote no kept documents (--output evidence), so none can be held against", str(path)
+        )
+    as_then = FileRun(
+        text_fields=tuple(options["text_field"]),
+        id_field=options["id_field"],
+        max_document_bytes=options["max_document"],
+        file_format=options["format"],
+        delimiter=options["delimiter"],
+        quote=options["quote"],
+        max_unpacked_bytes=run.max_unpacked_bytes,
+        max_unpack_ratio=run.max_unpack_ratio,
+    )
+    if not any(entry["num_kept"] for entry in summary["inputs"]):
+        return Reference(())
+    for name in (entry["path"] for entry in summary["inputs"] if entry["num_kept"]):
+        if not (path / KEPT / name).exists():
+            raise InvalidInput("a kept file of this run is gone; repeat the run", str(path / KEPT / name))
+    found = find_inputs(
+        [path / KEPT],
+        as_then.read_rules(recipe),
+        file_format=as_then.format_for(recipe),
+        delimiter=as_then.delimiter,
+        output=output,
+    )
+    take_quotes(found.files, summary["inputs"])
+    sketches = open_kept_sketches(path, found.files, recipe)
+    if sketches is None:
+        progress(Warned(f"{path} keeps no sketches (--keep-sketches): its kept documents are read and sketched again"))
+    return Reference(found.files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])

@@ -1,0 +1,40 @@
+"""How much memory a run takes for its work, and where the rest lies."""
+
+from dataclasses import dataclass, field
+
+from likewise.arrays import ArraySpace
+from likewise.stages.weights import DEFAULT_MEMORY_BYTES
+
+
+@dataclass(frozen=True)
+class Room:
+    """What stages may hold at once. Nothing of it is seen in a result.
+
+    Parameters
+    ----------
+    space : ArraySpace
+        Where columns of all documents lie.
+    sets_bytes : int
+        Feature sets for verification.
+    max_pairs : int
+        Candidate pairs that one search returns.
+    rows_at_once : int
+        Rows of evidence, or pairs, that are written at once.
+    buckets_bytes : int, optional
+        What building band buckets may take; where None they lie in memory, whatever they take.
+    crowd_bytes : int, optional
+        What the exact join of documents with full buckets may take; where None whatever it takes.
+    tables_bytes : int, optional
+        What the tables of a search by distance may take; where None whatever they take.
+    weighing_bytes : int
+        Counts of the features whose rarity weighs them.
+    """
+
+    space: ArraySpace = field(default_factory=ArraySpace)
+    sets_bytes: int = 128 << 20
+    max_pairs: int = 1 << 22
+    rows_at_once: int = 1 << 20
+    buckets_bytes: int | None = None
+    crowd_bytes: int | None = None
+    tables_bytes: int | None = None
+    weighing_bytes: int = DEFAULT_MEMORY_BYTES

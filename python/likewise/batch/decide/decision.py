@@ -1,0 +1,310 @@
+"""The decision: who stays, and which kept document speaks against each that goes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import frozen, slices
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.crowd_warning import crowd_warning
+from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
+from likewise.batch.decide.verification import Verifier
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.bands import BandSearch, BitBandSearch
+from likewise.batch.search.distance import DistanceSearch
+from likewise.batch.search.opening import open_search
+from likewise.batch.search.references import beyond_references
+from likewise.batch.search.search import ranges_of_candidates
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.recipe import Recipe
+from likewise.stages.groups import KEPT, REMOVED
+
+_PAIRS_AT_ONCE = 65536
+_ROWS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Verdicts and evidence for all rows.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n,), bool
+        Who stays.
+    removed_rows : ndarray of shape (m,), int64
+        Who goes, rising.
+    kept_rows : ndarray of shape (m,), int64
+        The kept document against each.
+    similarity : ndarray of shape (m,), float64
+        Their similarity.
+    distance : ndarray of shape (m,), int32, optional
+        Their Hamming distance.
+    below_threshold : ndarray of shape (m,), bool, optional
+        For components: pairs that do not match.
+    num_candidates : int, optional
+        Pairs that shared a bucket; None where the search lists none (SimHash).
+    num_measured : int
+        Pairs measured; may differ between runs of the same answer.
+    num_capped : int
+        Documents that met a full last level, once for each band.
+    num_crowded : int
+        Documents that came to a full bucket.
+    """
+
+    kept: NDArray[np.bool_]
+    removed_rows: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int32] | None
+    below_threshold: NDArray[np.bool_] | None
+    num_candidates: int | None
+    num_measured: int
+    num_capped: int
+    num_crowded: int = 0
+
+    def with_references_kept(self, num_references: int) -> "Decision":
+        """Return the same, but that the first rows are reference documents, which all stay."""
+        if not num_references:
+            return self
+        kept = self.kept.copy()
+        kept[:num_references] = True
+        # Removed rows rise.
+        first = int(np.searchsorted(self.removed_rows, num_references))
+        return replace(
+            self,
+            kept=kept,
+            removed_rows=self.removed_rows[first:],
+            kept_rows=self.kept_rows[first:],
+            similarity=self.similarity[first:],
+            distance=None if self.distance is None else self.distance[first:],
+        )
+
+
+def decide(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    log: VerdictLog | None = None,
+) -> Decision:
+    """Find candidates, measure them, and decide.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents, sketched.
+    collapsed : Collapsed
+        Positions in order of priority.
+    recipe : Recipe
+        Resolved.
+    threads : int
+        Threads of each call.
+    timing : Timing
+        Takes the seconds.
+    progress : Progress
+        Told of documents decided.
+    log : VerdictLog, optional
+        Verdicts of a run that this one continues, and where its own are put aside.
+
+    Returns
+    -------
+    Decision
+        Independent of threads and of how the work is cut.
+    """
+    with timing.wall("candidates"):
+        search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
+    with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
+        num_positions = len(collapsed.order)
+        if recipe.group == "components":
+            verdicts = _by_components(search, verifier, num_positions, documents, collapsed, recipe, timing, progress)
+        else:
+            verdicts = _by_leaders(search, verifier, num_positions, documents, timing, progress, log)
+        num_measured = verifier.num_measured
+    warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
+    if warning is not None:
+        progress(Warned(warning))
+    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
+    return decision.with_references_kept(documents.num_references)
+
+
+def _by_leaders(
+    search: BandSearch | DistanceSearch | BitBandSearch,
+    verifier: Verifier,
+    num_positions: int,
+    documents: Documents,
+    timing: Timing,
+    progress: Progress,
+    log: VerdictLog | None,
+) -> Verdicts:
+    space = documents.room.space
+    verdicts = Verdicts(
+        states=space.zeros(num_positions, np.uint8),
+        best=space.zeros(num_positions, np.uint32),
+        similarity=space.zeros(num_positions, np.float64),
+        distance=space.zeros(num_positions, np.uint32),
+        below=None,
+        num_considered=0,
+    )
+    states = frozen(verdicts.states)
+    first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
+    began = _start(progress, num_positions)
+
+    def known_states() -> NDArray[np.uint8]:
+        return states
+
+    for low, high, candidates in ranges_of_candidates(
+        search, num_positions, known_states, timing, documents.room.max_pairs, first
+    ):
+        num_considered += candidates.num_considered
+        with timing.wall("verification"):
+            are_held = verifier.hold(candidates)
+        for block_low, block_high, which in candidates.blocks(low, high):
+            pairs = candidates.select(which)
+            with timing.wall("verification"):
+                similarity = verifier.matches(pairs, are_held=are_held, states=states)
+            with timing.wall("deciding"):
+                block = slice(block_low, block_high)
+                (
+                    verdicts.states[block],
+                    verdicts.best[block],
+                    verdicts.similarity[block],
+                    verdicts.distance[block],
+                ) = _native.decide_range(
+                    states[:block_low], block_high, pairs.later, pairs.earlier, similarity, pairs.distance
+                )
+                gone = np.flatnonzero(states[block] == REMOVED) + block_low
+                verifier.discard(gone.astype(np.uint32))
+        if log is not None:
+            log.note(verdicts, high, num_considered, search)
+        progress(StageAdvanced("deciding", high))
+    progress(StageFinished("deciding", Timing.now() - began))
+    return replace(verdicts, num_considered=num_considered)
+
+
+def _by_components(
+    search: BandSearch | DistanceSearch | BitBandSearch,
+    verifier: Verifier,
+    num_positions: int,
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    timing: Timing,
+    progress: Progress,
+) -> Verdicts:
+    joined, space = _native.Components(num_positions), documents.room.space
+    num_considered = 0
+    began = _start(progress, num_positions)
+    for low, high, candidates in ranges_of_candidates(
+        search, num_positions, lambda: None, timing, documents.room.max_pairs
+    ):
+        num_considered += candidates.num_considered
+        with timing.wall("verification"):
+            are_held = verifier.hold(candidates)
+        for _, _, which in candidates.blocks(low, high):
+            pairs = candidates.select(which)
+            with timing.wall("verification"):
+                matching = ~np.isnan(verifier.matches(pairs, are_held=are_held))
+            with timing.wall("deciding"):
+                joined.join(pairs.later[matching], pairs.earlier[matching])
+        progress(StageAdvanced("deciding", high))
+    with timing.wall("deciding"):
+        best = np.asarray(joined.smallest())
+    states = space.zeros(num_positions, np.uint8)
+    similarity = space.zeros(num_positions, np.float64)
+    distance = space.zeros(num_positions, np.uint32)
+    below = space.zeros(num_positions, np.bool_)
+    for some in slices(num_positions, _PAIRS_AT_ONCE):
+        part = np.arange(some.start, some.stop, dtype=np.uint32)
+        is_removed = best[some] != part
+        states[some] = np.where(is_removed, REMOVED, KEPT)
+        later, earlier = part[is_removed], best[some][is_removed]
+        if not len(later):
+            continue
+        with timing.wall("verification"):
+            if recipe.bits is not None:
+                distance[later] = _distances(documents, collapsed, recipe.bits, later, earlier)
+            if recipe.is_distance_only:
+                assert recipe.bits is not None
+                assert recipe.within is not None
+                values = 1.0 - distance[later] / recipe.bits
+                similarity[later] = values
+                reached = np.where(distance[later] <= recipe.within, values, np.nan)
+                below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
+            else:
+                similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
+                below[later] = similarity[later] < verifier.required(later, earlier)
+    progress(StageFinished("deciding", Timing.now() - began))
+    return Verdicts(states, best, similarity, distance, below, num_considered)
+
+
+def _start(progress: Progress, num_positions: int) -> float:
+    progress(StageStarted("deciding", num_positions, "documents"))
+    return Timing.now()
+
+
+def _distances(
+    documents: Documents, collapsed: Collapsed, bits: int, a: NDArray[np.uint32], b: NDArray[np.uint32]
+) -> NDArray[np.uint32]:
+    order = collapsed.order
+    return np.asarray(_native.distances(documents.sketches, bits, order[a], order[b])).astype(np.uint32)
+
+
+def _spread(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    verdicts: Verdicts,
+    num_measured: int,
+    search: Any,  # noqa: ANN401 - of one of seven kinds
+) -> Decision:
+    """Give every row the verdict of the document that it collapsed into."""
+    space = documents.room.space
+    kept = space.growing(np.bool_)
+    removed_rows, kept_rows = space.growing(np.int64), space.growing(np.int64)
+    similarity, distance, below = space.growing(np.float64), space.growing(np.int32), space.growing(np.bool_)
+    for some in slices(len(documents), _ROWS_AT_ONCE):
+        first, position = collapsed.first[some], collapsed.position[some]
+        first_kept = np.ones(len(first), bool)
+        searched = position >= 0
+        first_kept[searched] = verdicts.states[position[searched]] == KEPT
+        stays = (first == np.arange(some.start, some.stop)) & first_kept
+        kept.append(stays)
+        removed = np.flatnonzero(~stays)
+        # A copy of a kept document is removed by it; else what removed that one removes its copies.
+        against = first[removed]
+        values, errors = np.ones(len(removed)), np.zeros(len(removed), np.int32)
+        unlike = np.zeros(len(removed), bool)
+        inherited = np.flatnonzero(~first_kept[removed])
+        places = position[removed[inherited]]
+        against[inherited] = collapsed.order[verdicts.best[places]]
+        values[inherited] = verdicts.similarity[places]
+        errors[inherited] = verdicts.distance[places].astype(np.int32)
+        if verdicts.below is not None:
+            unlike[inherited] = verdicts.below[places]
+        for column, found in (
+            (removed_rows, removed + some.start),
+            (kept_rows, against),
+            (similarity, values),
+            (distance, errors),
+            (below, unlike),
+        ):
+            column.append(found)
+    return Decision(
+        kept=kept.take(),
+        removed_rows=removed_rows.take(),
+        kept_rows=kept_rows.take(),
+        similarity=similarity.take(),
+        distance=distance.take() if recipe.method == "simhash" else None,
+        below_threshold=None if verdicts.below is None else below.take(),
+        num_candidates=verdicts.num_considered if recipe.method == "minhash" else None,
+        num_measured=num_measured,
+        num_capped=search.num_capped,
+        num_crowded=search.num_crowded,
+    )

@@ -1,0 +1,311 @@
+"""Every verified pair, the collapsed documents spread out again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import slices, stable_order
+from likewise.batch.budget.room import Room
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.crowd_warning import crowd_warning
+from likewise.batch.decide.verification import Verifier
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.opening import open_search
+from likewise.batch.search.search import Candidates, ranges_of_candidates
+from likewise.errors import InvalidParameter
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.recipe import Recipe
+
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
+
+
+# Pairs that are listed where no other limit is given.
+MAX_PAIRS = 10_000_000
+# Comparisons that an estimate of the number of pairs may take, and documents that it looks at.
+_COMPARED = 4_000_000
+_SAMPLED = 64
+# An estimate so many times above the limit ends the run before it begins.
+_FAR_ABOVE = 2
+
+
+@dataclass
+class PairCounts:
+    """How many pairs are expected and allowed, and what the search left out.
+
+    Parameters
+    ----------
+    max_pairs : int
+        More end the run.
+    num_pairs : int
+        Listed so far.
+    num_expected : int
+        Pairs of equal documents, and about as many as documents with full buckets have.
+    num_crowded, num_capped : int
+        As in :class:`likewise.batch.decide.decision.Decision`.
+    """
+
+    max_pairs: int = MAX_PAIRS
+    num_pairs: int = 0
+    num_expected: int = 0
+    num_crowded: int = 0
+    num_capped: int = 0
+
+    def add(self, num_pairs: int) -> None:
+        """Count further pairs.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are more than allowed.
+        """
+        self.num_pairs += num_pairs
+        if self.num_pairs > self.max_pairs:
+            raise InvalidParameter(
+                "max_pairs",
+                f"there are more than {self.max_pairs:,} pairs (about {max(self.num_expected, self.num_pairs):,} or "
+                "more expected); give a higher limit, or a higher threshold",
+            )
+
+    def expect(self, num_equal: int, num_similar: int, progress: Progress) -> None:
+        """Take the number of pairs of equal documents, and an estimate of that of others.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are far more than allowed.
+        """
+        self.num_expected = num_equal + num_similar
+        if num_equal > self.max_pairs or num_similar > _FAR_ABOVE * self.max_pairs:
+            raise InvalidParameter(
+                "max_pairs",
+                f"{num_equal:,} pairs of equal documents and about {num_similar:,} of documents with full buckets are "
+                f"more than {self.max_pairs:,}; give a higher limit, or a higher threshold",
+            )
+        if self.num_expected > self.max_pairs // 10:
+            progress(Warned(f"about {self.num_expected:,} pairs are expected; over {self.max_pairs:,} end the run"))
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """Some verified pairs.
+
+    Parameters
+    ----------
+    row_a, row_b : ndarray of shape (m,), int64
+        Rows, ``row_a < row_b``; for containment a is contained in b, in either order.
+    similarity : ndarray of shape (m,), float64
+        By the recipe's measure.
+    distance : ndarray of shape (m,), int32, optional
+        Hamming distance; None for MinHash.
+    """
+
+    row_a: NDArray[np.int64]
+    row_b: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int32] | None
+
+
+def verified_pairs(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    counts: PairCounts | None = None,
+) -> Iterator[PairBatch]:
+    """Yield every verified pair once (containment: each direction that reaches the threshold).
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents, sketched.
+    collapsed : Collapsed
+        Positions in order of priority.
+    recipe : Recipe
+        Resolved.
+    threads : int
+        Threads of each call.
+    timing, progress
+        Take seconds and events.
+    counts : PairCounts, optional
+        Says how many pairs are allowed, and takes what was counted.
+
+    Raises
+    ------
+    InvalidParameter
+        If there are more pairs than allowed.
+
+    Yields
+    ------
+    PairBatch
+        In the order of the later document's priority: independent of threads and of how the work is cut.
+    """
+    counts = PairCounts() if counts is None else counts
+    members = _Members(collapsed, documents.room)
+    num_positions = len(collapsed.order)
+    progress(StageStarted("pairing", num_positions, "documents"))
+    began = Timing.now()
+    with timing.wall("candidates"):
+        search = open_search(documents, collapsed, recipe, threads, progress)
+        counts.num_crowded = search.num_crowded
+        counts.expect(members.num_equal(recipe), _num_similar(search, documents, collapsed, recipe, members), progress)
+    for batch in members.empty_pairs(recipe):
+        counts.add(len(batch.row_a))
+        yield batch
+    with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
+        for low, high, candidates in ranges_of_candidates(
+            search, num_positions, lambda: None, timing, documents.room.max_pairs
+        ):
+            with timing.wall("verification"):
+                are_held = verifier.hold(candidates)
+            for block_low, block_high, which in candidates.blocks(low, high):
+                pairs = candidates.select(which)
+                with timing.wall("verification"):
+                    found = _measured(pairs, verifier, recipe, are_held=are_held)
+                spread = (members.spread(batch, recipe) for batch in found)
+                for batch in chain(members.class_pairs(block_low, block_high, recipe), *spread):
+                    counts.add(len(batch.row_a))
+                    yield batch
+            progress(StageAdvanced("pairing", high))
+    counts.num_capped = search.num_capped
+    warning = crowd_warning(recipe, counts.num_crowded, counts.num_capped)
+    if warning is not None:
+        progress(Warned(warning))
+    progress(StageFinished("pairing", Timing.now() - began))
+
+
+def _num_similar(
+    search: Any,  # noqa: ANN401 - of one of seven kinds
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    members: "_Members",
+) -> int:
+    """Return about how many pairs documents with full buckets have, by the signatures of some of them."""
+    crowd = getattr(search, "joined", np.zeros(0, np.uint32))
+    if len(crowd) < 2:
+        return 0
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
+    num_sampled = max(1, min(_SAMPLED, len(crowd), _COMPARED // len(crowd)))
+    sample = crowd[np.linspace(0, len(crowd) - 1, num_sampled).astype(np.int64)]
+    step = max(1, len(crowd) * num_sampled // _COMPARED)
+    others = crowd[::step]
+    weights = members.sizes(others)
+    total = 0.0
+    for position in sample:
+        equal = _native.num_equal(
+            documents.sketches,
+            recipe.num_slots,
+            recipe.slot_bits // 8,
+            np.full(len(others), collapsed.order[position]),
+            collapsed.order[others],
+        )
+        alike = np.asarray(equal) >= recipe.candidate_threshold * recipe.num_slots
+        alike &= others != position
+        total += float(members.sizes(position)) * float(weights[alike].sum())
+    both_ways = 1 if recipe.measure == "containment" else 2
+    return round(total * step * len(crowd) / num_sampled / both_ways)
+
+
+def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe, *, are_held: bool) -> list[PairBatch]:
+    """Return matching pairs of positions: a the later document, b the earlier; for containment both directions."""
+    found = []
+    for backwards in (False, True) if recipe.measure == "containment" else (False,):
+        turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end) if backwards else pairs
+        similarity = verifier.matches(turned, are_held=are_held)
+        hits = ~np.isnan(similarity)
+        distance = None if turned.distance is None else turned.distance[hits].astype(np.int32)
+        later, earlier = turned.later[hits].astype(np.int64), turned.earlier[hits].astype(np.int64)
+        found.append(PairBatch(later, earlier, similarity[hits], distance))
+    return found
+
+
+class _Members:
+    """Which rows collapsed into each position."""
+
+    def __init__(self, collapsed: Collapsed, room: Room) -> None:
+        # Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
+        self._at_once = room.rows_at_once
+        position, space = collapsed.position, room.space
+        self._rows = stable_order(position, space)
+        num_positions = len(collapsed.order)
+        counts = space.zeros(num_positions + 1, np.int64)
+        for part in slices(len(position), _AT_ONCE):
+            # Empty documents, whose position is -1, come first.
+            places, found = np.unique(position[part] + 1, return_counts=True)
+            counts[places] += found
+        starts, total = space.growing(np.int64), 0
+        for part in slices(num_positions + 1, _AT_ONCE):
+            ends = np.cumsum(counts[part]) + total
+            starts.append(ends)
+            total = int(ends[-1])
+        # Members of position p are rows[starts[p]:starts[p + 1]].
+        self._starts = starts.take()
+        self._counts = counts[1:]
+        self._empty = self._rows[: self._starts[0]]
+
+    def sizes(self, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return how many rows collapsed into positions."""
+        return self._counts[positions]
+
+    def num_equal(self, recipe: Recipe) -> int:
+        """Return how many pairs of rows collapsed into one."""
+        total = len(self._empty) * (len(self._empty) - 1)
+        for part in slices(len(self._counts), _AT_ONCE):
+            counts = self._counts[part]
+            total += int((counts * (counts - 1)).sum())
+        return total if recipe.measure == "containment" else total // 2
+
+    def _of(self, position: int) -> NDArray[np.int64]:
+        return self._rows[self._starts[position] : self._starts[position + 1]]
+
+    def empty_pairs(self, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield all pairs of empty documents: their similarity is 1."""
+        yield from _all_pairs(self._empty, recipe, self._at_once)
+
+    def class_pairs(self, low: int, high: int, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield all pairs inside the classes of these positions: their similarity is 1."""
+        for position in (np.flatnonzero(self._counts[low:high] > 1) + low).tolist():
+            yield from _all_pairs(self._of(position), recipe, self._at_once)
+
+    def spread(self, pairs: PairBatch, recipe: Recipe) -> Iterator[PairBatch]:
+        """Yield pairs of rows for pairs of positions."""
+        if not len(pairs.row_a):
+            return
+        counts = self._counts[pairs.row_a] * self._counts[pairs.row_b]
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        for start in range(0, int(bounds[-1]), self._at_once):
+            products = np.arange(start, min(start + self._at_once, int(bounds[-1])))
+            pair = np.searchsorted(bounds, products, side="right") - 1
+            offset = products - bounds[pair]
+            a, b = pairs.row_a[pair], pairs.row_b[pair]
+            row_a = self._rows[self._starts[a] + offset // self._counts[b]]
+            row_b = self._rows[self._starts[b] + offset % self._counts[b]]
+            if recipe.measure != "containment":
+                row_a, row_b = np.minimum(row_a, row_b), np.maximum(row_a, row_b)
+            distance = None if pairs.distance is None else pairs.distance[pair]
+            yield PairBatch(row_a, row_b, pairs.similarity[pair], distance)
+
+
+def _all_pairs(rows: NDArray[np.int64], recipe: Recipe, at_once: int) -> Iterator[PairBatch]:
+    step = max(1, at_once // max(1, len(rows)))
+    for start in range(0, len(rows) - 1, step):
+        left = np.arange(start, min(start + step, len(rows) - 1))
+        counts = len(rows) - 1 - left
+        first = np.repeat(left, counts)
+        second = np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts) + first + 1
+        a, b = rows[first], rows[second]
+        if recipe.measure == "containment":
+            a, b = np.concatenate([a, b]), np.concatenate([b, a])
+        distance = np.zeros(len(a), np.int32) if recipe.method == "simhash" else None
+        yield PairBatch(a, b, np.ones(len(a)), distance)

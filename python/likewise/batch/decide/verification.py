@@ -1,0 +1,286 @@
+"""Exact similarity of candidate pairs, on feature sets made again from their texts and held within a budget."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import frozen
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.search import Candidates
+from likewise.recipe.recipe import Recipe
+from likewise.stages.groups import REMOVED
+
+# A feature with its bits in the bitmap: at most 2 bytes. With a weight: 4 bytes more, and bits for each of at most 15
+# copies.
+_BYTES_A_FEATURE = 8 + 2
+_BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
+# What a set takes beside its features, as the budget counts it.
+_BYTES_A_SET = 200
+# Feature sets of the texts that one call reads again.
+_MOST_READ_BYTES = 16 << 20
+
+
+class Verifier:
+    """Measures pairs of positions; as a context, since it holds threads that read.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents.
+    collapsed : Collapsed
+        Positions and their rows.
+    recipe : Recipe
+        Measure and threshold.
+    threads : int
+        Threads of a call.
+    timing : Timing
+        Takes the seconds.
+
+    Feature sets beyond the budget of the run's room are dropped, the least recently used first, and made again when
+    needed. Texts are read in few large batches where a whole range of pairs is announced by :meth:`hold`.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        collapsed: Collapsed,
+        recipe: Recipe,
+        threads: int,
+        timing: Timing,
+    ) -> None:
+        num_positions = len(collapsed.order)
+        self._documents = documents
+        self._order = collapsed.order
+        self._recipe = recipe
+        self._margin = recipe.short_margin or 0.0
+        self._threads = threads
+        self._timing = timing
+        self._budget = documents.room.sets_bytes
+        # The short check counts each feature once.
+        rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
+        # Sets lie in slots; 0 is none. What is as long as the documents is one number of 32 bits each.
+        is_weighted = not recipe.is_distance_only and recipe.weights != "none"
+        self._bytes_a_feature = _BYTES_A_WEIGHTED_FEATURE if is_weighted else _BYTES_A_FEATURE
+        self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
+        num_slots = min(num_positions, self._budget // _BYTES_A_SET + 2) + 1
+        self._sets = _native.FeatureSets(num_slots, rules)
+        self._position_of = np.zeros(num_slots, np.uint32)
+        self._last_used = np.zeros(num_slots, np.int64)
+        self._free = np.arange(num_slots - 1, 0, -1, dtype=np.uint32)
+        self._num_free = num_slots - 1
+        self._tick = 0
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-verify")
+        self.num_measured = 0
+
+    def __enter__(self) -> "Verifier":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def hold(self, pairs: Candidates) -> bool:
+        """Read the feature sets of pairs all at once, if that leaves room for as many more.
+
+        Parameters
+        ----------
+        pairs : Candidates
+            Those to be measured next, maybe some of them only.
+
+        Returns
+        -------
+        bool
+            Whether all are there, until sets of other pairs are read or some are discarded.
+        """
+        if self._recipe.is_distance_only or not len(pairs):
+            return False
+        positions = self._distinct(pairs.later, pairs.earlier)
+        if self._bytes_of(positions) > self._budget // 2:
+            return False
+        self._load(positions)
+        return True
+
+    def matches(
+        self, pairs: Candidates, *, are_held: bool = False, states: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the similarity of each pair that matches by the recipe, NaN of the others.
+
+        Parameters
+        ----------
+        pairs : Candidates
+            The later document is measured against the earlier one.
+        are_held : bool
+            Whether :meth:`hold` brought their sets.
+        states : ndarray of shape (positions,), uint8, optional
+            What is decided: pairs whose earlier document is removed are not measured, and do not match.
+
+        Returns
+        -------
+        ndarray of shape (m,), float64
+            By the recipe's measure.
+        """
+        recipe = self._recipe
+        if not len(pairs):
+            return np.zeros(0)
+        if are_held:
+            return self._measure(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin, states
+            )
+        if states is not None:
+            return self._matches_alive(pairs, states)
+        if not recipe.is_distance_only:
+            return self.similarities(
+                pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin
+            )
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        assert pairs.distance is not None
+        values = 1.0 - pairs.distance / recipe.bits
+        values[pairs.distance > recipe.within] = np.nan
+        return self.without_unlike_short(pairs.later, pairs.earlier, values)
+
+    def _matches_alive(self, pairs: Candidates, states: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return what :meth:`matches` does; no set is read for the pairs that are not measured."""
+        alive = states[pairs.earlier] != REMOVED
+        if alive.all():
+            return self.matches(pairs)
+        values = np.full(len(pairs), np.nan)
+        values[alive] = self.matches(pairs.select(alive))
+        return values
+
+    def without_unlike_short(
+        self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the values, NaN where a document is short and the Jaccard similarity of the pair is too low."""
+        assert self._recipe.short_threshold is not None
+        few = (self._num_features(later) < SHORT_FEATURES) | (self._num_features(earlier) < SHORT_FEATURES)
+        few &= ~np.isnan(values)
+        if few.any():
+            measured = self.similarities(later[few], earlier[few], "jaccard", self._recipe.short_threshold)
+            values[np.flatnonzero(few)[np.isnan(measured)]] = np.nan
+        return values
+
+    def similarities(
+        self,
+        later: NDArray[np.uint32],
+        earlier: NDArray[np.uint32],
+        measure: str,
+        threshold: float,
+        short_margin: float = 0.0,
+    ) -> NDArray[np.float64]:
+        """Return exact similarities where they reach the threshold, for short documents with a margin; NaN below."""
+        if not len(later):
+            return np.zeros(0)
+        positions = self._distinct(later, earlier)
+        if self._bytes_of(positions) > self._budget and len(later) > 1:
+            middle = len(later) // 2
+            halves = [slice(0, middle), slice(middle, None)]
+            return np.concatenate(
+                [self.similarities(later[h], earlier[h], measure, threshold, short_margin) for h in halves]
+            )
+        self._load(positions)
+        return self._measure(later, earlier, measure, threshold, short_margin)
+
+    def _measure(
+        self,
+        later: NDArray[np.uint32],
+        earlier: NDArray[np.uint32],
+        measure: str,
+        threshold: float,
+        short_margin: float,
+        states: NDArray[np.uint8] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return similarities of pairs whose sets are there, NaN where the earlier document is removed."""
+        values, num_measured = self._sets.verify_documents(
+            later,
+            earlier,
+            # The core shares what is read-only. Nobody writes while it is at work.
+            frozen(self._slot_of),
+            states,
+            measure=measure,
+            threshold=threshold,
+            short_margin=short_margin,
+            threads=self._threads,
+        )
+        self.num_measured += num_measured
+        return np.asarray(values)
+
+    def required(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the similarity that each pair must reach."""
+        return self._recipe.required_similarity(np.minimum(self._num_features(later), self._num_features(earlier)))
+
+    def _num_features(self, positions: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        return self._documents.num_features[self._order[positions]]
+
+    def _bytes_of(self, positions: NDArray[np.uint32]) -> int:
+        return int(self._num_features(positions).sum(dtype=np.int64)) * self._bytes_a_feature + _BYTES_A_SET * len(
+            positions
+        )
+
+    def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
+        if 1024 * len(later) < len(self._order):
+            return np.unique(np.concatenate([later, earlier]))
+        return np.asarray(_native.distinct_documents(later, earlier, len(self._order)))
+
+    def discard(self, positions: NDArray[np.uint32]) -> None:
+        """Forget feature sets that no later pair can ask for."""
+        slots = self._slot_of[positions]
+        self._drop(slots[slots > 0])
+
+    def _drop(self, slots: NDArray[np.uint32]) -> None:
+        if not len(slots):
+            return
+        self._sets.discard(slots)
+        self._slot_of[self._position_of[slots]] = 0
+        self._last_used[slots] = 0
+        self._free[self._num_free : self._num_free + len(slots)] = slots
+        self._num_free += len(slots)
+
+    def _load(self, positions: NDArray[np.uint32]) -> None:
+        self._tick += 1
+        slots = self._slot_of[positions]
+        self._last_used[slots[slots > 0]] = self._tick
+        missing = positions[slots == 0]
+        if not len(missing):
+            return
+        needed = self._bytes_of(missing)
+        if self._sets.num_bytes + needed > self._budget or len(missing) > self._num_free:
+            self._evict(needed, len(missing))
+        self._num_free -= len(missing)
+        slots = self._free[self._num_free : self._num_free + len(missing)].copy()
+        rows = self._order[missing].astype(np.int64)
+        by_row = np.argsort(rows)
+        rows, missing = rows[by_row], missing[by_row]
+        # A read is of a part that fits beside the sets.
+        parts = max(self._threads, -(-needed // _MOST_READ_BYTES))
+        for job in [
+            self._pool.submit(self._add, slots[part], read) for part, read in self._documents.texts(rows, parts)
+        ]:
+            job.result()
+        self._slot_of[missing] = slots
+        self._position_of[slots] = missing
+        self._last_used[slots] = self._tick
+
+    def _add(self, positions: NDArray[np.uint32], read: Callable[[], _native.Texts]) -> None:
+        began = time.perf_counter()
+        texts = read()
+        read_at = time.perf_counter()
+        self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, threads=1)
+        self._timing.add_thread("reading_again", read_at - began)
+        self._timing.add_thread("making_sets", time.perf_counter() - read_at)
+
+    def _evict(self, needed: int, num_needed: int) -> None:
+        """Drop what was used longest ago, never what was just asked for, down to half of what is free."""
+        idle = np.flatnonzero((self._last_used > 0) & (self._last_used < self._tick)).astype(np.uint32)
+        idle = idle[np.argsort(self._last_used[idle], kind="stable")]
+        features = self._num_features(self._position_of[idle]).astype(np.int64)
+        freed = np.cumsum(features * self._bytes_a_feature + _BYTES_A_SET)
+        excess = self._sets.num_bytes + needed - self._budget // 2
+        num = max(int(np.searchsorted(freed, excess)) + 1, num_needed - self._num_free)
+        self._drop(idle[:num])

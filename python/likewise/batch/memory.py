@@ -1,0 +1,385 @@
+"""The plan of a run in bounded memory: what it holds, what lies on disk, how long it takes."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from likewise.arrays import ArraySpace
+from likewise.batch.budget.estimated_documents import PARQUET_TEXT, estimated_documents, unpacked_bytes
+from likewise.batch.budget.room import Room
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.search.distance import slab_length, table_bytes
+from likewise.errors import InvalidParameter
+from likewise.io.archives.warc import WarcFile
+from likewise.io.inputs import InputFile
+from likewise.io.lines.lines import LineFile
+from likewise.io.tables.parquet import ParquetFile
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.valley import lowest_threshold
+
+MIN_MEMORY_BYTES = 256_000_000
+# The interpreter with NumPy, PyArrow and this package, and what a thread takes that reads and sketches.
+_BASE_BYTES = 64_000_000
+_BYTES_A_THREAD = 24_000_000
+# What verification, candidates and writing need beside these to go on at a fair pace.
+_LEAST_WORK_BYTES = 64_000_000
+# Least that the tables of a search by distance are given where they come slab by slab.
+_LEAST_TABLES_BYTES = 8_000_000
+_BYTES_A_FILE = 2_500
+# A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
+_PARQUET_BYTES = 48_000_000
+# A process of its own beside each thread that reads pages of web archives.
+_WEB_BYTES = 100_000_000
+# Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
+_BYTES_A_PAIR = 100
+_BYTES_A_ROW = 700
+_MOST_SETS_BYTES = 1_000_000_000
+_MOST_PAIRS = 1 << 22
+_MOST_ROWS = 1 << 20
+# A value of a field that `keep` asks for, as text and as a number or date; a place in the spool.
+_BYTES_A_FIELD = 400
+_BYTES_A_SPOOLED = 8
+# The digest of a feature set while distinct ones are counted, in a hash table that may be less than half full.
+_BYTES_A_DIGEST = 40
+# What counting needs beside the digests to be worth its while.
+_LEAST_COUNTING_BYTES = 32_000_000
+# Columns of a document beside its sketch, with a usual id; what ordering and deciding add, in files.
+_COLUMN_BYTES = 80
+_ORDER_BYTES = 100
+# Share of the (document, band) that meet somebody, and bytes of each on disk.
+_MEETING_SHARE = 0.25
+_BYTES_A_MEETING = 16
+# Pairs of a search that comes slab by slab, of each document on disk.
+_NEAR_BYTES = 24
+# Text that a thread reads, sketches, verifies and writes a second, and the time of a document in a band.
+_TEXT_BYTES_A_SECOND = 50e6
+_SECONDS_A_BUCKET = 60e-9
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a bounded run will take.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        Bound of anonymous memory.
+    threads : int
+        Threads at work; fewer than asked where memory does not hold their scratch.
+    num_documents : int
+        Of all inputs; an estimate until they are read.
+    is_estimated : bool
+        Whether it is.
+    text_bytes : int
+        Bytes of the inputs, unpacked.
+    held_bytes : int
+        What stays in memory from beginning to end: the process, threads, and what is held of each document.
+    num_passes : int
+        How often the sketches are gone through for candidates. SimHash: slabs, each held against those before it.
+    disk_bytes : int
+        Most that lies in the work directory at once, the output included.
+    seconds : float
+        Of the whole run, about, on two cores of today.
+    tables_bytes : int, optional
+        Part of what is held: the tables of a search by distance that comes slab by slab.
+    digests_bytes : int
+        Part of what stages take: digests of all documents while features are counted.
+    """
+
+    memory_bytes: int
+    threads: int
+    num_documents: int
+    is_estimated: bool
+    text_bytes: int
+    held_bytes: int
+    num_passes: int
+    disk_bytes: int
+    seconds: float
+    tables_bytes: int | None = None
+    digests_bytes: int = 0
+
+    @property
+    def work_bytes(self) -> int:
+        """What stages may take beside what is held."""
+        return self.memory_bytes - self.held_bytes
+
+    def room(self, work: Path) -> Room:
+        """Return what stages may hold, with columns in files of a directory."""
+        return Room(
+            space=ArraySpace(work),
+            sets_bytes=min(_MOST_SETS_BYTES, self.work_bytes * 2 // 5),
+            max_pairs=min(_MOST_PAIRS, self.work_bytes // (4 * _BYTES_A_PAIR)),
+            rows_at_once=min(_MOST_ROWS, self.work_bytes // (4 * _BYTES_A_ROW)),
+            buckets_bytes=self.work_bytes * 4 // 5,
+            crowd_bytes=self.work_bytes * 3 // 10,
+            tables_bytes=self.tables_bytes,
+            weighing_bytes=min(self.work_bytes // 2, self.work_bytes - self.digests_bytes),
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the plan in words."""
+        about = "about " if self.is_estimated else ""
+        passes = f"{self.num_passes} passes over the sketches" if self.num_passes > 1 else "one pass over them"
+        return (
+            f"{about}{self.num_documents:,} documents, {self.text_bytes / 1e6:,.0f} MB of input, "
+            f"{self.threads} threads",
+            f"memory: at most {self.memory_bytes / 1e6:,.0f} MB, of which {self.held_bytes / 1e6:,.0f} MB are held "
+            f"throughout and {self.work_bytes / 1e6:,.0f} MB serve the stages in turn",
+            f"disk: about {self.disk_bytes / 1e6:,.0f} MB in the work directory; {passes}; "
+            f"about {max(1, round(self.seconds / 60)):,} min",
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as JSON values."""
+        return {
+            "memory_bytes": self.memory_bytes,
+            "threads": self.threads,
+            "held_bytes": self.held_bytes,
+            "disk_bytes": self.disk_bytes,
+            "num_passes": self.num_passes,
+            "predicted_s": round(self.seconds, 1),
+        }
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a plan is made for."""
+
+    recipe: Recipe
+    memory_bytes: int
+    threads: int
+    num_files: int
+    text_bytes: int
+    copied_bytes: int
+    spooled_share: float
+    format_bytes: int
+
+    def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
+        """Return the plan for so many documents, with as many threads as memory holds.
+
+        Raises
+        ------
+        InvalidParameter
+            If it does not hold one.
+        """
+        threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
+        num_bands = self.recipe.bands or 0
+        parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
+        disk = num_documents * (2 * (self._sketch_bytes() + _COLUMN_BYTES) + _ORDER_BYTES) + self.copied_bytes
+        seconds = self.text_bytes / (_TEXT_BYTES_A_SECOND * threads)
+        if self.recipe.method == "minhash":
+            disk += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
+            seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
+        elif tables is not None:
+            disk += num_documents * _NEAR_BYTES
+        return MemoryPlan(
+            memory_bytes=self.memory_bytes,
+            threads=threads,
+            num_documents=num_documents,
+            is_estimated=is_estimated,
+            text_bytes=self.text_bytes,
+            held_bytes=held,
+            num_passes=num_bands * parts if self.recipe.method == "minhash" else self._num_slabs(num_documents, tables),
+            disk_bytes=disk,
+            seconds=seconds,
+            tables_bytes=tables,
+            digests_bytes=self._digests_bytes(num_documents),
+        )
+
+    def _digests_bytes(self, num_documents: int) -> int:
+        return _BYTES_A_DIGEST * num_documents if self.recipe.needs_counting else 0
+
+    def _least_work_bytes(self, num_documents: int) -> int:
+        counting = self._digests_bytes(num_documents) + _LEAST_COUNTING_BYTES if self.recipe.needs_counting else 0
+        return max(_LEAST_WORK_BYTES, counting)
+
+    def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
+        """Return threads, what is held throughout, and of that what tables take that come slab by slab."""
+        held, least = 0, self._least_work_bytes(num_documents)
+        for threads in range(self.threads, 0, -1):
+            held = self._held_bytes(num_documents, threads)
+            if held + least <= self.memory_bytes:
+                return threads, held, None
+        if self._has_slabs():
+            tables = int(num_documents * table_bytes(self.recipe))
+            for threads in range(self.threads, 0, -1):
+                held = self._held_bytes(num_documents, threads) - tables
+                # Time goes by the square of the slabs, so that they get the most of what is free.
+                share = (self.memory_bytes - held - least) * 3 // 4
+                if share >= _LEAST_TABLES_BYTES:
+                    return threads, held + share, share
+        raise InvalidParameter(
+            "memory",
+            f"{self.memory_bytes / 1e6:,.0f} MB given; {'about ' if is_estimated else ''}{num_documents:,} "
+            f"documents by this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
+        )
+
+    def _has_slabs(self) -> bool:
+        return self.recipe.method == "simhash" and self.recipe.bands is None
+
+    def _num_slabs(self, num_documents: int, tables_bytes: int | None) -> int:
+        return 1 if tables_bytes is None else -(-num_documents // slab_length(self.recipe, tables_bytes))
+
+    def _held_bytes(self, num_documents: int, threads: int) -> int:
+        fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
+        fixed += 0 if self.recipe.table is None else self.recipe.table.native.num_bytes
+        return fixed + threads * self.format_bytes + int(num_documents * self._bytes_a_document(threads))
+
+    def _bytes_a_document(self, threads: int) -> float:
+        # Marks of positions, two bits and two sets of them a thread.
+        held = 0.5 * threads + _BYTES_A_SPOOLED * self.spooled_share
+        held += _BYTES_A_FIELD * len(keep_needs(self.recipe.keep)[1])
+        if self.recipe.group == "components":
+            held += 4
+        return held + self._tables_bytes(threads)
+
+    def _tables_bytes(self, threads: int) -> float:
+        """Return what a search holds of a fingerprint: codes, and tables on blocks or the scratch of bands."""
+        if self.recipe.method != "simhash":
+            return 0.0
+        assert self.recipe.bits is not None
+        words = self.recipe.num_words
+        if self.recipe.bands is not None:
+            return 8 * words + threads * (12 + 8 * words)
+        return table_bytes(self.recipe)
+
+    def _sketch_bytes(self) -> int:
+        recipe = self.recipe
+        if recipe.method == "minhash":
+            assert recipe.num_slots is not None
+            assert recipe.slot_bits is not None
+            return recipe.num_slots * recipe.slot_bits // 8
+        return 8 * recipe.num_words if recipe.method == "simhash" else 0
+
+    def _why(self, num_documents: int) -> str:
+        tables, fields = self._tables_bytes(1), keep_needs(self.recipe.keep)[1]
+        reasons = [f"{_BASE_BYTES / 1e6:,.0f} MB for the process", f"{_BYTES_A_THREAD / 1e6:,.0f} MB a thread"]
+        if tables:
+            reasons.append(f"{tables:.0f} bytes a fingerprint in the tables of its search")
+        if fields:
+            reasons.append(f"{_BYTES_A_FIELD} bytes a document for each field of --keep")
+        if self.recipe.needs_counting:
+            reasons.append(
+                f"{_BYTES_A_DIGEST} bytes a document while features are counted; "
+                "likewise weights counts them in a run of its own"
+            )
+        if self.format_bytes:
+            reasons.append(f"{self.format_bytes / 1e6:,.0f} MB more for Parquet or web archives")
+        return ", ".join(reasons)
+
+
+class BoundedRun:
+    """A run that keeps to a bound of memory, or one without.
+
+    Parameters
+    ----------
+    files : sequence of InputFile
+        The inputs.
+    recipe : Recipe
+        Resolved.
+    memory_bytes : int, optional
+        The bound; none where None.
+    threads : int
+        Threads asked for.
+    work : Path
+        The directory that takes columns and whatever else does not stay in memory; it need not exist yet.
+    writes_copies : bool
+        Whether kept documents are copied into it.
+
+    Raises
+    ------
+    InvalidParameter
+        If memory is too small for the documents, the disk for what is put aside, or the method is not bounded.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        recipe: Recipe,
+        memory_bytes: int | None,
+        threads: int,
+        work: Path,
+        *,
+        writes_copies: bool,
+    ) -> None:
+        self._work = work
+        self._task: _Task | None = None
+        self.plan: MemoryPlan | None = None
+        if memory_bytes is None:
+            return
+        if recipe.method in ("shingles", "bloom"):
+            raise InvalidParameter(
+                "memory",
+                f"method {recipe.method} holds lists of all documents in memory, whatever they take; leave --memory "
+                "away, or use method minhash or simhash",
+            )
+        num_documents, text_bytes = estimated_documents(files)
+        spooled = sum(file.num_bytes for file in files if not file.can_read_again)
+        packed = sum(unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
+        copied = sum(file.num_bytes for file in files) if writes_copies else 0
+        self._task = _Task(
+            recipe=_planned(recipe),
+            memory_bytes=memory_bytes,
+            threads=threads,
+            num_files=len(files),
+            text_bytes=text_bytes,
+            copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
+            spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
+            format_bytes=max((_bytes_in_work(file) for file in files), default=0),
+        )
+        self.plan = self._task.plan(num_documents, is_estimated=True)
+        self._check_disk(self.plan)
+
+    @property
+    def room(self) -> Room:
+        """What stages may hold, as far as it is known."""
+        return Room() if self.plan is None else self.plan.room(self._work)
+
+    def threads(self, asked: int) -> int:
+        """Return how many threads work."""
+        return asked if self.plan is None else self.plan.threads
+
+    def settle(self, num_documents: int, recipe: Recipe) -> Room:
+        """Return the room for as many documents as there are, and the recipe with its weights.
+
+        Raises
+        ------
+        InvalidParameter
+            If there are more than memory holds.
+        """
+        if self._task is not None and self.plan is not None:
+            task = replace(self._task, recipe=_planned(recipe), threads=self.plan.threads)
+            plan = task.plan(num_documents, is_estimated=False)
+            # Threads that read are started already.
+            self.plan = replace(plan, threads=self.plan.threads)
+        return self.room
+
+    def summary(self) -> dict[str, object]:
+        """Return what the summary says of it."""
+        return {} if self.plan is None else {"memory": self.plan.to_dict()}
+
+    def _check_disk(self, plan: MemoryPlan) -> None:
+        # The run makes its directory after this check.
+        existing = next(path for path in (self._work, *self._work.absolute().parents) if path.exists())
+        # What an unfinished run left is continued or deleted.
+        found = sum(path.stat().st_size for path in self._work.rglob("*") if path.is_file())
+        free = shutil.disk_usage(existing).free + found
+        if plan.disk_bytes > free:
+            raise InvalidParameter(
+                "memory",
+                f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk in {self._work.parent}, of which "
+                f"{free / 1e9:,.1f} GB are free; make room, or write where there is more",
+            )
+
+
+def _planned(recipe: Recipe) -> Recipe:
+    """Return the recipe that a plan is made for: the dearest, where the threshold is yet to be chosen."""
+    return recipe.replace(threshold=lowest_threshold(recipe.measure)).resolve() if recipe.needs_threshold else recipe
+
+
+def _bytes_in_work(file: InputFile) -> int:
+    """Return what a thread takes more for the format of a file."""
+    if isinstance(file, ParquetFile):
+        return _PARQUET_BYTES + file.largest_chunk_bytes()
+    return _WEB_BYTES if isinstance(file, WarcFile) else 0

@@ -1,0 +1,145 @@
+"""Pairs and sketches of files: what `likewise pairs` and `likewise sketch` do."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.auto_threshold import with_chosen_threshold
+from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.opening import bounded_run, found_inputs
+from likewise.batch.options import FileRun
+from likewise.batch.run import open_documents, ordered
+from likewise.batch.search.bloom import with_bands_where_many
+from likewise.batch.weights import weighed_files
+from likewise.checks import check_integer
+from likewise.io.output.pair_files import PairWriter
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import file_for
+from likewise.progress import Progress, no_progress
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.sketch import Sketches, check_has_sketch, shaped
+
+
+def pair_files(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    *,
+    preset: str | None = None,
+    run: FileRun | None = None,
+    max_pairs: int = MAX_PAIRS,
+    progress: Progress | None = None,
+    stdout: BinaryIO | None = None,
+) -> dict[str, Any]:
+    """Write every verified pair of the documents in files.
+
+    Parameters
+    ----------
+    inputs, recipe, preset, run, progress
+        As for :func:`dedup_files`.
+    output : path
+        A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    max_pairs : int
+        More pairs end the run.
+    stdout : binary file, optional
+        What ``-`` means.
+
+    Returns
+    -------
+    dict
+        Counts, recipe and seconds.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`dedup_files`, and if the name ends otherwise.
+    InvalidParameter
+        If there are more than `max_pairs`.
+    """
+    recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
+    rules, timing = run.run_rules(), Timing()
+    counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
+    with ExitStack() as stack:
+        is_stream = output == "-" and stdout is not None
+        local = None if is_stream else stack.enter_context(file_for(output))
+        writer = stack.enter_context(PairWriter(str(local or output), stdout))
+        found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
+        work = stack.enter_context(scratch_directory())
+        bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
+        rules = replace(rules, threads=bounded.threads(rules.threads))
+        counting_bytes = bounded.room.weighing_bytes
+        recipe = weighed_files(found.files, recipe, rules, timing, report, memory_bytes=counting_bytes)
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
+        )
+        recipe, choice = with_chosen_threshold(recipe, documents, threads=rules.threads, timing=timing, progress=report)
+        recipe = with_bands_where_many(recipe, documents, report)
+        collapsed = ordered(documents, recipe, timing)
+        for batch in verified_pairs(
+            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report, counts=counts
+        ):
+            with timing.wall("writing"):
+                ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
+                writer.write(*ids, batch.similarity, batch.distance)
+        writer.finish()
+        return {
+            "num_documents": len(documents),
+            "num_pairs": counts.num_pairs,
+            "num_bad_rows": sum(map(len, documents.bad_rows)),
+            "num_blank_lines": documents.num_blank,
+            "num_crowded": counts.num_crowded,
+            "num_capped": counts.num_capped,
+            "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
+            "recipe": recipe.to_dict(),
+            "recipe_id": recipe.recipe_id,
+            "skipped_files": list(found.skipped),
+            **bounded.summary(),
+            **choice,
+            "timings": timing.to_dict(),
+        }
+
+
+def sketch_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: Recipe | None = None,
+    *,
+    run: FileRun | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Sketches:
+    """Return the sketches of the documents in files, with their ids.
+
+    Parameters
+    ----------
+    inputs, recipe, run, progress
+        As for :func:`dedup_files`.
+    output : Path, optional
+        The file that the sketches will be written to, which is no input.
+
+    Returns
+    -------
+    Sketches
+        In input order.
+    """
+    recipe, run, report = as_recipe(recipe), run or FileRun(), progress or no_progress
+    check_has_sketch(recipe)
+    rules, timing = run.run_rules(), Timing()
+    with ExitStack() as stack:
+        found = stack.enter_context(found_inputs(inputs, recipe, run, output, report))
+        recipe = weighed_files(found.files, recipe, rules, timing, report)
+        work = stack.enter_context(scratch_directory())
+        documents = stack.enter_context(
+            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
+        )
+        return Sketches(
+            shaped(documents.sketches, recipe),
+            recipe,
+            documents.is_empty,
+            documents.num_features,
+            tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),
+        )

@@ -1,0 +1,217 @@
+"""Spans of words that repeat: found by windows, told as the longest stretches, measured on the texts."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.parts.collection import Collection, Repeats, check_piece, read_in_order
+from likewise.batch.parts.units import PartRules
+from likewise.batch.run import RunRules
+from likewise.io.source.source import Job, Piece, as_array
+from likewise.progress import Progress, Warned
+
+_BYTES_A_WORD = 6
+_UNPACKED_TIMES = 4
+# Windows that are held before some are written to disk.
+_WINDOW_BYTES = 256 << 20
+# Stretches whose texts are read again at once by a thread, and bytes of their lines.
+_STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
+# Bytes of texts that more stretches at once are worth.
+_BYTES_A_STRETCH = 64
+
+_JobCounts = list[tuple[tuple[int, int], NDArray[np.uint32]]]
+
+
+def repeated_spans(
+    collection: Collection,
+    parts: PartRules,
+    rules: RunRules,
+    *,
+    work: Path,
+    timing: Timing,
+    progress: Progress,
+) -> tuple[Repeats, dict[str, Any]]:
+    """Find the stretches of words that stand elsewhere before, and what to say of it in the summary.
+
+    Parameters
+    ----------
+    collection : Collection
+        Takes the documents; nothing has been read yet.
+    parts : PartRules
+        Resolved: the words of a window.
+    rules : RunRules
+        What else is asked.
+    work, timing, progress
+        A directory for what is put aside; take seconds and events.
+
+    Notes
+    -----
+    A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
+    overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
+    word that goes stands elsewhere. Where stretches begin close to each other, few of them that hold all words that go
+    are rows: at most 8 in N words. Memory is that of the counts of hashes (about a tenth of the bytes of text, at most
+    1 GiB), windows that may repeat (16 bytes each, 256 MiB and then on disk, where they take up to 32 bytes each), on
+    each thread 64 bytes for each of a part of them (about 262,144 words, or a 4096th of all) and then texts of some
+    32 MB, and some 60 bytes a stretch.
+    """
+    assert parts.min_tokens is not None
+    num_words = parts.min_tokens
+    with timing.wall("reading_and_sketching"):
+        counts, seen = _first_pass(collection, num_words, rules, work, progress)
+    told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
+    if told is not None:
+        progress(Warned(told))
+    of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
+    doc_starts = np.cumsum(of_documents, dtype=np.int64)
+    with timing.wall("candidates"):
+        windows = _native.RepeatedWindows(work, num_words, int(doc_starts[-1]), memory_bytes=_WINDOW_BYTES)
+        _second_pass(collection, seen, counts, windows, rules, work, progress)
+        del seen
+        stretches = windows.stretches(doc_starts, threads=rules.threads)
+        del windows
+    with timing.wall("verification"):
+        places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
+        repeats = _measured(collection, places, firsts, num_windows + (num_words - 1), doc_starts, rules.threads)
+    return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0, "num_crowded": 0}
+
+
+def _first_pass(
+    collection: Collection, num_words: int, rules: RunRules, work: Path, progress: Progress
+) -> tuple[_JobCounts, _native.SeenTwice]:
+    """Note the documents; return their words by job, and which short windows were met twice."""
+    num_bytes = sum(file.num_bytes * (_UNPACKED_TIMES if file.codec else 1) for file in collection.files)
+    # Windows that one shorter window can be the least of.
+    width = num_words - num_words // 2 + 1
+    # Of random hashes every (width + 1) / 2-th is the least of some window.
+    seen = _native.SeenTwice(num_words, 2 * num_bytes // _BYTES_A_WORD // (width + 1))
+
+    def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
+        (piece,) = job.read()
+        counts = as_array(seen.count(piece.texts), np.uint32)
+        collection.add(file, number, piece)
+        return file, number, piece, counts
+
+    found: _JobCounts = []
+    first_lines = [0] * len(collection.files)
+    for file, number, piece, counts in read_in_order(
+        collection.files, work, "windows", first, threads=rules.threads, progress=progress
+    ):
+        check_piece(collection.files[file], first_lines[file], piece, rules.on_error)
+        first_lines[file] += piece.num_lines
+        found.append(((file, number), counts))
+    return found, seen
+
+
+def _second_pass(
+    collection: Collection,
+    seen: _native.SeenTwice,
+    counts: _JobCounts,
+    windows: _native.RepeatedWindows,
+    rules: RunRules,
+    work: Path,
+    progress: Progress,
+) -> None:
+    """Put aside the windows that may repeat one."""
+    sizes = [int(of_job.sum(dtype=np.int64)) for _, of_job in counts]
+    ends = np.cumsum(sizes, dtype=np.int64).tolist()
+    starts = {key: end - size for (key, _), size, end in zip(counts, sizes, ends, strict=True)}
+
+    def second(file: int, number: int, job: Job) -> None:
+        (piece,) = job.read()
+        windows.add(piece.texts, seen, starts[file, number])
+
+    for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
+        pass
+
+
+def _measured(
+    collection: Collection,
+    places: NDArray[np.int64],
+    firsts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    doc_starts: NDArray[np.int64],
+    threads: int,
+) -> Repeats:
+    """Return the stretches of words that are equal to their firsts in the texts themselves."""
+    # Where another stretch follows at once, what stands between goes too. Places rise.
+    ends = places + lengths
+    is_followed = np.append(places, -1)[np.searchsorted(places, ends)] == ends
+    rows, kept_rows = (np.searchsorted(doc_starts, at, side="right") - 1 for at in (places, firsts))
+    begins, kept_begins = places - doc_starts[rows], firsts - doc_starts[kept_rows]
+    num_going = _num_going(rows, places, ends)
+
+    def measured(bounds: tuple[int, int]) -> NDArray[np.int64]:
+        part = slice(*bounds)
+        needed, owners = np.unique(np.concatenate([rows[part], kept_rows[part]]), return_inverse=True)
+        own, kept = np.split(owners.astype(np.uint32), 2)
+        numbers, *spans = _native.equal_stretches(
+            collection.texts(needed),
+            own,
+            begins[part].astype(np.uint32),
+            kept,
+            kept_begins[part].astype(np.uint32),
+            lengths[part].astype(np.uint32),
+            is_followed[part].astype(np.uint8),
+            num_going[part].astype(np.uint32),
+        )
+        equal = bounds[0] + as_array(numbers, np.uint32).astype(np.int64)
+        start, end, kept_start, kept_end = (as_array(span, np.uint32) for span in spans)
+        return np.stack([rows[equal], start, end, kept_rows[equal], kept_start, kept_end]).astype(np.int64)
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:
+        found = list(pool.map(measured, pairwise(_batches(collection.lengths, rows, kept_rows))))
+    row, start, end, kept_row, kept_start, kept_end = np.concatenate([np.zeros((6, 0), np.int64), *found], axis=1)
+    return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(row)))
+
+
+def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many words go from the first of each stretch on, or 0 where the word before it goes too."""
+    num_going = np.zeros(len(rows), np.int64)
+    if len(rows):
+        is_first = np.ones(len(rows), bool)
+        is_first[1:] = (places[1:] > np.maximum.accumulate(ends)[:-1]) | (rows[1:] != rows[:-1])
+        firsts = np.flatnonzero(is_first)
+        num_going[firsts] = np.maximum.reduceat(ends, firsts) - places[firsts]
+    return num_going
+
+
+def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> list[int]:
+    """Return where batches of stretches begin and end, whose documents are few enough to be read at once.
+
+    A batch of long documents has more stretches, lest these are read again for every few.
+    """
+    bounds = [0]
+    documents = np.stack([rows, kept_rows], axis=1).ravel()
+    sizes = num_bytes[documents].astype(np.int64)
+    before = _met_before(documents)
+    while bounds[-1] < len(rows):
+        begin, count, num_seen = bounds[-1], 0, _STRETCHES_AT_ONCE
+        while count == 0:
+            part = slice(2 * begin, 2 * (begin + num_seen))
+            # Each document of the batch counts where it is met first.
+            read = np.cumsum(np.where(before[part] < 2 * begin, sizes[part], 0))[1::2]
+            most = np.maximum(_STRETCHES_AT_ONCE, read // _BYTES_A_STRETCH)
+            is_more = (read > _BYTES_AT_ONCE) | (np.arange(len(read)) >= most)
+            if is_more.any():
+                # A single stretch may be of documents that are larger.
+                count = max(1, int(is_more.argmax()))
+            elif begin + num_seen >= len(rows):
+                count = len(rows) - begin
+            num_seen *= 2
+        bounds.append(begin + count)
+    return bounds if len(rows) else []
+
+
+def _met_before(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return of each value where the same one stands last before, or -1."""
+    before = np.full(len(values), -1, np.int64)
+    order = np.argsort(values, kind="stable")
+    is_same = values[order[1:]] == values[order[:-1]]
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before

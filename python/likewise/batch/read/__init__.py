@@ -1,0 +1,1 @@
+"""From inputs to sketched documents that can be read again."""

@@ -1,0 +1,170 @@
+"""Collapsing: documents that no comparison could tell apart become one before pairing."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices, stable_order
+from likewise.batch.read.documents import Documents
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import EMPTY
+
+# In a distance-only run a document with fewer features is also measured by them.
+SHORT_FEATURES = 64
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Collapsed:
+    """Documents in order of priority, the indistinguishable ones as one.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n,), int64
+        For each row, the row of highest priority among those equal to it.
+    order : ndarray of shape (positions,), uint32
+        Such first rows in order of priority, empty documents left out: position -> row.
+    position : ndarray of shape (n,), int64
+        The position of each row's `first`; -1 for empty documents.
+    """
+
+    first: NDArray[np.int64]
+    order: NDArray[np.uint32]
+    position: NDArray[np.int64]
+
+
+def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
+    """Collapse equal feature sets; in a distance-only run equal fingerprints, for short texts equal sets too.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents.
+    recipe : Recipe
+        Which rule holds.
+    ranked : ndarray of shape (n,), int64
+        All rows, best first.
+
+    Returns
+    -------
+    Collapsed
+        Positions for the search.
+    """
+    num_rows, space = len(documents), documents.room.space
+    hashes = space.growing(np.uint64)
+    for part in slices(num_rows, _AT_ONCE):
+        hashes.append(_hashed(class_keys(documents, recipe, ranked[part])))
+    keys = hashes.take()
+    entries = stable_order(keys, space)
+    first_rank = space.zeros(num_rows, np.int64)
+    grouping = _Grouping()
+    for part in slices(num_rows, _AT_ONCE):
+        some = entries[part]
+        first_rank[some] = grouping.firsts(some, keys[some], class_keys(documents, recipe, ranked[some]))
+    del entries, keys
+    first = space.zeros(num_rows, np.int64)
+    position = space.zeros(num_rows, np.int64)
+    order = space.growing(np.uint32)
+    for part in slices(num_rows, _AT_ONCE):
+        rows = ranked[part]
+        first[rows] = ranked[first_rank[part]]
+        # The best of its group gets a place, unless it is empty.
+        is_placed = (first_rank[part] == np.arange(part.start, part.stop)) & (documents.shapes[rows] != EMPTY)
+        placed = rows[is_placed]
+        position[rows] = -1
+        position[placed] = np.arange(len(order), len(order) + len(placed))
+        order.append(placed.astype(np.uint32))
+    for part in slices(num_rows, _AT_ONCE):
+        # A first row has its place already, and is its own first.
+        position[part] = position[first[part]]
+    return Collapsed(first, order.take(), position)
+
+
+class Sketched(Protocol):
+    """What of documents tells which of them collapse; as :class:`Documents` says."""
+
+    @property
+    def sketches(self) -> NDArray[Any]:
+        """Native sketches end to end."""
+
+    @property
+    def num_features(self) -> NDArray[np.uint32]:
+        """Distinct features."""
+
+    @property
+    def digests(self) -> NDArray[np.uint64]:
+        """Of the feature sets, two words a document."""
+
+    @property
+    def shapes(self) -> NDArray[np.uint8]:
+        """Full, short or empty."""
+
+
+def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
+    """Return columns of shape (rows,) that are all equal for documents which collapse into one."""
+    digests = documents.digests.reshape(-1, 2)[rows]
+    is_empty = documents.shapes[rows] == EMPTY
+    if not recipe.is_distance_only:
+        return [digests[:, 0], digests[:, 1], is_empty.astype(np.uint64)]
+    words = documents.sketches.reshape(-1, recipe.num_words)[rows]
+    assert recipe.short_threshold is not None
+    # Documents with more features cannot pass the short check with any short one (definitions, Decision).
+    is_short = documents.num_features[rows] * recipe.short_threshold < SHORT_FEATURES
+    kind = is_empty.astype(np.uint64) * np.uint64(2) + is_short
+    masked = np.where(is_short[:, None], digests, np.uint64(0))
+    return [*(words[:, i] for i in range(recipe.num_words)), masked[:, 0], masked[:, 1], kind]
+
+
+def _hashed(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    hashed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        hashed = (hashed ^ column) * _MIX
+        hashed ^= hashed >> np.uint64(29)
+    return hashed
+
+
+class _Grouping:
+    """Finds the first entry of each group of equal keys, among entries that come by their hash, equal ones rising."""
+
+    def __init__(self) -> None:
+        # Of the last hash so far: the first entry of each key. More than one key is a collision.
+        self._hash: int | None = None
+        self._firsts: dict[tuple[int, ...], int] = {}
+
+    def firsts(
+        self, entries: NDArray[np.int64], hashes: NDArray[np.uint64], columns: list[NDArray[np.uint64]]
+    ) -> NDArray[np.int64]:
+        """Return the first entry of each one's group."""
+        goes_on = self._hash is not None and int(hashes[0]) == self._hash
+        is_new_hash = np.ones(len(entries), bool)
+        is_new_hash[1:] = hashes[1:] != hashes[:-1]
+        is_new_key = np.ones(len(entries), bool)
+        is_new_key[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        is_start = is_new_hash | is_new_key
+        starts = np.flatnonzero(is_start)
+        firsts = np.repeat(entries[starts], np.diff(np.append(starts, len(entries))))
+        runs = np.flatnonzero(is_new_hash)
+        # Runs of one hash and several keys, and the one that began before.
+        odd = set(np.searchsorted(runs, np.flatnonzero(is_new_key & ~is_new_hash), "right").tolist())
+        bounds = [*runs.tolist(), len(entries)]
+
+        def key(place: int) -> tuple[int, ...]:
+            return tuple(int(column[place]) for column in columns)
+
+        for run in sorted(odd | ({1} if goes_on else set())):
+            known = self._firsts if goes_on and run == 1 else {}
+            start, end = bounds[run - 1], bounds[run]
+            if run in odd:
+                for place in range(start, end):
+                    firsts[place] = known.setdefault(key(place), int(entries[place]))
+            else:
+                firsts[start:end] = known.setdefault(key(start), int(entries[start]))
+            if run == len(runs):
+                self._hash, self._firsts = int(hashes[-1]), known
+        if len(runs) not in odd and not (goes_on and len(runs) == 1):
+            self._hash, self._firsts = int(hashes[-1]), {key(len(entries) - 1): int(firsts[-1])}
+        return firsts

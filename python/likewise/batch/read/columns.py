@@ -1,0 +1,166 @@
+"""The columns of a run, gathered from sketched pieces in the order of the input."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from likewise._native import Rarity, Texts
+from likewise.arrays import GrowingTexts
+from likewise.batch.budget.room import Room
+from likewise.batch.read.documents import Documents, SpooledPiece
+from likewise.batch.read.fields import refusal
+from likewise.batch.read.sketched import SketchedPiece
+from likewise.errors import InvalidInput
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
+from likewise.io.source.source import BadRow, Source
+from likewise.io.source.spool import Spool
+from likewise.recipe.recipe import Recipe
+
+
+@dataclasses.dataclass(frozen=True)
+class IngestRules:
+    """What of the input is needed.
+
+    Parameters
+    ----------
+    needs_lengths : bool
+        Whether `keep` asks for text lengths.
+    fields : tuple of str
+        Further fields that `keep` asks for.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    needs_texts : bool
+        Whether texts will be read again, so that a spool is filled where the source cannot.
+    max_bad_rows : BadRowLimit
+        The most bad rows of the documents, and of the reference documents.
+    """
+
+    needs_lengths: bool = False
+    fields: tuple[str, ...] = ()
+    on_error: str = "fail"
+    needs_texts: bool = True
+    max_bad_rows: BadRowLimit = NO_LIMIT
+
+
+class Columns:
+    """Sketched pieces in input order, gathered into columns.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The inputs.
+    recipe : Recipe
+        What the sketches are of.
+    spool : Spool, optional
+        Texts put aside.
+    rules : IngestRules
+        What is needed.
+    rarity : Rarity, optional
+        Counts of features, for method shingles.
+    room : Room
+        Where the columns lie.
+    num_reference_sources : int
+        Sources that come first and hold reference documents.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        spool: Spool | None,
+        rules: IngestRules,
+        rarity: Rarity | None,
+        room: Room,
+        num_reference_sources: int = 0,
+    ) -> None:
+        self._room, space = room, room.space
+        self._rarity = rarity
+        self._num_reference_sources = num_reference_sources
+        self._sources = sources
+        self._spool = spool
+        self._rules = rules
+        self._sketches = space.growing(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
+        self._shapes = space.growing(np.uint8)
+        self._num_features = space.growing(np.uint32)
+        self._digests = space.growing(np.uint64)
+        self._offsets = space.growing(np.uint64)
+        self._lengths = space.growing(np.uint32)
+        self._lines = space.growing(np.uint32)
+        self._has_id = space.growing(np.bool_)
+        self._text_lengths = space.growing(np.uint32)
+        self._ids = GrowingTexts(space)
+        self._fields: list[list[Texts]] = [[] for _ in rules.fields]
+        self._spooled: list[SpooledPiece] = []
+        self._bad: list[list[BadRow]] = [[] for _ in sources]
+        self._num_documents = [0] * len(sources)
+        self._num_texts = [0] * len(sources)
+        self._num_lines = [0] * len(sources)
+        self._num_blank = 0
+        # Of documents, and of reference documents.
+        self._tallies = BadRowTally(rules.max_bad_rows), BadRowTally(rules.max_bad_rows)
+
+    def add(self, number: int, part: SketchedPiece) -> None:
+        """Take the next piece, of source `number`; raises InvalidInput for bad rows that are not to be passed over."""
+        piece = part.piece
+        first_line = self._num_lines[number]
+        for bad in piece.bad_rows:
+            self._bad[number].append(dataclasses.replace(bad, line=first_line + bad.line))
+        if piece.bad_rows and self._rules.on_error == "fail":
+            raise refusal(self._sources[number], self._bad[number][0])
+        self._tallies[number < self._num_reference_sources].add(self._sources[number].name, first_line, piece)
+        if part.handle is not None:
+            self._spooled.append(SpooledPiece(sum(self._num_documents), part.handle))
+        self._sketches.append(part.sketches)
+        self._shapes.append(part.shapes)
+        self._num_features.append(part.num_features)
+        self._digests.append(part.digests)
+        self._offsets.append(piece.offsets)
+        self._lengths.append(piece.lengths)
+        self._lines.append(piece.lines + np.uint32(first_line))
+        self._has_id.append(piece.has_id)
+        if part.text_lengths is not None:
+            self._text_lengths.append(part.text_lengths)
+        self._ids.append(piece.ids)
+        for of_one, values in zip(self._fields, piece.fields, strict=True):
+            of_one.append(values)
+        self._num_lines[number] += piece.num_lines
+        self._num_documents[number] += len(part.shapes)
+        self._num_blank += piece.num_blank if number >= self._num_reference_sources else 0
+
+    def add_texts(self, number: int, num_documents: int, handle: int) -> None:
+        """Take the place in the spool of the next texts of source `number`, whose documents came without them."""
+        self._spooled.append(SpooledPiece(sum(self._num_documents[:number]) + self._num_texts[number], handle))
+        self._num_texts[number] += num_documents
+        if self._num_texts[number] > self._num_documents[number]:
+            raise InvalidInput("the file holds other documents than were kept of it", self._sources[number].name)
+
+    def check_bad_rows(self) -> list[str]:
+        """Return what a user should know of the bad rows; raises InvalidInput where they are too many."""
+        return [told for tally in self._tallies if (told := tally.finish()) is not None]
+
+    def documents(self) -> Documents:
+        """Return all documents; the columns are given away."""
+        return Documents(
+            sources=self._sources,
+            starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),
+            sketches=self._sketches.take(),
+            shapes=self._shapes.take(),
+            num_features=self._num_features.take(),
+            digests=self._digests.take(),
+            offsets=self._offsets.take(),
+            lengths=self._lengths.take(),
+            lines=self._lines.take(),
+            ids=self._ids.take(),
+            has_id=self._has_id.take(),
+            text_lengths=self._text_lengths.take() if self._rules.needs_lengths else None,
+            fields=dict(zip(self._rules.fields, self._fields, strict=True)),
+            bad_rows=self._bad,
+            num_blank=self._num_blank,
+            spool=self._spool,
+            spooled=sorted(self._spooled, key=lambda piece: piece.first_row),
+            rarity=self._rarity,
+            num_reference_sources=self._num_reference_sources,
+            keeps_bad_rows=self._rules.on_error == "keep",
+            room=self._room,
+        )

@@ -1,0 +1,291 @@
+"""The documents of a run: everything about them but their texts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Rarity, Texts
+from likewise.arrays import GrowingTexts, slices, stable_order
+from likewise.batch.budget.room import Room
+from likewise.errors import InvalidInput
+from likewise.io.output.evidence import Places
+from likewise.io.source.source import BadRow, Source
+from likewise.io.source.spool import Spool
+from likewise.io.tables.columns import text_column
+from likewise.stages.sketch import EMPTY, SHORT
+
+# Rows looked at in one go.
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class SpooledPiece:
+    """Where a piece's texts are in the spool.
+
+    Parameters
+    ----------
+    first_row : int
+        Row of the piece's first document.
+    handle : int
+        The spool's.
+    """
+
+    first_row: int
+    handle: int
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """All documents of a run in input order, as columns.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        Where they come from.
+    starts : ndarray of shape (sources + 1,), int64
+        Rows of source i are ``starts[i]:starts[i + 1]``.
+    sketches : ndarray, flat
+        Native sketches end to end.
+    shapes, num_features : ndarray of shape (n,)
+        Full, short or empty; distinct features.
+    digests : ndarray of shape (2n,), uint64
+        Of the feature sets.
+    offsets, lengths, lines : ndarray of shape (n,)
+        Places in the source; lines from 0.
+    ids : Texts
+        Ids, where `has_id`.
+    has_id : ndarray of shape (n,), bool
+        Whether the document brought one.
+    text_lengths : ndarray of shape (n,), uint32, optional
+        Unicode scalars, where `keep` asks.
+    fields : dict of str to list of Texts
+        Further fields as JSON, piece by piece.
+    bad_rows : list of list of BadRow
+        For each source.
+    num_blank : int
+        Blank lines.
+    spool : Spool, optional
+        Texts put aside.
+    spooled : list of SpooledPiece
+        What is in it.
+    rarity : Rarity, optional
+        How many documents hold each feature, for method shingles.
+    num_reference_sources : int
+        Sources that come first and hold reference documents, which stay whatever comes.
+    keeps_bad_rows : bool
+        Whether bad rows go to the kept files.
+    room : Room
+        What the run may hold at once.
+    num_without_field : dict of str to int
+        Of each field that `keep` asks for, documents without a value there; references apart.
+    """
+
+    sources: Sequence[Source]
+    starts: NDArray[np.int64]
+    sketches: NDArray[Any]
+    shapes: NDArray[np.uint8]
+    num_features: NDArray[np.uint32]
+    digests: NDArray[np.uint64]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    lines: NDArray[np.uint32]
+    ids: Texts
+    has_id: NDArray[np.bool_]
+    text_lengths: NDArray[np.uint32] | None
+    fields: dict[str, list[Texts]]
+    bad_rows: list[list[BadRow]]
+    num_blank: int
+    spool: Spool | None
+    spooled: list[SpooledPiece]
+    rarity: Rarity | None = None
+    num_reference_sources: int = 0
+    keeps_bad_rows: bool = False
+    room: Room = field(default_factory=Room)
+    num_without_field: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @property
+    def num_references(self) -> int:
+        """Reference documents, which have the first rows here and no row of the run."""
+        return int(self.starts[self.num_reference_sources])
+
+    def without_references(self) -> "Documents":
+        """Return the documents of the run alone, as far as their ids and places go."""
+        first, rest = self.num_references, np.arange(self.num_references, len(self))
+        return replace(
+            self,
+            sources=self.sources[self.num_reference_sources :],
+            starts=self.starts[self.num_reference_sources :] - first,
+            shapes=self.shapes[first:],
+            lines=self.lines[first:],
+            ids=self.ids.take(rest),
+            has_id=self.has_id[first:],
+            num_reference_sources=0,
+        )
+
+    @property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Whether each normalised text is empty."""
+        return np.equal(self.shapes, EMPTY)
+
+    @property
+    def num_empty(self) -> int:
+        """Documents whose normalised text is empty."""
+        return self._num_of_shape(EMPTY)
+
+    @property
+    def num_short(self) -> int:
+        """Documents with fewer tokens than one shingle, empty ones apart."""
+        return self._num_of_shape(SHORT)
+
+    def _num_of_shape(self, shape: int) -> int:
+        """Count documents of a shape, but for references."""
+        own = self.shapes[self.num_references :]
+        return sum(int(np.count_nonzero(own[part] == shape)) for part in slices(len(own), _AT_ONCE))
+
+    def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each row's source."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def texts(self, rows: NDArray[np.int64], parts: int) -> Iterator[tuple[slice, Any]]:
+        """Yield ways to read the texts of rows again: (slice of `rows`, function that reads them).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (m,), int64
+            Rising.
+        parts : int
+            Cut what is of one source into so many, for as many threads.
+        """
+        numbers = self.sources_of(rows)
+        bounds = np.searchsorted(numbers, np.arange(len(self.sources) + 1))
+        for number, source in enumerate(self.sources):
+            low, high = int(bounds[number]), int(bounds[number + 1])
+            if low == high:
+                continue
+            if not source.can_read_again:
+                yield from self._spooled_texts(rows, low, high)
+                continue
+            step = max(64, -(-(high - low) // parts))
+            for start in range(low, high, step):
+                part = slice(start, min(start + step, high))
+                yield part, _reader(source, self.offsets[rows[part]], self.lengths[rows[part]])
+
+    def _spooled_texts(self, rows: NDArray[np.int64], low: int, high: int) -> Iterator[tuple[slice, Any]]:
+        firsts = np.array([piece.first_row for piece in self.spooled])
+        numbers = np.searchsorted(firsts, rows[low:high], side="right") - 1
+        for number in np.unique(numbers).tolist():
+            piece = self.spooled[number]
+            start, stop = (low + int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))
+            local = rows[start:stop] - piece.first_row
+            yield slice(start, stop), self._spool_reader(piece.handle, local)
+
+    def _spool_reader(self, handle: int, local: NDArray[np.int64]) -> Any:  # noqa: ANN401
+        assert self.spool is not None
+        spool = self.spool
+        return lambda: spool.texts(handle).take(local)
+
+    def field(self, name: str) -> list[str]:
+        """Return a further field of every document as JSON, ``""`` where it is absent."""
+        return [value for part in self.fields[name] for value in part.to_list()]
+
+    def place(self, row: int) -> tuple[str | None, int]:
+        """Return the file of a row, and its line from 1 (in memory: the row from 0)."""
+        source = self.sources[int(self.sources_of(np.array([row]))[0])]
+        return source.name, int(self.lines[row]) + (source.name is not None)
+
+    def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
+        if self.has_id[rows].all():
+            return text_column(self.ids.take(rows))
+        ids = self.ids.take(rows).to_list()
+        without = np.flatnonzero(~self.has_id[rows])
+        for i, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
+            ids[i] = made
+        return text_column(ids)
+
+    def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return ``file:line`` of each row, or the row number where texts came from memory."""
+        names = [source.name for source in self.sources]
+        places = zip(rows.tolist(), self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
+        return [str(row) if names[number] is None else f"{names[number]}:{line + 1}" for row, number, line in places]
+
+    def places(self, rows: NDArray[np.int64]) -> Places:
+        """Return where documents are, for the evidence."""
+        import pyarrow as pa
+
+        is_in_memory = any(source.name is None for source in self.sources)
+        names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
+        is_reference = rows < self.num_references
+        return Places(
+            rows=np.where(is_reference, -1, rows - self.num_references),
+            doc_ids=self.doc_ids(rows),
+            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
+            offsets=self.offsets[rows].astype(np.int64),
+            lengths=self.lengths[rows].astype(np.int64),
+            is_reference=is_reference if self.num_references else None,
+        )
+
+    def _place_name(self, number: int) -> str:
+        """Return the path of a source as the evidence tells it: reference files are found wherever they are."""
+        source = self.sources[number]
+        path = getattr(source, "path", None) if number < self.num_reference_sources else None
+        return (source.name or "") if path is None else path.as_posix()
+
+    def check_ids(self) -> None:
+        """Raise InvalidInput, naming both rows, if two documents have the same id."""
+        if not self.has_id.any():
+            return
+        space = self.room.space
+        ids = self.ids if self.has_id.all() else self._all_ids()
+        hashes = space.growing(np.uint64)
+        for part in slices(len(self), _AT_ONCE):
+            hashes.append(np.asarray(ids.take(np.arange(part.start, part.stop)).hashes()))
+        keys = hashes.take()
+        order = stable_order(keys, space)
+        double: tuple[int, int] | None = None
+        for part in slices(len(order), _AT_ONCE):
+            # Together with the last of the part before.
+            places = order[max(0, part.start - 1) : part.stop]
+            ordered = keys[places]
+            # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
+            for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
+                first, second = int(places[start]), int(places[start + 1])
+                if (double is None or (second, first) < double) and ids[first] == ids[second]:
+                    double = second, first
+        if double is None:
+            return
+        second, first = double
+        (file, line), (other_file, other_line) = self.place(second), self.place(first)
+        where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+        option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
+        note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""
+        raise InvalidInput(
+            f"the id {ids[second]!r}{note} was already given by {where}; make ids unique, or go by row with {option}",
+            file,
+            line,
+        )
+
+    def _all_ids(self) -> Texts:
+        """Return the id of every row, those that are made included."""
+        ids = GrowingTexts(self.room.space)
+        for part in slices(len(self), _AT_ONCE):
+            rows = np.arange(part.start, part.stop)
+            some = self.ids.take(rows)
+            if not self.has_id[part].all():
+                texts = some.to_list()
+                without = np.flatnonzero(~self.has_id[part])
+                for row, made in zip(without.tolist(), self._made_ids(rows[without]), strict=True):
+                    texts[row] = made
+                some = Texts.from_list(texts)
+            ids.append(some)
+        return ids.take()
+
+
+def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:  # noqa: ANN401
+    return lambda: source.read_texts(offsets, lengths)

@@ -1,0 +1,111 @@
+"""Fields by their names: what a row has where one is missing, and how many documents lack one that `keep` asks for."""
+
+from collections.abc import Collection
+
+from likewise.batch.read.documents import Documents
+from likewise.errors import InvalidInput
+from likewise.io.source.source import BadRow, Source
+
+# How the reason begins why a row without a named field is bad, and the option that names it.
+_MISSING = {"no field ": "--text-field", "no id field ": "--id-field"}
+# What a field holds of a document that has no value there, as JSON; "" where it is absent.
+NO_VALUE = frozenset(("", "null", "NaN"))
+_MOST_FIELDS = 12
+# Reference documents of a file in which a field is looked for.
+_MOST_LOOKED_AT = 20
+
+
+def refusal(source: Source, bad: BadRow) -> InvalidInput:
+    """Return the error of a bad row that is not to be passed over."""
+    other = _other_fields(source, bad)
+    rest = f"{other}, or pass over rows without it with" if other else "; mend the row, or go on with"
+    return InvalidInput(f"{bad.reason}{rest} --on-error skip", source.name, bad.line + (source.name is not None))
+
+
+def check_documents(documents: Documents) -> None:
+    """Raise InvalidInput if there is no document at all since no row has the field of the text, or of the id."""
+    bad_rows = [
+        (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
+    ]
+    if len(documents) or not bad_rows or not all(_option(bad) for _, bad in bad_rows):
+        return
+    source, bad = bad_rows[0]
+    none = "the only row is no document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
+    raise InvalidInput(f"{none}: {bad.reason}{_other_fields(source, bad)}", source.name)
+
+
+def num_without_field(documents: Documents, ranked_by: Collection[str] = ()) -> dict[str, int]:
+    """Return of each field that `keep` asks for how many documents have no value there, references apart.
+
+    Parameters
+    ----------
+    documents : Documents
+        Reference documents first.
+    ranked_by : collection of str
+        Fields by which runs ranked that wrote reference documents: names that are right.
+
+    Raises
+    ------
+    InvalidInput
+        If no document has such a field, nor any reference document, naming those that the first one has.
+    """
+    counts = {}
+    for name, parts in documents.fields.items():
+        row = num_without = num_absent = 0
+        is_known = name in ranked_by
+        for part in parts:
+            values = part.to_list()
+            own = max(0, documents.num_references - row)
+            is_known = is_known or any(values[:own])
+            values = values[own:]
+            row += len(part)
+            num_without += sum(value in NO_VALUE for value in values)
+            num_absent += values.count("")
+        if not is_known and num_absent == len(documents) - documents.num_references:
+            check_has_field(documents, name)
+        counts[name] = num_without
+    return counts
+
+
+def check_has_field(documents: Documents, name: str) -> None:
+    """Raise InvalidInput if a field that `keep` asks for, and no document has, is no column without values either.
+
+    A reference document that has it shows that the name is right.
+    """
+    firsts, ends = documents.starts[:-1], documents.starts[1:]
+    listed = None
+    for number, (source, row, end) in enumerate(zip(documents.sources, firsts, ends, strict=True)):
+        # Of references whose sketches were kept nothing else was read.
+        is_reference = number < documents.num_reference_sources
+        for one in range(int(row), min(int(end), int(row) + (_MOST_LOOKED_AT if is_reference else 1))):
+            names = source.field_names(int(documents.offsets[one]), int(documents.lengths[one]))
+            if name in names:
+                return
+            if not is_reference:
+                listed = listed or (source.name, _listed(names))
+    if listed is not None:
+        has = f" (the first has {listed[1]})" if listed[1] else ""
+        whose = ", nor has any of --against" if documents.num_references else ""
+        raise InvalidInput(
+            f"no document has the field {name!r} that keep asks for{has}{whose}; name the right one with --keep",
+            listed[0],
+        )
+
+
+def _option(bad: BadRow) -> str | None:
+    """Return the option that names the field whose want made a row bad; None if something else did."""
+    return next((option for beginning, option in _MISSING.items() if bad.reason.startswith(beginning)), None)
+
+
+def _other_fields(source: Source, bad: BadRow) -> str:
+    """Return which fields a row has that lacks a named one, and what names it; "" for other bad rows."""
+    option = _option(bad)
+    if option is None:
+        return ""
+    listed = _listed(source.field_names(bad.offset, bad.length))
+    there_are = f" (it has {listed})" if listed else ""
+    return f"{there_are}; name the right one with {option}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MOST_FIELDS]) + (", ..." if len(names) > _MOST_FIELDS else "")

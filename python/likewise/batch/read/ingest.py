@@ -1,0 +1,331 @@
+"""Reading and sketching: workers turn pieces of the input into columns; texts live only while they are sketched."""
+
+import contextlib
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from likewise._native import Rarity, Texts
+from likewise.batch.budget.room import Room
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.columns import Columns, IngestRules
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.fields import check_documents
+from likewise.batch.read.kept_sketches import KeptSketches
+from likewise.batch.read.references import References
+from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
+from likewise.batch.read.sketched import SketchedPiece
+from likewise.errors import LikewiseError
+from likewise.io.lines.lines import LineFile
+from likewise.io.source.source import Job, Piece, Source
+from likewise.io.source.spool import Spool
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import sketch_texts
+
+# Small, since the sketches of tiny documents are several times their bytes.
+PIECE_BYTES = 1 << 20
+# Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
+JOBS_A_THREAD = 3
+_STREAM_BYTES = 64 << 20
+ON_ERROR = ("fail", "skip", "keep")
+
+
+# A piece, and the number of its source.
+_Numbered = tuple[int, SketchedPiece]
+
+
+@dataclass(frozen=True)
+class _Spooled:
+    """Texts put aside whose documents are sketched already."""
+
+    num_documents: int
+    handle: int
+
+
+class _Worker:
+    """Reads and sketches one piece at a time; called from several threads at once."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        rules: IngestRules,
+        spool: Spool | None,
+        rarity: Rarity | None,
+        timing: Timing,
+        threads: int,
+    ) -> None:
+        self._recipe = recipe
+        self._rarity = rarity
+        self._rules = rules
+        self._spool = spool
+        self._timing = timing
+        self._threads = threads
+
+    def work(self, source: Source, number: int, job: Job) -> list[_Numbered]:
+        done: list[_Numbered] = []
+        pieces = job.read()
+        while True:
+            began = time.perf_counter()
+            piece = next(pieces, None)
+            self._timing.add_thread("reading", time.perf_counter() - began)
+            if piece is None or (piece.bad_rows and self._rules.on_error == "fail"):
+                return done if piece is None else [*done, (number, self._refused(piece))]
+            done.append((number, self._part(source, piece)))
+
+    def put_aside(self, job: Job) -> list[_Spooled]:
+        """Put aside the texts of a job and do no more."""
+        spooled = []
+        for piece in job.read():
+            assert self._spool is not None
+            spooled.append(_Spooled(len(piece.texts), self._spool.append(piece.texts)))
+        return spooled
+
+    def _part(self, source: Source, piece: Piece) -> SketchedPiece:
+        began = time.perf_counter()
+        batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
+        num_features = np.asarray(batch.num_features)
+        lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
+        seconds = time.perf_counter() - began
+        self._timing.add_thread("tokenising", seconds * batch.features_share)
+        self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
+        handle = None
+        if self._spool is not None and self._rules.needs_texts and not source.can_read_again:
+            began = time.perf_counter()
+            handle = self._spool.append(piece.texts)
+            self._timing.add_thread("spooling", time.perf_counter() - began)
+        return SketchedPiece(
+            piece=dataclasses.replace(piece, texts=_NO_TEXTS),
+            sketches=np.asarray(batch.sketches),
+            shapes=np.asarray(batch.shapes),
+            num_features=num_features,
+            digests=np.asarray(batch.digests),
+            text_lengths=lengths,
+            handle=handle,
+        )
+
+    @staticmethod
+    def _refused(piece: Piece) -> SketchedPiece:
+        nothing = np.zeros(0, np.uint8)
+        return SketchedPiece(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
+
+
+_NO_TEXTS = Texts.from_list([])
+
+
+def ingest(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    rules: IngestRules,
+    *,
+    threads: int,
+    progress: Progress,
+    timing: Timing,
+    work: Path,
+    parts: RunParts | None = None,
+    references: References | None = None,
+    room: Room | None = None,
+) -> Documents:
+    """Read and sketch all documents.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        In the order in which their documents count.
+    recipe : Recipe
+        How to sketch.
+    rules : IngestRules
+        What else is needed.
+    threads : int
+        Pieces worked on at once.
+    progress : Progress
+        Told of bytes done.
+    timing : Timing
+        Takes the seconds.
+    work : Path
+        A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
+    parts : RunParts, optional
+        What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did;
+        the last of it may still be being written.
+    references : References, optional
+        The first of the sources, whose documents are held against the others.
+    room : Room, optional
+        Where the columns lie; in memory where None.
+
+    Returns
+    -------
+    Documents
+        Independent of threads, pieces and parts.
+
+    Raises
+    ------
+    InvalidInput
+        At the first bad row, if `on_error` is ``fail``; if no row is a document, or more are bad than the rules allow.
+    """
+    began = time.perf_counter()
+    stage = "sketching"
+    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
+    spool = _open_spool(sources, rules, work, parts)
+    # What a stream holds is not known beforehand.
+    num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
+    rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
+    references = references or References()
+    columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
+    try:
+        found = [] if parts is None else parts.take_up(threads)
+        tasks = _tasks(sources, work, found, references)
+        failure, first = _taken(tasks, threads)
+        # Threads that no job of its own keeps busy help inside the others.
+        worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))))
+        waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
+        done = 0
+
+        def submitted(task: _Task) -> Future[list[_Numbered] | list[_Spooled]]:
+            if task.kept is not None:
+                return pool.submit(_loaded, task, recipe, len(rules.fields))
+            if task.found is not None:
+                assert parts is not None
+                return pool.submit(parts.load, task.found)
+            assert task.job is not None
+            if task.is_texts_alone:
+                return pool.submit(worker.put_aside, task.job)
+            return pool.submit(worker.work, sources[task.source], task.source, task.job)
+
+        def gather(most_waiting: int) -> None:
+            nonlocal done
+            while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
+                task, future = waiting.popleft()
+                pieces: list[_Numbered] = []
+                for item in future.result():
+                    if isinstance(item, _Spooled):
+                        columns.add_texts(task.source, item.num_documents, item.handle)
+                    else:
+                        columns.add(*item)
+                        pieces.append(item)
+                if parts is not None:
+                    _put_aside(parts, task, pieces)
+                done += task.num_bytes
+                progress(StageAdvanced(stage, done))
+
+        coming = iter(first)
+        while True:
+            for task in coming:
+                waiting.append((task, submitted(task)))
+                gather(JOBS_A_THREAD * threads)
+            if failure is not None:
+                # What stands before the place that cannot be read is reported first, for any number of threads.
+                gather(0)
+                raise failure
+            failure, first = _taken(tasks, 1)
+            coming = iter(first)
+            if not first and failure is None:
+                break
+        gather(0)
+        documents = columns.documents()
+        check_documents(documents)
+        for told in columns.check_bad_rows():
+            progress(Warned(told))
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        if parts is not None:
+            with contextlib.suppress(OSError):
+                parts.close()
+        if spool is not None:
+            spool.close()
+        raise
+    pool.shutdown()
+    timing.add_wall("reading_and_sketching", time.perf_counter() - began)
+    progress(StageFinished(stage, time.perf_counter() - began))
+    return documents
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A job of a source by its number, or a part instead of several."""
+
+    source: int
+    number: int
+    num_bytes: int
+    job: Job | None = None
+    found: FoundPart | None = None
+    kept: tuple[KeptSketches, Path] | None = None
+    is_texts_alone: bool = False
+
+
+def _tasks(
+    sources: Sequence[Source], work: Path, found: Sequence[FoundPart], references: References
+) -> Iterator[_Task]:
+    """Yield the jobs of all sources, and parts in the place of those that they hold."""
+    coming = deque(found)
+    end: Position = (0, 0)
+    sketched: set[int] = set()
+    starts = deque(references.starts())
+    for source, of_source in enumerate(sources):
+        if starts and starts[0][0] == source:
+            first, reference = starts.popleft()
+            if reference.sketches is not None:
+                sketched |= set(range(first, first + len(reference.files)))
+                for path in reference.sketches.parts:
+                    yield _Task(first, -1, 0, kept=(reference.sketches, path))
+        if source in sketched:
+            yield from _texts_alone(source, of_source, work)
+            continue
+        for number, job in enumerate(of_source.jobs(PIECE_BYTES, work)):
+            while coming and coming[0].start <= (source, number):
+                part = coming.popleft()
+                end = part.end
+                yield _Task(source, number, part.num_bytes, found=part)
+            if (source, number) >= end:
+                yield _Task(source, number, job.num_bytes, job)
+
+
+def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
+    """Yield what puts aside the texts of a source whose documents are sketched; those that are read by place stay."""
+    if isinstance(source, LineFile):
+        # What is packed is unpacked, and no more.
+        if source.codec is not None:
+            for _, _, num_packed in source.plain_pieces(PIECE_BYTES, work):
+                yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
+    elif not source.can_read_again:
+        for job in source.jobs(PIECE_BYTES, work):
+            yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
+
+
+def _loaded(task: _Task, recipe: Recipe, num_fields: int) -> list[_Numbered]:
+    assert task.kept is not None
+    sketches, path = task.kept
+    return sketches.pieces(path, task.source, recipe, num_fields=num_fields)
+
+
+def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
+    if task.number < 0:
+        return
+    if task.found is None:
+        parts.add(task.source, task.number, task.num_bytes, pieces)
+    else:
+        # What was made again for a damaged part ends where the next one begins.
+        parts.flush()
+
+
+def _open_spool(sources: Sequence[Source], rules: IngestRules, work: Path, parts: RunParts | None) -> Spool | None:
+    if not rules.needs_texts or all(source.can_read_again for source in sources):
+        return None
+    return Spool(work / SPOOL_NAME) if parts is None else parts.open_spool()
+
+
+def _taken(tasks: Iterator[_Task], count: int) -> tuple[Exception | None, list[_Task]]:
+    """Return the next tasks, and what kept the iterator from giving more."""
+    taken: list[_Task] = []
+    try:
+        taken.extend(islice(tasks, count))
+    except (LikewiseError, OSError) as error:
+        return error, taken
+    return None, taken

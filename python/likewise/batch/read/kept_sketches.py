@@ -1,0 +1,152 @@
+"""Sketches of kept documents beside a finished run: a later one compares with them without reading them again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise._native import Texts, range_checksum
+from likewise.batch.read.resume import PARTS_VERSION, sketched_pieces
+from likewise.batch.read.sketched import SketchedPiece
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.io.inputs import InputFile
+from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
+from likewise.io.output.parts import find_parts, is_whole, read_part
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
+
+LISTING = "sketches.json"
+TABLE = "weights.lww"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSketches:
+    """What a finished run kept of sketching its kept documents.
+
+    Parameters
+    ----------
+    parts : tuple of Path
+        Part files in the order of the documents.
+    """
+
+    parts: tuple[Path, ...]
+
+    def pieces(self, path: Path, first_source: int, recipe: Recipe, *, num_fields: int) -> list[tuple[int, Any]]:
+        """Return the sketched pieces of one part, each with the number of its source.
+
+        Parameters
+        ----------
+        path : Path
+            One of `parts`.
+        first_source : int
+            Number of the run's first kept file.
+        recipe : Recipe
+            Of the sketches.
+        num_fields : int
+            Further fields of the run, which are not known of these documents and need not be.
+        """
+        if not is_whole(path):
+            raise InvalidInput(
+                "the kept sketches are damaged; delete their directory to have texts read again", str(path)
+            )
+        return [
+            (first_source + number, _with_empty_fields(piece, num_fields))
+            for number, piece in sketched_pieces(read_part(path), recipe)
+        ]
+
+
+def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> KeptSketches | None:
+    """Return the sketches that a finished run kept; None if it kept none.
+
+    Raises
+    ------
+    RecipeMismatch
+        If another recipe made them, naming the fields.
+    InvalidInput
+        If a kept file is not the one that the run wrote, or a part is missing.
+    """
+    directory = run / SKETCHES
+    if not (directory / LISTING).is_file():
+        return None
+    try:
+        listing = json.loads((directory / LISTING).read_text(encoding="utf-8"))
+        names = ("version", "sketch_id", "recipe", "files", "parts")
+        version, sketch_id, fields, listed, labels = (listing[name] for name in names)
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise InvalidInput("the list of kept sketches cannot be read", str(directory / LISTING)) from error
+    if version != PARTS_VERSION:
+        raise InvalidInput(
+            f"the sketches are of format {version}, this version reads {PARTS_VERSION}; delete the directory to have "
+            "texts read again",
+            str(directory),
+        )
+    if sketch_id != recipe.sketch_id:
+        raise RecipeMismatch(f"{run} kept sketches by another recipe", _differing(fields, recipe.to_dict()))
+    by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
+    for place, entry in enumerate(listed):
+        path = run / KEPT / entry["path"]
+        here = by_path.get(str(path.absolute()))
+        if here is None or here[0] != place:
+            raise InvalidInput("a kept file of this run is gone; repeat the run", str(path))
+        _check_stamp(path, entry)
+    if len(listed) != len(files):
+        raise InvalidInput(f"{KEPT}/ holds {len(files)} files where the run wrote {len(listed)}", str(run))
+    parts = list(find_parts(directory))
+    if [label for label, _ in parts] != labels:
+        raise InvalidInput(
+            "parts of the kept sketches are missing; delete the directory to have texts read again", str(directory)
+        )
+    return KeptSketches(tuple(path for _, path in parts))
+
+
+def recipe_of_run(run: Path, option: str = "against") -> Recipe:
+    """Return the recipe of a finished run, with the weights that it kept; `option` is what named the run.
+
+    Raises
+    ------
+    InvalidParameter
+        If it went by weights that it did not keep.
+    """
+    try:
+        recipe = Recipe.from_file(run / SUMMARY)
+    except InvalidParameter as error:
+        raise InvalidInput(f"the recipe of this run cannot be used: {error.message}", str(run / SUMMARY)) from error
+    if recipe.needs_counting:
+        if not (run / SKETCHES / TABLE).is_file():
+            raise InvalidParameter(
+                option,
+                f"{run} counted its own weights and did not keep them. Run it with --keep-sketches, or give the recipe "
+                "and a table of weights",
+            )
+        recipe = recipe.with_table(Weights.read(run / SKETCHES / TABLE))
+    return recipe
+
+
+def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[object, object]]:
+    names = sorted({*theirs, *ours})
+    return {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
+
+
+def stamp(path: Path) -> dict[str, object]:
+    """Return what a kept file is known by."""
+    stat = path.stat()
+    told = range_checksum(path, 0, stat.st_size)
+    return {"num_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksum": f"{told:016x}"}
+
+
+def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
+    """Raise InvalidInput if a file is not what it was; one that was only copied is read once to know."""
+    stat = path.stat()
+    if stat.st_size == entry["num_bytes"] and stat.st_mtime_ns == entry["mtime_ns"]:
+        return
+    if stat.st_size != entry["num_bytes"] or stamp(path)["checksum"] != entry["checksum"]:
+        raise InvalidInput("the file is not the one that the run wrote; repeat the run", str(path))
+
+
+def _with_empty_fields(piece: SketchedPiece, num_fields: int) -> SketchedPiece:
+    num_rows = len(piece.shapes)
+    empty = [Texts.from_list([""] * num_rows) for _ in range(num_fields)]
+    return replace(piece, piece=replace(piece.piece, fields=empty), text_lengths=np.zeros(num_rows, np.uint32))

@@ -1,0 +1,159 @@
+"""The order of priority: whom `keep` prefers, ties by row."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices, stable_order
+from likewise.batch.read.documents import Documents
+from likewise.errors import InvalidInput
+from likewise.recipe.rules import keep_criteria
+
+# Documents looked at in one go.
+_AT_ONCE = 1 << 18
+# Digits of a second behind the sixth, which Python's dates drop.
+_FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
+
+
+def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
+    """Return whether `keep` asks for text lengths, and which further fields it asks for."""
+    criteria = keep_criteria(keep)
+    fields = tuple(dict.fromkeys(field for _, field in criteria if field))
+    return any(rule in ("longest", "shortest") for rule, _ in criteria), fields
+
+
+def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, best first.
+
+    Parameters
+    ----------
+    documents : Documents
+        With the lengths and fields that `keep` asks for.
+    keep : str
+        Criteria as in a recipe.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        A permutation of the rows.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds neither numbers nor dates, or both.
+    """
+    space = documents.room.space
+    keys: list[NDArray[np.int64]] = []
+    for rule, field in keep_criteria(keep):
+        if rule == "first":
+            break
+        if rule in ("longest", "shortest"):
+            assert documents.text_lengths is not None
+            sign = -1 if rule == "longest" else 1
+            lengths = space.growing(np.int64)
+            for part in slices(len(documents), _AT_ONCE):
+                lengths.append(sign * documents.text_lengths[part].astype(np.int64))
+            keys.append(lengths.take())
+        else:
+            keys.append(_field_ranks(documents, field, largest_first=rule == "max"))
+    if not keys:
+        rows = space.growing(np.int64)
+        for part in slices(len(documents), _AT_ONCE):
+            rows.append(np.arange(part.start, part.stop))
+        return rows.take()
+    # By the last criterion first; each further order keeps ties as they are.
+    order = stable_order(keys.pop(), space)
+    for ranks in reversed(keys):
+        ordered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            ordered.append(ranks[order[part]])
+        places, before = stable_order(ordered.take(), space), order
+        gathered = space.growing(np.int64)
+        for part in slices(len(order), _AT_ONCE):
+            gathered.append(before[places[part]])
+        order = gathered.take()
+    return order
+
+
+def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
+    """Return all rows, reference documents in their order before all others, which come best first."""
+    ranked, first = priority_order(documents, keep), documents.num_references
+    if not first:
+        return ranked
+    rows = documents.room.space.growing(np.int64)
+    rows.append(np.arange(first))
+    for part in slices(len(ranked), _AT_ONCE):
+        some = ranked[part]
+        rows.append(some[some >= first])
+    return rows.take()
+
+
+@dataclass(frozen=True, order=True)
+class Date:
+    """A moment, and what its fraction of a second has beyond microseconds."""
+
+    moment: datetime
+    rest: Decimal
+
+
+def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
+    values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
+    kinds = {isinstance(value, Date) for value in values if value is not None}
+    if len(kinds) > 1:
+        row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
+        file, line = documents.place(row)
+        raise InvalidInput(
+            f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
+        )
+    present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
+    ranks = {value: rank for rank, value in enumerate(present)}
+    return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
+
+
+def _first_kind(values: list[Decimal | Date | None]) -> bool:
+    return isinstance(next(value for value in values if value is not None), Date)
+
+
+def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | Date | None:
+    try:
+        return field_value(field, text)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, *documents.place(row)) from None
+
+
+def field_value(field: str, text: str) -> Decimal | Date | None:
+    """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
+
+    Raises
+    ------
+    InvalidInput
+        If it is something else.
+    """
+    try:
+        # Numbers of any length compare without rounding.
+        value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
+    except InvalidOperation:
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large") from None
+    if value is None or (isinstance(value, Decimal) and value.is_nan()):
+        return None
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, str) and (date := _date(value)) is not None:
+        return date
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates")
+
+
+def _date(text: str) -> Date | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    fraction = _FINE_FRACTION.search(text)
+    rest = Decimal(f"0.{fraction[1]}") if fraction else Decimal(0)
+    return Date(moment if moment.tzinfo else moment.replace(tzinfo=UTC), rest)

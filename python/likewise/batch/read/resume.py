@@ -1,0 +1,351 @@
+"""Resuming: what was sketched is put aside in parts, and a killed run reads them instead of sketching again.
+
+A part holds some consecutive jobs of the input. Jobs are numbered as their source hands them out, which depends on the
+input alone, so a number says the same in the run that continues. Nothing about a part is believed that its checksum
+does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.batch.read.sketched import SketchedPiece
+from likewise.checks import counted
+from likewise.io.lines.lines import LineFile
+from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
+from likewise.io.source.source import BadRow, Piece, Source
+from likewise.io.source.spool import Spool
+from likewise.progress import Progress, Warned
+from likewise.recipe.recipe import Recipe
+
+# A part is written when it has so many bytes of input, or so many bytes of columns: documents may be tiny.
+PART_BYTES = 64 << 20
+COLUMN_BYTES = 8 << 20
+SPOOL_NAME = "texts.spool"
+# Of how parts are written, and of how sources are cut into jobs.
+PARTS_VERSION = 1
+
+# Parts that wait for the disk while sketching goes on: 8 MB each.
+_MOST_WAITING = 3
+_KNOWN = re.compile(
+    r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww|threshold\.json"
+)
+
+# Number of a source, number of a job in it.
+Position = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class FoundPart:
+    """A part that an earlier run left.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    start, end : Position
+        First job in it, first job behind it; of one source, or of one and a later one.
+    num_bytes : int
+        Bytes of input that it stands for.
+    """
+
+    path: Path
+    start: Position
+    end: Position
+    num_bytes: int
+
+
+class RunParts:
+    """The parts of a run, those that are found and those that it writes.
+
+    Parameters
+    ----------
+    directory : Path
+        Where they are, with the spool and what was unpacked; made if it is absent.
+    recipe : Recipe
+        Of the run.
+    """
+
+    def __init__(self, directory: Path, recipe: Recipe) -> None:
+        directory.mkdir(exist_ok=True)
+        _delete_strange(directory)
+        self.directory = directory
+        self._recipe = recipe
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-parts")
+        self._writing: deque[Future[Path]] = deque()
+        self._handles: dict[Path, list[int | None]] = {}
+        self._spool: Spool | None = None
+        self._held: list[tuple[int, SketchedPiece]] = []
+        self._start: Position = (0, 0)
+        self._end: Position = (0, 0)
+        self._num_bytes = 0
+        self._column_bytes = 0
+        self.num_found = 0
+        self.num_found_bytes = 0
+
+    def open_spool(self) -> Spool:
+        """Return the spool of the run, with what is in it already."""
+        self._spool = Spool(self.directory / SPOOL_NAME, is_kept=True)
+        return self._spool
+
+    def take_up(self, threads: int) -> list[FoundPart]:
+        """Return the parts of an earlier run in the order of the input; damaged ones are deleted.
+
+        Parameters
+        ----------
+        threads : int
+            Threads that check them.
+        """
+        paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
+        with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
+            checked = list(pool.map(self._checked, paths))
+        found: list[FoundPart] = []
+        for path, part in zip(paths, checked, strict=True):
+            # Parts of runs that were cut at other places may overlap.
+            if part is None or (found and part.start < found[-1].end):
+                path.unlink()
+            else:
+                found.append(part)
+                self._handles[path] = self._restored(path)
+        self.num_found, self.num_found_bytes = len(found), sum(part.num_bytes for part in found)
+        return found
+
+    def load(self, found: FoundPart) -> list[tuple[int, SketchedPiece]]:
+        """Return the sketched pieces of a part, each with the number of its source. Safe from several threads."""
+        return list(sketched_pieces(read_part(found.path), self._recipe, self._handles[found.path]))
+
+    def add(self, number: int, job: int, num_bytes: int, pieces: list[tuple[int, SketchedPiece]]) -> None:
+        """Put aside what a job of source `number` gave; jobs come in their order."""
+        if not self._held:
+            self._start = (number, job)
+        self._end = (number, job + 1)
+        self._held += pieces
+        self._num_bytes += num_bytes
+        self._column_bytes += sum(piece.num_bytes for _, piece in pieces)
+        if self._num_bytes >= PART_BYTES or self._column_bytes >= COLUMN_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Begin to write what is held as a part, when not many are still to be written."""
+        if self._held:
+            self._wait(_MOST_WAITING - 1)
+            facts = {"start": self._start, "end": self._end, "num_bytes": self._num_bytes}
+            self._writing.append(self._pool.submit(self._write, self._held, facts))
+        self._held, self._num_bytes, self._column_bytes = [], 0, 0
+
+    def summary(self, num_decided: int) -> dict[str, object]:
+        """Return what the summary says of parts that were read, and verdicts that were taken over."""
+        if not self.num_found and not num_decided:
+            return {}
+        counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
+        return {"continued": counts}
+
+    def close(self) -> None:
+        """Wait for what is being written; what more was held is forgotten: too little to be worth a part."""
+        self._held = []
+        try:
+            self._wait(0)
+        finally:
+            self._pool.shutdown()
+
+    def _wait(self, most: int) -> None:
+        while len(self._writing) > most:
+            self._writing.popleft().result()
+
+    def _write(self, held: list[tuple[int, SketchedPiece]], facts: dict[str, Any]) -> Path:
+        places = [None if piece.handle is None else self._place(piece.handle) for _, piece in held]
+        number, job = facts["start"]
+        return write_part(self.directory, f"{number:08}-{job:08}", _part(held, facts, places))
+
+    def _place(self, handle: int) -> tuple[int, int, NDArray[np.int64]]:
+        assert self._spool is not None
+        return self._spool.place(handle)
+
+    def _checked(self, path: Path) -> FoundPart | None:
+        if not is_whole(path):
+            return None
+        facts = read_facts(path)
+        if any(piece["spool"] is not None for piece in facts["pieces"]):
+            spool = self.directory / SPOOL_NAME
+            sizes = _text_sizes(read_part(path))
+            for piece, of_texts in zip(facts["pieces"], sizes, strict=True):
+                if piece["spool"] is not None:
+                    start, expected = piece["spool"]
+                    if not Spool.holds(spool, start, int(of_texts.sum(dtype=np.int64)), expected):
+                        return None
+        return FoundPart(path, tuple(facts["start"]), tuple(facts["end"]), facts["num_bytes"])
+
+    def _restored(self, path: Path) -> list[int | None]:
+        facts = read_facts(path)
+        if self._spool is None:
+            return [None] * len(facts["pieces"])
+        sizes = _text_sizes(read_part(path))
+        return [
+            None if piece["spool"] is None else self._spool.restore(piece["spool"][0], piece["spool"][1], of_texts)
+            for piece, of_texts in zip(facts["pieces"], sizes, strict=True)
+        ]
+
+
+def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress) -> RunParts | None:
+    """Return the parts of a run in a directory; None where nothing could be continued.
+
+    Parameters
+    ----------
+    directory : Path
+        Where they are to be.
+    recipe : Recipe
+        Of the run. Method shingles counts its features while it reads, so it begins anew.
+    files : sequence of Source
+        What is read; packed files are told to keep what they unpack.
+    progress : Progress
+        Told what is there already.
+    """
+    if recipe.method == "shingles":
+        return None
+    for file in files:
+        if isinstance(file, LineFile):
+            file.keeps_unpacked = file.codec is not None
+    if directory.is_dir():
+        num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
+        if num_parts:
+            progress(
+                Warned(
+                    "an unfinished run is continued: "
+                    f"{counted(num_parts, 'part of its input is', 'parts of its input are')} sketched already"
+                )
+            )
+    return RunParts(directory, recipe)
+
+
+def _part(
+    held: list[tuple[int, SketchedPiece]],
+    facts: dict[str, Any],
+    places: list[tuple[int, int, NDArray[np.int64]] | None],
+) -> Part:
+    pieces = [piece for _, piece in held]
+    num_rows = sum(len(piece.shapes) for piece in pieces)
+
+    def joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(arrays)
+
+    sketches = joined([piece.sketches for piece in pieces if len(piece.shapes)] or [np.zeros(0, np.uint8)])
+    columns = {
+        "shape": joined([piece.shapes for piece in pieces]),
+        "num_features": joined([piece.num_features for piece in pieces]),
+        "digest": joined([piece.digests for piece in pieces]).view(np.uint8).reshape(-1, 16),
+        "offset": joined([piece.piece.offsets for piece in pieces]),
+        "length": joined([piece.piece.lengths for piece in pieces]),
+        "line": joined([piece.piece.lines for piece in pieces]),
+        "has_id": joined([piece.piece.has_id for piece in pieces]),
+    }
+    if sketches.nbytes:
+        columns["sketch"] = sketches.view(np.uint8).reshape(num_rows, -1)
+    if pieces[0].text_lengths is not None:
+        columns["text_length"] = joined([piece.text_lengths for piece in pieces if piece.text_lengths is not None])
+    if any(place is not None for place in places):
+        columns["text_bytes"] = joined(
+            [
+                np.zeros(len(piece.shapes), np.uint32) if place is None else np.diff(place[2]).astype(np.uint32)
+                for piece, place in zip(pieces, places, strict=True)
+            ]
+        )
+    texts = {"id": Texts.concat([piece.piece.ids for piece in pieces])}
+    for number in range(len(pieces[0].piece.fields)):
+        texts[f"field-{number}"] = Texts.concat([piece.piece.fields[number] for piece in pieces])
+    about = [
+        {
+            "source": number,
+            "num_documents": len(piece.shapes),
+            "num_lines": piece.piece.num_lines,
+            "num_blank": piece.piece.num_blank,
+            "bad_rows": [list(asdict(bad).values()) for bad in piece.piece.bad_rows],
+            "spool": None if place is None else list(place[:2]),
+        }
+        for (number, piece), place in zip(held, places, strict=True)
+    ]
+    return Part(columns, texts, {**facts, "pieces": about})
+
+
+def _delete_strange(directory: Path) -> None:
+    """Delete what no run that continues asks for: files that were being written, or put aside under random names."""
+    for path in list(directory.iterdir()):
+        if path.is_file() and not _KNOWN.fullmatch(path.name):
+            path.unlink()
+
+
+def _is_of_jobs(label: str) -> bool:
+    """Return whether a part is of sketched jobs: verdicts stand beside them."""
+    return label[0].isdigit()
+
+
+def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPiece]]) -> Path:
+    """Write sketched pieces, each with the number of its source, as a part; return where it is."""
+    return write_part(directory, label, _part(pieces, {}, [None] * len(pieces)))
+
+
+def sketched_pieces(
+    part: Part, recipe: Recipe, handles: list[int | None] | None = None
+) -> Iterator[tuple[int, SketchedPiece]]:
+    """Yield the sketched pieces of a part, each with the number of its source.
+
+    Parameters
+    ----------
+    part : Part
+        As it was read.
+    recipe : Recipe
+        Of the sketches.
+    handles : list of int or None, optional
+        Where the texts of each piece are in the spool.
+    """
+    is_words = recipe.method in ("simhash", "bloom")
+    handles = handles or [None] * len(part.facts["pieces"])
+    columns, texts = part.columns, part.texts
+    fields = [texts[f"field-{number}"] for number in range(sum(name.startswith("field-") for name in texts))]
+    start = 0
+    for about, handle in zip(part.facts["pieces"], handles, strict=True):
+        rows = slice(start, start + about["num_documents"])
+        numbers = np.arange(rows.start, rows.stop)
+        start = rows.stop
+        sketches = columns["sketch"][rows].reshape(-1) if "sketch" in columns else np.zeros(0, np.uint8)
+        piece = Piece(
+            texts=Texts.from_list([]),
+            ids=texts["id"].take(numbers),
+            has_id=columns["has_id"][rows],
+            offsets=columns["offset"][rows],
+            lengths=columns["length"][rows],
+            lines=columns["line"][rows],
+            num_lines=about["num_lines"],
+            num_blank=about["num_blank"],
+            fields=[field.take(numbers) for field in fields],
+            bad_rows=[BadRow(*bad) for bad in about["bad_rows"]],
+        )
+        yield (
+            about["source"],
+            SketchedPiece(
+                piece=piece,
+                sketches=sketches.view(np.uint64) if is_words else sketches,
+                shapes=columns["shape"][rows],
+                num_features=columns["num_features"][rows],
+                digests=columns["digest"][rows].reshape(-1).view(np.uint64),
+                text_lengths=columns["text_length"][rows] if "text_length" in columns else None,
+                handle=handle,
+            ),
+        )
+
+
+def _text_sizes(part: Part) -> list[NDArray[np.uint32]]:
+    """Return the bytes of each spooled text, piece by piece."""
+    counts = np.cumsum([about["num_documents"] for about in part.facts["pieces"]])
+    return (
+        np.split(part.columns["text_bytes"], counts[:-1])
+        if "text_bytes" in part.columns
+        else [np.zeros(0, np.uint32) for _ in counts]
+    )

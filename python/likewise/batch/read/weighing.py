@@ -1,0 +1,214 @@
+"""The first of two passes: what a recipe must know of all documents before anything is sketched."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from likewise import checks as counts
+from likewise.batch.budget.timing import Timing
+from likewise.errors import InvalidInput
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
+from likewise.io.source.source import Job, Source
+from likewise.io.tables.arrow import BatchStream
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.recipe import Recipe
+from likewise.stages.filter_size import FilterSize
+from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
+
+# Of fewer nothing can be rarer than something else.
+_LEAST_DOCUMENTS = 2
+_PIECE_BYTES = 4 << 20
+_JOBS_A_THREAD = 3
+
+
+def weighed(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    work: Path,
+) -> tuple[Sequence[Source], Recipe]:
+    """Return sources that can be read again, and the recipe with its weights.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The documents.
+    recipe : Recipe
+        Given back as it is unless its weights are still to be counted.
+    threads : int
+        Threads at work at once.
+    timing, progress
+        Take seconds and events, doubts about the counts among them.
+    work : Path
+        A directory for what passes only once: it is put aside there, whole.
+
+    Returns
+    -------
+    sources, recipe
+
+    Raises
+    ------
+    RecipeMismatch
+        If the recipe names a table and the count comes to another.
+    """
+    if recipe.needs_counting or recipe.needs_filter_bits:
+        sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
+    return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
+
+
+def counted(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Recipe:
+    """Return the recipe with what it needs to know of all documents: its weights, then the size of its filters.
+
+    Parameters, Raises
+        As for :func:`weighed`; every source can be read again. `memory_bytes` is for the counts.
+    """
+    if recipe.needs_counting:
+        table = count_sources(
+            sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes
+        )
+        recipe = recipe.with_table(table)
+    if recipe.needs_filter_bits:
+        size = FilterSize(recipe)
+        _read_into(size, sources, "sizing", threads=threads, timing=timing, progress=progress, on_error="skip")
+        recipe = recipe.replace(filter_bits=size.finish())
+    return recipe
+
+
+def count_sources(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    on_error: str = "skip",
+    max_bad_rows: BadRowLimit = NO_LIMIT,
+) -> Weights:
+    """Return the weights of features by their rarity in all documents.
+
+    Parameters
+    ----------
+    sources, recipe, threads, timing, progress
+        As for :func:`weighed`.
+    memory_bytes : float or str
+        Memory of the counts.
+    on_error : {"fail", "skip"}
+        What to do about bad rows. A second pass tells them better, and knows their lines.
+    max_bad_rows : BadRowLimit
+        The most bad rows.
+
+    Returns
+    -------
+    Weights
+        The same for any threads.
+
+    Raises
+    ------
+    InvalidInput
+        At a bad row, if `on_error` is ``fail``; if more rows are bad than `max_bad_rows`.
+    """
+    counter = Counter(recipe, memory_bytes)
+    tally = BadRowTally(max_bad_rows)
+    _read_into(
+        counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error, tally=tally
+    )
+    if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
+        progress(Warned(told))
+    with timing.wall("weighing"):
+        table = counter.finish(threads=threads)
+    for doubt in doubts_of(table):
+        progress(Warned(doubt))
+    return table
+
+
+def _read_into(
+    counter: Counter | FilterSize,
+    sources: Sequence[Source],
+    stage: str,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    on_error: str,
+    tally: BadRowTally | None = None,
+) -> None:
+    """Read all documents once and let `counter` have their texts."""
+    began = time.perf_counter()
+    progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
+    waiting: deque[tuple[int, Future[None]]] = deque()
+    done = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-count")
+
+    def gather(most_waiting: int) -> None:
+        nonlocal done
+        while waiting and (len(waiting) > most_waiting or waiting[0][1].done()):
+            num_bytes, future = waiting.popleft()
+            future.result()
+            done += num_bytes
+            progress(StageAdvanced(stage, done))
+
+    try:
+        # What is unpacked for this pass goes with it.
+        with scratch_directory() as unpacked:
+            for source in sources:
+                inner_threads = threads if _is_one_job(source) else 1
+                for job in source.jobs(_PIECE_BYTES, unpacked):
+                    waiting.append(
+                        (job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error, tally))
+                    )
+                    gather(_JOBS_A_THREAD * threads)
+                gather(0)
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+    timing.add_wall(stage, time.perf_counter() - began)
+    progress(StageFinished(stage, time.perf_counter() - began))
+
+
+def doubts_of(table: Weights) -> list[str]:
+    """Return what a user should know about a counted table before relying on it, a sentence each."""
+    doubts = []
+    if not table.is_exact:
+        doubts.append(
+            "more distinct features than the memory of the counts holds (48 bytes each); counts come from a sketch and "
+            f"may be too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. "
+            "likewise weights with a larger --memory counts exactly."
+        )
+    if table.num_documents < _LEAST_DOCUMENTS:
+        doubts.append(
+            f"only {counts.counted(table.num_documents, 'document')} with distinct feature sets; by such weights every "
+            "feature is as rare as any other"
+        )
+    return doubts
+
+
+def _is_one_job(source: Source) -> bool:
+    return 0 < source.num_bytes <= _PIECE_BYTES
+
+
+def _count(
+    counter: Counter | FilterSize, source: Source, job: Job, threads: int, on_error: str, tally: BadRowTally | None
+) -> None:
+    for piece in job.read():
+        if piece.bad_rows and on_error == "fail":
+            bad = piece.bad_rows[0]
+            raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", source.name)
+        if tally is not None:
+            tally.add(source.name, None, piece)
+        counter.add(piece.texts, threads=threads)

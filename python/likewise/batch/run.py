@@ -1,0 +1,206 @@
+"""One run from sources to verdicts: the stages in their order."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.memory import BoundedRun
+from likewise.batch.read.collapse import Collapsed, collapse
+from likewise.batch.read.columns import IngestRules
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.fields import num_without_field
+from likewise.batch.read.ingest import ON_ERROR, ingest
+from likewise.batch.read.priority import keep_needs, with_references_first
+from likewise.batch.read.references import References
+from likewise.batch.read.resume import RunParts
+from likewise.checks import check_choice
+from likewise.errors import InvalidParameter
+from likewise.io.output.evidence import Places, evidence_table
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
+from likewise.io.source.source import Source
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+
+DUPLICATE_IDS = ("fail", "allow")
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """What a run is asked beside its recipe.
+
+    Parameters
+    ----------
+    threads : int
+        Threads at work at once.
+    on_error : {"fail", "skip", "keep"}
+        What to do about bad rows.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    max_bad_rows : BadRowLimit
+        The most bad rows of the documents, and of the reference documents.
+    """
+
+    threads: int
+    on_error: str = "fail"
+    duplicate_ids: str = "fail"
+    max_bad_rows: BadRowLimit = NO_LIMIT
+
+    def __post_init__(self) -> None:
+        check_choice("on_error", self.on_error, ON_ERROR)
+        check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
+
+
+@contextmanager
+def open_documents(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    rules: RunRules,
+    *,
+    work: Path,
+    timing: Timing,
+    progress: Progress,
+    needs_texts: bool = True,
+    parts: RunParts | None = None,
+    references: References | None = None,
+    bounded: BoundedRun | None = None,
+) -> Iterator[Documents]:
+    """Read and sketch all documents; what was put aside in `work` goes when the context ends.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        In the order in which their documents count.
+    recipe : Recipe
+        Resolved.
+    rules : RunRules
+        What else is asked.
+    work : Path
+        A directory for what must be put aside.
+    timing, progress
+        Take seconds and events.
+    needs_texts : bool
+        Whether texts will be read again.
+    parts : RunParts, optional
+        What an earlier run left, and what is left to a later one.
+    references : References, optional
+        What is held against the documents: the first of the sources.
+    bounded : BoundedRun, optional
+        What memory the run keeps to.
+
+    Yields
+    ------
+    Documents
+        With ids checked, and the fields that `keep` asks for.
+
+    Raises
+    ------
+    InvalidInput
+        If no row is a document, no document has a field that `keep` asks for, or two have one id.
+    """
+    needs_lengths, fields = keep_needs(recipe.keep)
+    wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows)
+    documents = ingest(
+        sources,
+        recipe,
+        wanted,
+        threads=rules.threads,
+        progress=progress,
+        timing=timing,
+        work=work if parts is None else parts.directory,
+        parts=parts,
+        references=references,
+        room=None if bounded is None else bounded.room,
+    )
+    try:
+        if bounded is not None:
+            documents = replace(documents, room=bounded.settle(len(documents), recipe))
+        ranked_by = () if references is None else references.ranked_by
+        documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
+        if rules.duplicate_ids == "fail":
+            with timing.wall("ordering"):
+                own = documents.without_references() if documents.num_references else documents
+                own.check_ids()
+        if len(documents) >= 2**32 - 1:
+            raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
+        yield documents
+    finally:
+        if parts is not None:
+            # A run that is over needs no more parts.
+            with suppress(OSError):
+                parts.close()
+        if documents.spool is not None:
+            documents.spool.close()
+
+
+def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
+    """Order documents by priority and collapse those that are alike."""
+    with timing.wall("ordering"):
+        return collapse(documents, recipe, with_references_first(documents, recipe.keep))
+
+
+def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Decision:
+    """Return the verdicts on documents, by a resolved recipe."""
+    collapsed = ordered(documents, recipe, timing)
+    return decide(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=progress)
+
+
+def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the evidence table of verdicts; where a kept row is -1, its id is the next of `kept_ids`, of an index."""
+    return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
+
+
+def evidence_tables(
+    documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()
+) -> Iterator[Any]:
+    """Yield the table of :func:`evidence` in parts that fit the run's room; one without rows where there are none."""
+    num_given = 0
+    for part in slices(len(decision.removed_rows), documents.room.rows_at_once):
+        given = int(np.count_nonzero(decision.kept_rows[part] < 0)) if kept_ids else 0
+        yield _evidence_of(documents, recipe, decision, part, kept_ids[num_given : num_given + given])
+        num_given += given
+    if not len(decision.removed_rows):
+        yield _evidence_of(documents, recipe, decision, slice(0, 0), ())
+
+
+def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]) -> Any:  # noqa: ANN401
+    kept_rows, below = decision.kept_rows[part], decision.below_threshold
+    return evidence_table(
+        documents.places(decision.removed_rows[part]),
+        documents.places(kept_rows) if not kept_ids else _places_beside(documents, kept_rows, kept_ids),
+        measure=recipe.measure,
+        similarity=decision.similarity[part],
+        distance=None if decision.distance is None else decision.distance[part].astype(np.int32),
+        method=recipe.method,
+        recipe_id=recipe.recipe_id,
+        required=_required(documents, recipe, decision.removed_rows[part], kept_rows),
+        below_threshold=None if below is None else below[part],
+    )
+
+
+def _required(
+    documents: Documents, recipe: Recipe, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
+) -> NDArray[np.float64] | None:
+    """Return the similarity that each removed document had to reach, NaN against documents of an index.
+
+    None where it is the threshold for all of them.
+    """
+    if recipe.short_margin is None:
+        return None
+    required = np.full(len(rows), np.nan)
+    is_here = kept_rows >= 0
+    features = documents.num_features
+    required[is_here] = recipe.required_similarity(np.minimum(features[rows[is_here]], features[kept_rows[is_here]]))
+    return required
+
+
+def _places_beside(documents: Documents, kept_rows: NDArray[np.int64], kept_ids: Sequence[str]) -> Places:
+    is_reference = kept_rows < 0
+    return documents.places(kept_rows[~is_reference]).spread(is_reference, kept_ids)

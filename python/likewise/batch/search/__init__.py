@@ -1,0 +1,1 @@
+"""Which documents are compared: one module for each kind of search."""

@@ -1,0 +1,174 @@
+"""Candidates by bands: of MinHash signatures, or of sampled bits of fingerprints."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import places_of
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.crowds import CrowdSearch
+from likewise.batch.search.search import Candidates
+from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import NUM_LEVELS, min_equal_slots, open_buckets, open_spilled_buckets
+from likewise.stages.groups import REMOVED
+
+# Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
+# search a pass may hold (12 bytes each).
+_FIRST_PASS = 65536
+_PASS_GROWTH = 8
+_SEARCHES_A_PASS = 8
+
+
+class BandSearch:
+    """Candidates by MinHash bands, and of documents that come to full buckets by what the recipe's `overflow` says.
+
+    Parameters
+    ----------
+    documents, collapsed, threads
+        As for the other searches.
+    recipe : Recipe
+        Resolved.
+    exact_from : float, optional
+        Least similarity that the exact join of documents with full buckets finds; the recipe's threshold where None.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        collapsed: Collapsed,
+        recipe: Recipe,
+        threads: int,
+        exact_from: float | None = None,
+    ) -> None:
+        room = documents.room
+        is_exact = recipe.overflow == "exact"
+        num_levels = 1 if is_exact else NUM_LEVELS
+        self._buckets: _native.BandBuckets | _native.SpilledBuckets
+        if room.buckets_bytes is None or room.space.folder is None:
+            self._buckets = open_buckets(
+                documents.sketches, recipe, collapsed.order, num_levels=num_levels, threads=threads
+            )
+        else:
+            self._buckets = open_spilled_buckets(
+                documents.sketches,
+                recipe,
+                collapsed.order,
+                folder=room.space.folder,
+                scratch_bytes=room.buckets_bytes,
+                num_levels=num_levels,
+                threads=threads,
+            )
+        self._min_equal = min_equal_slots(recipe)
+        self._threads = threads
+        # The positions that came to a full bucket, rising.
+        self.crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
+        self._join = None
+        if is_exact and len(self.crowd) > 1:
+            exact = recipe if exact_from is None else recipe.replace(threshold=exact_from)
+            self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads)
+            self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
+            self._is_crowded[self.crowd] = True
+        self.num_capped = 0 if is_exact else self._buckets.num_capped
+
+    @property
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return len(self.crowd)
+
+    @property
+    def joined(self) -> NDArray[np.uint32]:
+        """The positions among which every pair from the threshold on is found."""
+        return self.crowd[: 0 if self._join is None else None]
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        if self._join is not None:
+            later, earlier, high = self._join.candidates(low, high, states, max_pairs)
+        found = self.in_buckets(low, high, states, max_pairs)
+        if self._join is None:
+            return found
+        # Pairs inside the crowd are the join's.
+        found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
+        # What is behind the end is asked for next.
+        cut = int(places_of(found.end, later))
+        return _united(found, later[:cut], earlier[:cut]) if cut else found
+
+    def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return the pairs that share a bucket as :meth:`candidates` does, those of two documents of the crowd too."""
+        later, earlier, num, end = self._buckets.candidates_up_to(
+            low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
+        )
+        return Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
+
+
+def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
+    """Return candidates with further pairs, sorted."""
+    shift = np.uint64(32)
+    keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
+    # Both are in order, so that a stable sort merges them.
+    keys.sort(kind="stable")
+    return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
+
+
+class BitBandSearch:
+    """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
+
+    All bands are gone through at once for many later positions, whose pairs within the radius are then held.
+    """
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        assert recipe.bands is not None
+        assert recipe.rows is not None
+        self._buckets = _native.BitBandBuckets(
+            documents.sketches,
+            recipe.bits,
+            collapsed.order,
+            within=recipe.within,
+            bands=recipe.bands,
+            rows=recipe.rows,
+            seed=recipe.seed,
+        )
+        self._num_positions = len(collapsed.order)
+        self._max_pairs = _SEARCHES_A_PASS * documents.room.max_pairs
+        self._threads = threads
+        self._end = 0
+        none = np.zeros(0, np.uint32)
+        self._held = Candidates(none, none, none, 0, 0)
+        self.num_capped = self.num_crowded = 0
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+
+        Ranges are asked for one after the other.
+        """
+        if low >= self._end:
+            self._load(low, high)
+        high = min(high, self._end)
+        start, stop = places_of([low, high], self._held.later).tolist()
+        if stop - start > max_pairs:
+            # All pairs of one later position stay together, and at least one position is looked at.
+            high = max(low + 1, int(self._held.later[start + max_pairs]))
+            stop = int(places_of(high, self._held.later))
+        found = self._held.select(slice(start, stop))
+        if states is not None:
+            alive = states[found.earlier] != REMOVED
+            found = found if alive.all() else found.select(alive)
+        return Candidates(found.later, found.earlier, found.distance, len(found), high)
+
+    def _load(self, low: int, high: int) -> None:
+        """Hold the pairs from `low` on: so far that going through the bands again stays rare, and memory holds them."""
+        end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
+        while True:
+            # One position is always looked at.
+            max_pairs = self._max_pairs if end > low + 1 else 2**62
+            found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
+            if found is not None:
+                break
+            end = max(low + 1, low + (end - low) // 4)
+        later, earlier, distance, num_capped = found
+        self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
+        self._end = end
+        self.num_capped += num_capped

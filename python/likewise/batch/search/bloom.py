@@ -1,0 +1,94 @@
+"""Candidate pairs by the bits that Bloom filters share: all pairs compared, or those that bands nominate."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.search import Candidates
+from likewise.progress import Progress, Warned
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.search import NOMINATING_SLOTS, chosen_filter_bands, filter_recall
+
+# Beyond, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits are a minute of one core.
+MOST_COMPARED = 200_000
+_SLOT_BYTES = 2
+
+
+def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progress) -> Recipe:
+    """Return the recipe with bands that nominate pairs of filters, where it has none and documents are many."""
+    if recipe.method != "bloom" or recipe.bands is not None or len(documents) <= MOST_COMPARED:
+        return recipe
+    chosen = recipe.replace(
+        **chosen_filter_bands({"recall": recipe.recall}, recipe.candidate_threshold),
+    )
+    progress(
+        Warned(
+            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters are not all compared, but those that share "
+            f"one of {chosen.bands} bands of {chosen.rows} slots"
+        )
+    )
+    return chosen
+
+
+class BloomSearch:
+    """Candidates by shared bits (docs/concepts/bloom-filters.md)."""
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert recipe.filter_bits is not None
+        assert recipe.recall is not None
+        self._threads = threads
+        self._join = _native.BloomJoin(
+            documents.sketches,
+            recipe.filter_bits,
+            collapsed.order,
+            measure=recipe.measure,
+            threshold=recipe.similarity_threshold,
+            recall=filter_recall({"recall": recipe.recall, "bands": recipe.bands}),
+        )
+        self._buckets = None if recipe.bands is None else _buckets(documents, collapsed, recipe, threads)
+
+    @property
+    def num_capped(self) -> int:
+        """Documents that met a full last level, once for each band."""
+        return 0 if self._buckets is None else self._buckets.num_capped
+
+    @property
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        if self._buckets is None:
+            later, earlier, _, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
+            return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
+        later, earlier, num, end = self._buckets.candidates_up_to(
+            low, high, states, max_pairs, min_equal=0, threads=self._threads
+        )
+        found = Candidates(np.asarray(later), np.asarray(earlier), None, num, end)
+        passes = self._join.passes(found.later, found.earlier, threads=self._threads)
+        return found.select(np.asarray(passes).astype(bool))
+
+
+def _buckets(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> _native.BandBuckets:
+    assert recipe.filter_bits is not None
+    assert recipe.bands is not None
+    assert recipe.rows is not None
+    signatures = _native.bloom_signatures(
+        documents.sketches,
+        filter_bits=recipe.filter_bits,
+        num_slots=NOMINATING_SLOTS,
+        seed=recipe.seed,
+        threads=threads,
+    )
+    return _native.BandBuckets(
+        signatures,
+        NOMINATING_SLOTS,
+        _SLOT_BYTES,
+        collapsed.order,
+        bands=recipe.bands,
+        rows=recipe.rows,
+        threads=threads,
+    )

@@ -1,0 +1,243 @@
+"""Pairs of documents that bands leave out since their buckets are full: an exact join of these documents alone."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import frozen, places_of
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.read_again import on_each_part, reading_pool
+from likewise.recipe.recipe import Recipe
+from likewise.stages.groups import REMOVED
+
+# Lists and entries of one feature in a prefix, while they are gathered and joined.
+_BYTES_A_FEATURE = 60
+_BYTES_A_WEIGHTED_FEATURE = 72
+_BYTES_A_DOCUMENT = 90
+# Documents of one call while a slab is compared with earlier ones.
+_RANGE = 1 << 14
+# Where many documents match each other, most are removed as soon as some are decided.
+_PAIRS_BETWEEN_VERDICTS = 1 << 16
+# Counts have a cell for each feature of a document, or more.
+_TEXT_BYTES_A_FEATURE = 4
+# Fewer in a slab are not worth their calls.
+_LEAST_DOCUMENTS = 1 << 10
+_NONE = np.zeros(0, np.uint32)
+
+_Pairs = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
+
+class CrowdSearch:
+    """Candidate pairs among documents that met a full bucket; every pair of them that reaches the threshold is there.
+
+    A bucket holds its first 64 documents, which are compared with all that come after them. So bands leave out a pair
+    that shares a bucket only where both documents came to a full one. The lists of the join are held for a slab of
+    documents at a time where memory does not hold those of all: each slab is compared with the documents before it that
+    were not removed, as many at a time as a slab has, and with itself.
+
+    Parameters
+    ----------
+    documents, collapsed, recipe, threads
+        As for the other searches. The recipe has a threshold.
+    positions : ndarray of shape (m,), uint32
+        The crowd, rising.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        collapsed: Collapsed,
+        recipe: Recipe,
+        positions: NDArray[np.uint32],
+        threads: int,
+    ) -> None:
+        self._documents, self._recipe, self._threads = documents, recipe, threads
+        self._positions, self._order = positions, collapsed.order
+        self._states = documents.room.space.zeros(len(positions), np.uint8)
+        # Members before this one were searched; the states of those before `_known` are final.
+        self._next = self._known = 0
+        # Counted when it is first needed.
+        self._rarity: _native.Rarity | None = None
+        self._bounds = self._slabs(documents.room.crowd_bytes)
+        self._end = 0
+        self._begin = 0
+        self._before: list[_Pairs] = []
+        self._own: _native.PrefixJoin | None = None
+        self._held: tuple[NDArray[np.uint32], NDArray[np.uint32], int] = (_NONE, _NONE, 0)
+
+    @property
+    def num_slabs(self) -> int:
+        """Into how many slabs memory cuts the crowd."""
+        return len(self._bounds) - 1
+
+    def candidates(
+        self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+        """Return the pairs whose later position is in low..high, up to so many, and where the search stopped.
+
+        Ranges rise; the last one may be asked for again from a later position on. Removed earlier documents are left
+        out, as far as they were removed before.
+        """
+        if low < self._held[2]:
+            return self._of_held(low, high)
+        if states is not None:
+            max_pairs = min(max_pairs, _PAIRS_BETWEEN_VERDICTS)
+        first, last = places_of([low, high], self._positions).tolist()
+        if states is not None:
+            self._states[self._known : first] = states[self._positions[self._known : first]]
+            self._known = max(self._known, first)
+        while self._next < first:
+            # Positions that nobody asks for: reference documents, and what a run that is continued has decided.
+            self._search(first, states is not None, max_pairs)
+        if first == last:
+            return _NONE, _NONE, high
+        later, earlier = self._search(last, states is not None, max_pairs)
+        end = high if self._next == last else int(self._positions[self._next])
+        self._held = (self._positions[later], self._positions[earlier], end)
+        return self._held
+
+    def _of_held(self, low: int, high: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
+        later, earlier, end = self._held
+        high = min(high, end)
+        start, stop = places_of([low, high], later).tolist()
+        return later[start:stop], earlier[start:stop], high
+
+    def _search(self, high: int, has_states: bool, max_pairs: int) -> _Pairs:  # noqa: FBT001
+        """Return pairs of members up to `high`, from the next one on, as far as they are not too many."""
+        low = self._next
+        if low >= self._end:
+            self._load(has_states=has_states, max_pairs=max_pairs)
+        assert self._own is not None
+        begin, high = self._begin, min(high, self._end)
+        for later, _ in self._before:
+            # At least one member is looked at.
+            start = int(places_of(low, later))
+            if start + max_pairs < len(later):
+                high = min(high, max(low + 1, int(later[start + max_pairs])))
+        states = frozen(self._states[begin : self._end]) if has_states else None
+        own_later, own_earlier, end = self._own.candidates_up_to(
+            low - begin, high - begin, states, max_pairs, threads=self._threads
+        )
+        self._next = end + begin
+        parts = [(np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin))]
+        for later, earlier in self._before:
+            start, stop = places_of([low, self._next], later).tolist()
+            parts.append((later[start:stop], earlier[start:stop]))
+        later, earlier = (np.concatenate(side) for side in zip(*parts, strict=True))
+        if self._before:
+            order = np.argsort(later, kind="stable")
+            later, earlier = later[order], earlier[order]
+        return later, earlier
+
+    def _load(self, *, has_states: bool, max_pairs: int) -> None:
+        """Make ready the slab of the next member."""
+        self._own, self._before = None, []
+        number = int(np.searchsorted(self._bounds, self._next, side="right"))
+        self._begin, self._end = self._bounds[number - 1], self._bounds[number]
+        own = np.arange(self._begin, self._end)
+        for before in self._pieces_before(has_states=has_states):
+            self._before.append(self._against(before, own, max_pairs))
+        self._own = self._join(own)
+
+    def _pieces_before(self, *, has_states: bool) -> Iterator[NDArray[np.int64]]:
+        """Yield the members before the slab that were not removed, rising, as many at a time as memory holds."""
+        before = np.arange(self._begin)
+        if has_states:
+            before = before[self._states[: self._begin] != REMOVED]
+        if not len(before):
+            return
+        assert self._documents.room.crowd_bytes is not None
+        cuts = _cuts(self._bytes()[before], self._documents.room.crowd_bytes // 2)
+        for low, high in pairwise(cuts):
+            yield before[low:high]
+
+    def _against(self, before: NDArray[np.int64], own: NDArray[np.int64], max_pairs: int) -> _Pairs:
+        """Return the pairs of the slab with some members before it."""
+        columns = [self._documents.room.space.growing(np.uint32) for _ in range(2)]
+        join = self._join(np.concatenate([before, own]))
+        # Pairs inside the slab are found later, when their verdicts have fallen.
+        states = np.zeros(len(before) + len(own), np.uint8)
+        low = 0
+        while low < len(states):
+            is_before = low < len(before)
+            high = min(low + _RANGE, len(before) if is_before else len(states))
+            states[len(before) :] = 0 if is_before else REMOVED
+            later, earlier, end = join.candidates_up_to(low, high, frozen(states), max_pairs, threads=self._threads)
+            if not is_before:
+                columns[0].append(own[np.asarray(later) - len(before)].astype(np.uint32))
+                columns[1].append(before[np.asarray(earlier)].astype(np.uint32))
+            low = end
+        return columns[0].take(), columns[1].take()
+
+    def _join(self, members: NDArray[np.int64]) -> _native.PrefixJoin:
+        if self._rarity is None:
+            self._rarity = self._counted()
+        join = _native.PrefixJoin(
+            len(members),
+            self._recipe.feature_rules,
+            self._rarity,
+            measure=self._recipe.measure,
+            threshold=self._recipe.similarity_threshold,
+        )
+        rows = self._rows_of(members)
+        by_row = np.argsort(rows, kind="stable").astype(np.uint32)
+        rows = rows[by_row]
+
+        def add(some: slice, texts: _native.Texts) -> None:
+            join.add(by_row[some], texts)
+
+        with reading_pool(self._threads) as pool:
+            if join.needs_marks:
+                on_each_part(pool, self._documents, rows, self._threads, lambda _, texts: join.mark(texts))
+            on_each_part(pool, self._documents, rows, self._threads, add)
+        join.finish()
+        return join
+
+    def _counted(self) -> _native.Rarity:
+        """Count how many members hold each feature."""
+        rows = np.sort(self._rows_of(slice(None)))
+        num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
+        rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
+        rules = self._recipe.feature_rules
+
+        def count(_: slice, texts: _native.Texts) -> None:
+            _native.count_sets(texts, rules, rarity, threads=1)
+
+        with reading_pool(self._threads) as pool:
+            on_each_part(pool, self._documents, rows, self._threads, count)
+        return rarity
+
+    def _rows_of(self, members: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+        return self._order[self._positions[members]].astype(np.int64)
+
+    def _bytes(self) -> NDArray[np.int64]:
+        """Return what the join holds of each member, at most."""
+        num_features = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64)
+        a_feature = _BYTES_A_FEATURE if self._recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
+        share = 1.0
+        if self._recipe.measure == "jaccard" and self._recipe.weights == "none":
+            share = 1.0 - self._recipe.similarity_threshold
+        return (num_features * share).astype(np.int64) * a_feature + (_BYTES_A_DOCUMENT + a_feature)
+
+    def _slabs(self, crowd_bytes: int | None) -> list[int]:
+        """Return the bounds of the slabs: one where memory holds all."""
+        needed = self._bytes()
+        if crowd_bytes is None or int(needed.sum()) <= crowd_bytes:
+            return [0, len(needed)]
+        # A slab and as many documents before it are held at once.
+        return _cuts(needed, crowd_bytes // 2)
+
+
+def _cuts(needed: NDArray[np.int64], most: int) -> list[int]:
+    """Return bounds of consecutive parts that need so much at most, but have some documents at least."""
+    ends = np.cumsum(needed)
+    cuts = [0]
+    while cuts[-1] < len(needed):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        stop = int(np.searchsorted(ends, before + most, "right"))
+        cuts.append(min(len(needed), max(stop, cuts[-1] + _LEAST_DOCUMENTS)))
+    return cuts

@@ -1,0 +1,212 @@
+"""Candidates by Hamming distance where memory does not hold the tables of all fingerprints at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import frozen, places_of, slices
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.search import Candidates
+from likewise.recipe.recipe import Recipe
+from likewise.stages.groups import REMOVED
+
+
+class DistanceSearch:
+    """Candidates by Hamming distance of SimHash fingerprints; exact."""
+
+    num_capped = num_crowded = 0
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        self._tables = _native.HammingTables(
+            documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
+        )
+        self._threads = threads
+        self.predicted_seconds = self._tables.predicted_seconds / threads
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, distance, end = self._tables.candidates_up_to(
+            low, high, states, max_pairs, threads=self._threads
+        )
+        return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later), end)
+
+
+# Positions looked at once for who was not removed, and later positions of one call.
+_AT_ONCE = 1 << 20
+_RANGE = 1 << 16
+# Fewer in a slab are not worth their calls.
+_LEAST_POSITIONS = 1 << 12
+# Pairs put aside, 12 bytes each: where documents of one template are near each other without matching, a slab is gone
+# through in parts.
+_MOST_PUT_ASIDE = 1 << 26
+# Of a position: its number, its row, its state.
+_POSITION_BYTES = 16
+
+
+def table_bytes(recipe: Recipe) -> int:
+    """Return what the search holds of one fingerprint: its code, and a row of each table on a block of 16 bits."""
+    assert recipe.bits is not None
+    words = recipe.num_words
+    return 8 * words + recipe.bits // 16 * (8 + 8 * words)
+
+
+def slab_length(recipe: Recipe, tables_bytes: int) -> int:
+    """Return how many positions a slab has: tables hold two slabs at once."""
+    return max(_LEAST_POSITIONS, tables_bytes // (2 * (table_bytes(recipe) + _POSITION_BYTES)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Pairs of one slab with some earlier positions, sorted by (later, earlier); in files where a run is bounded."""
+
+    later: NDArray[np.uint32]
+    earlier: NDArray[np.uint32]
+    distance: NDArray[np.uint32]
+
+    def between(self, low: int, high: int) -> "_Found":
+        """Return the pairs whose later position is in low..high."""
+        start, stop = places_of([low, high], self.later).tolist()
+        return _Found(self.later[start:stop], self.earlier[start:stop], self.distance[start:stop])
+
+
+class SlabSearch:
+    """Candidates by Hamming distance of SimHash fingerprints; exact, and the same as those of DistanceSearch.
+
+    Positions are cut into slabs. When the first position of a slab is asked for, all verdicts before it have fallen:
+    its fingerprints are held against those before that were not removed, as many at a time as a slab has, and the pairs
+    are put aside. Those inside the slab are found as they are asked for.
+
+    Parameters
+    ----------
+    documents, collapsed, recipe, threads
+        As for the other searches.
+    num_positions : int
+        Of a slab.
+    """
+
+    num_capped = num_crowded = 0
+
+    def __init__(
+        self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, num_positions: int
+    ) -> None:
+        self._documents, self._order = documents, collapsed.order
+        self._recipe, self._threads = recipe, threads
+        self._num_positions = num_positions
+        self._begin = self._end = self._from = 0
+        self._before: list[_Found] = []
+        self._own = self._tables(self._order[:num_positions])
+        # Every slab meets all before it.
+        num_slabs = -(-len(self._order) // num_positions)
+        self.predicted_seconds = self._own.predicted_seconds * num_slabs**2 / threads
+        self._end = min(num_positions, len(self._order))
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+
+        Ranges are asked for one after the other.
+        """
+        if not self._from <= low < self._end:
+            self._load(low, states, max_pairs)
+        begin = self._begin
+        own_states = None if states is None else states[begin : self._end]
+        own_later, own_earlier, own_distance, own_end = self._own.candidates_up_to(
+            low - begin, min(high, self._end) - begin, own_states, max_pairs, threads=self._threads
+        )
+        end = self._fitting(low, own_end + begin, max_pairs)
+        later, earlier = np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin)
+        cut = int(places_of(end, later))
+        own = _Found(later[:cut], earlier[:cut], np.asarray(own_distance)[:cut])
+        # Those before the slab stand in front of its own.
+        parts = [*(found.between(low, end) for found in self._before), own]
+        later = np.concatenate([part.later for part in parts])
+        order = np.argsort(later, kind="stable")
+        return Candidates(
+            later[order],
+            np.concatenate([part.earlier for part in parts])[order],
+            np.concatenate([part.distance for part in parts])[order],
+            len(order),
+            end,
+        )
+
+    def _fitting(self, low: int, high: int, max_pairs: int) -> int:
+        """Return how far pairs put aside are not too many; at least one position is looked at."""
+        most = max(1, max_pairs // max(1, len(self._before)))
+        for found in self._before:
+            start = int(places_of(low, found.later))
+            if start + most < len(found.later):
+                high = min(high, max(low + 1, int(found.later[start + most])))
+        return high
+
+    def _tables(self, order: NDArray[np.uint32]) -> _native.HammingTables:
+        assert self._recipe.bits is not None
+        assert self._recipe.within is not None
+        return _native.HammingTables(
+            self._documents.sketches, self._recipe.bits, order, within=self._recipe.within, threads=self._threads
+        )
+
+    def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
+        """Make ready the slab of a position, from that one on."""
+        # Its memory serves the tables of two slabs now.
+        del self._own
+        self._before = []
+        self._begin = low // self._num_positions * self._num_positions
+        self._from = low
+        self._end = min(self._begin + self._num_positions, len(self._order))
+        # Pieces are full but for the last.
+        most = max(1, _MOST_PUT_ASIDE // max(1, self._begin // self._num_positions))
+        for earlier in self._pieces_before(states):
+            found, self._end = self._against(earlier, max_pairs, most)
+            self._before.append(found)
+        self._own = self._tables(self._order[self._begin : self._end])
+
+    def _pieces_before(self, states: NDArray[np.uint8] | None) -> Any:  # noqa: ANN401 - an iterator of arrays
+        """Yield the positions before the slab that were not removed, rising, as many at a time as a slab has."""
+        held: list[NDArray[np.uint32]] = []
+        num_held = 0
+        for some in slices(self._begin, min(_AT_ONCE, self._num_positions)):
+            part = np.arange(some.start, some.stop, dtype=np.uint32)
+            if states is not None:
+                part = part[states[some] != REMOVED]
+            while num_held + len(part) >= self._num_positions:
+                room = self._num_positions - num_held
+                yield np.concatenate([*held, part[:room]])
+                held, num_held, part = [], 0, part[room:]
+            held.append(part)
+            num_held += len(part)
+        if num_held:
+            yield np.concatenate(held)
+
+    def _against(self, before: NDArray[np.uint32], max_pairs: int, most: int) -> tuple[_Found, int]:
+        """Return the pairs of the slab with some positions before it, and how far it was gone through for them."""
+        space = self._documents.room.space
+        columns = [space.growing(np.uint32) for _ in range(3)]
+        num_before, num_own = len(before), self._end - self._from
+        tables = self._tables(np.concatenate([self._order[before], self._order[self._from : self._end]]))
+        # Pairs inside the slab are found later, when their verdicts have fallen.
+        states = np.zeros(num_before + num_own, np.uint8)
+        states[num_before:] = REMOVED
+        low = num_before
+        while low < len(states) and len(columns[0]) < most:
+            later, earlier, distance, low = tables.candidates_up_to(
+                low, min(low + _RANGE, len(states)), frozen(states), max_pairs, threads=self._threads
+            )
+            columns[0].append(np.asarray(later) - np.uint32(num_before) + np.uint32(self._from))
+            columns[1].append(before[np.asarray(earlier)])
+            columns[2].append(np.asarray(distance))
+        return _Found(*(column.take() for column in columns)), self._from + low - num_before
+
+
+def open_distance_search(
+    documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int
+) -> DistanceSearch | SlabSearch:
+    """Return the search of all fingerprints at once, or slab by slab where memory does not hold their tables."""
+    bound = documents.room.tables_bytes
+    if bound is None or len(collapsed.order) * table_bytes(recipe) <= bound:
+        return DistanceSearch(documents, collapsed, recipe, threads)
+    return SlabSearch(documents, collapsed, recipe, threads, slab_length(recipe, bound))

@@ -1,0 +1,47 @@
+"""Candidate pairs by the rarest features of documents: every pair that may reach the threshold, none missing."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.read_again import on_each_part, reading_pool
+from likewise.batch.search.search import Candidates
+from likewise.recipe.recipe import Recipe
+
+
+class PrefixSearch:
+    """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md).
+
+    Texts are read again, some megabytes at a time (for containment twice); what stays is the prefix of each document.
+    """
+
+    num_capped = num_crowded = 0
+
+    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        assert documents.rarity is not None
+        self._threads = threads
+        num_positions = len(collapsed.order)
+        self._join = _native.PrefixJoin(
+            num_positions,
+            recipe.feature_rules,
+            documents.rarity,
+            measure=recipe.measure,
+            threshold=recipe.similarity_threshold,
+        )
+        rows = np.sort(collapsed.order.astype(np.int64))
+        positions = np.empty(len(documents), np.uint32)
+        positions[collapsed.order] = np.arange(num_positions, dtype=np.uint32)
+        with reading_pool(threads) as pool:
+            if self._join.needs_marks:
+                on_each_part(pool, documents, rows, threads, lambda _, texts: self._join.mark(texts))
+            on_each_part(
+                pool, documents, rows, threads, lambda some, texts: self._join.add(positions[rows[some]], texts)
+            )
+        self._join.finish()
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        later, earlier, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
+        return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)

@@ -1,0 +1,144 @@
+"""A DataFrame of documents as an input: put in order once, and read from there ever after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, ByteType, IntegerType, LongType, MapType, ShortType, StringType
+
+from likewise.batch.spark.rows.numbering import in_parts, starts_of
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import BYTE_TOKENS
+
+# As decimals, which hold the sum of any number of hashes.
+_SUM = "cast(sum(cast(content as decimal(38, 0))) as string)"
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+
+
+class FrameInput:
+    """Documents in a DataFrame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a document.
+    recipe : Recipe
+        Resolved.
+    text_field, id_field : str
+        Columns of the text and of the id; ids are strings or integers, and unique.
+    order : str, optional
+        Column of the order in which documents count; ties, and all where None, go by id.
+    fields : tuple of str
+        Further columns that `keep` asks for.
+
+    Raises
+    ------
+    InvalidInput
+        If it is a table of another engine.
+    InvalidParameter
+        If a column is missing or of a type that cannot serve.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        recipe: Recipe,
+        *,
+        text_field: str,
+        id_field: str,
+        order: str | None,
+        fields: tuple[str, ...],
+    ) -> None:
+        if not hasattr(frame, "sparkSession"):
+            raise InvalidInput(
+                f"{type(frame).__name__} given; expected a DataFrame of Spark (spark.createDataFrame makes one). "
+                "likewise.dedup takes pandas, Polars and PyArrow"
+            )
+        self._fields = [f"field{number}" for number in range(len(fields))]
+        text = _column(frame, "text_field", text_field, (StringType, BinaryType))
+        if isinstance(frame.select(text).schema[0].dataType, BinaryType) != (recipe.tokens in BYTE_TOKENS):
+            wanted = "binary" if recipe.tokens in BYTE_TOKENS else "strings"
+            raise InvalidParameter("text_field", f"tokens {recipe.tokens} are cut from a column of {wanted}")
+        doc_id = _column(frame, "id_field", id_field, (StringType, *_INTEGERS)).cast("string")
+        place = [] if order is None else [_column(frame, "order", order).alias("place")]
+        further = [_column(frame, "keep", field).alias(name) for name, field in zip(self._fields, fields, strict=True)]
+        chosen = frame.select(doc_id.alias("doc_id"), text.alias("text"), *place, *further)
+        if any(isinstance(field.dataType, MapType) for field in chosen.schema):
+            raise InvalidParameter("order", "a column of maps has no order")
+        # Of all that decides, so that a changed input is told from the one that was begun with.
+        self.chosen = chosen.withColumn("content", F.xxhash64(*chosen.columns))
+        self._has_place = order is not None
+        self._identity = {"text_field": text_field, "id_field": id_field, "order": order}
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what tells this input from others before it is read."""
+        return self._identity
+
+    def documents(self) -> DataFrame:
+        """Return documents with part and number, in order."""
+        keys: list[Column] = [F.col("place").asc_nulls_last()] if self._has_place else []
+        return in_parts(self.chosen, [*keys, F.col("doc_id").asc()], self._fields).drop("place")
+
+    def describe(self, documents: DataFrame) -> dict[str, Any]:
+        """Return facts about written documents.
+
+        Raises
+        ------
+        InvalidInput
+            If a text or an id is null, or an id comes twice.
+        """
+        is_bare = F.col("text").isNull()
+        parts = documents.groupBy("part").agg(
+            F.count("*").alias("count"),
+            F.count_if(F.col("doc_id").isNull()).alias("without_id"),
+            F.count_if(is_bare).alias("without_text"),
+            F.min(F.when(is_bare, F.col("doc_id"))).alias("example"),
+            F.expr(_SUM).alias("content"),
+        )
+        found = sorted(parts.collect(), key=lambda row: int(row["part"]))
+        without_id, without_text = (sum(int(row[name]) for row in found) for name in ("without_id", "without_text"))
+        if without_id:
+            raise InvalidInput(
+                f"{counted(without_id, 'row has', 'rows have')} no id; filter such rows out, or give them one"
+            )
+        if without_text:
+            example = next(row["example"] for row in found if row["example"] is not None)
+            have = counted(without_text, "row has", "rows have")
+            raise InvalidInput(f"{have} no text, such as that of id {example!r}; filter such rows out")
+        doubles = documents.groupBy("doc_id").count().where("count > 1").agg(F.min("doc_id"), F.count("*")).collect()
+        if doubles[0][1]:
+            come = counted(doubles[0][1], "id comes", "ids come")
+            raise InvalidInput(f"{come} more than once, such as {doubles[0][0]!r}; make ids unique")
+        facts = starts_of((int(row["part"]), int(row["count"])) for row in found)
+        return {**facts, "content": [str(facts["num_rows"]), str(sum(int(row["content"]) for row in found))]}
+
+    def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
+        """Raise InvalidInput if the documents are not those that a stage was made of; reads them once."""
+        if _content(self.chosen) != facts["content"]:
+            raise InvalidInput(
+                f"the documents are not those that the stages in {directory} were made of; name another directory, "
+                "or delete it"
+            )
+
+
+def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...] = ()) -> Column:
+    """Return a column by its dotted name."""
+    # A name with a dot is that of a column first, and of a nested field only where there is no such column.
+    column = F.col(f"`{name}`") if name in frame.columns else F.col(name)
+    if name not in frame.columns and name.partition(".")[0] not in frame.columns:
+        raise InvalidParameter(parameter, f"there is no column {name!r} among {', '.join(frame.columns)}")
+    kind = frame.select(column).schema[0].dataType
+    if types and not isinstance(kind, types):
+        raise InvalidParameter(parameter, f"column {name!r} is of type {kind.simpleString()}, which cannot serve")
+    return column
+
+
+def _content(frame: DataFrame) -> list[str]:
+    """Return number of rows and sum of their hashes: the same for any order of the rows."""
+    count, total = frame.agg(F.count("*"), F.expr(_SUM)).collect()[0]
+    return [str(count), str(total or 0)]

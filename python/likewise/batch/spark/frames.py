@@ -1,0 +1,263 @@
+"""The face of Spark: DataFrames in, DataFrames with the columns of the local outputs out."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.spark.frame_input import FrameInput
+from likewise.batch.spark.results import all_pairs, evidence, kept_documents, removed_rows
+from likewise.batch.spark.run import Run, check_recipe
+from likewise.batch.spark.session import check_version
+from likewise.batch.spark.sketching import user_sketches
+from likewise.batch.spark.stages import Stages
+from likewise.batch.write.summary import statement
+from likewise.checks import num_threads, parse_size
+from likewise.errors import InvalidParameter
+from likewise.progress import Progress, no_progress
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.sketch import check_has_sketch
+
+DRIVER_MEMORY = "4GB"
+
+
+@dataclass(frozen=True, eq=False)
+class SparkDeduplication:
+    """What :func:`dedup` found.
+
+    Parameters
+    ----------
+    kept : DataFrame
+        Columns row, doc_id of the documents that stay, in row order.
+    removed : DataFrame
+        The evidence, with the columns and the rows of a local run.
+    summary : dict
+        Counts, recipe, recall, seconds; the first entry says how removals were verified.
+    """
+
+    kept: DataFrame
+    removed: DataFrame
+    summary: dict[str, Any]
+
+
+def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "text", id_field: str = "id") -> DataFrame:
+    """Return the sketch of each document.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row a document.
+    recipe : Recipe, optional
+        How to sketch; ``Recipe.minhash()`` where None. Weights by rarity need their table.
+    text_field, id_field : str
+        Columns of the text and of the id.
+
+    Returns
+    -------
+    DataFrame
+        Columns doc_id; sketch (SimHash: a signed 64-bit integer of the same bits, above 64 bits an array of them, word
+        0 first; MinHash: the bytes of the slots); is_empty; num_features. Computed when it is asked for, by whole Arrow
+        batches on the workers.
+
+    Raises
+    ------
+    InvalidParameter
+        If the recipe cannot be done on Spark, or a column is missing.
+
+    Examples
+    --------
+    >>> sketches = sketch(df, likewise.Recipe.simhash(bits=64))  # doctest: +SKIP
+    """
+    check_version()
+    recipe = as_recipe(recipe)
+    check_has_sketch(recipe)
+    check_recipe(recipe)
+    source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=None, fields=())
+    kind = "binary" if recipe.method == "minhash" else "long" if recipe.num_words == 1 else "array<long>"
+    schema = f"doc_id string, sketch {kind}, is_empty boolean, num_features long"
+    return source.chosen.select("doc_id", "text").mapInArrow(partial(user_sketches, recipe=recipe), schema)
+
+
+def dedup(
+    df: DataFrame,
+    recipe: Recipe | None = None,
+    *,
+    keep: str | None = None,
+    order: str | None = None,
+    text_field: str = "text",
+    id_field: str = "id",
+    checkpoint_dir: str | None = None,
+    driver_memory: str = DRIVER_MEMORY,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SparkDeduplication:
+    """Decide which documents stay, with evidence for each that goes.
+
+    Parameters
+    ----------
+    df : DataFrame
+        One row a document. It is read twice, and once more where a run goes on.
+    recipe : Recipe, optional
+        What a near-duplicate is: of method minhash, simhash or exact. ``Recipe.minhash()`` where None.
+    keep : str, optional
+        Which of several stays, instead of the recipe's own `keep`; fields are columns of `df`.
+    order : str, optional
+        Column of the order in which documents count. Ties, and all where None, go by id, in the order of its UTF-8.
+    text_field, id_field : str
+        Columns of the text and of the id (strings, or integers in decimal). Neither may be null, ids are unique.
+    checkpoint_dir : str, optional
+        A path or URL that driver and workers write to. Each finished stage stays there as Parquet: the same call goes
+        on behind the last one, and what it returns is read from there. Where None, a temporary directory that goes
+        with this process; then Spark must run on this machine.
+    driver_memory : str
+        What SimHash may take on the driver, such as ``"16GB"``: it searches all distinct fingerprints there.
+    threads : int, optional
+        Of that search. They change no result.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    SparkDeduplication
+        Two DataFrames, read from the checkpoints, and the summary.
+
+    Raises
+    ------
+    InvalidInput
+        If an id or a text is null, an id comes twice, or the documents are not those of the checkpoints.
+    InvalidParameter
+        If an option is out of range, a column is missing, or the driver's memory is too small.
+    RecipeMismatch
+        If the checkpoints are of another run, naming the fields.
+
+    Notes
+    -----
+    The answer is that of :func:`likewise.dedup` on the documents in this order, bit for bit: kept documents, evidence,
+    similarities. Rows count from 0 in this order.
+
+    Examples
+    --------
+    >>> result = dedup(df, likewise.Recipe.minhash(0.8), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
+    >>> result.removed.select("doc_id", "kept_id", "similarity").show()  # doctest: +SKIP
+    """
+    timing = Timing()
+    run = _run(df, recipe, keep, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing)
+    verdicts, facts = run.verdicts()
+    removed, _ = run.stages.frame(
+        "removed",
+        lambda: removed_rows(run, verdicts),
+        lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
+    )
+    counts = run.stages.facts("removed") or {}
+    recipe = run.recipe
+    summary = {
+        "verification": statement(recipe),
+        "num_documents": run.num_documents,
+        "num_kept": run.num_documents - counts["num_removed"],
+        "num_removed": counts["num_removed"],
+        **run.sketch_facts,
+        "num_candidates": facts.get("num_candidates"),
+        "num_measured": facts["num_measured"],
+        "num_capped": facts["num_capped"],
+        "num_crowded": facts["num_crowded"],
+        "num_below_threshold": counts["num_below"] if recipe.group == "components" else None,
+        "recall": recipe.recall_with(facts["num_crowded"], facts["num_capped"]),
+        "recipe": recipe.to_dict(),
+        "recipe_id": recipe.recipe_id,
+        "sketch_id": recipe.sketch_id,
+        "num_stages_made": run.stages.num_made,
+        "timings": timing.to_dict(),
+    }
+    return SparkDeduplication(kept_documents(run, removed), evidence(run, removed), summary)
+
+
+def pairs(
+    df: DataFrame,
+    recipe: Recipe | None = None,
+    *,
+    order: str | None = None,
+    text_field: str = "text",
+    id_field: str = "id",
+    checkpoint_dir: str | None = None,
+    driver_memory: str = DRIVER_MEMORY,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> DataFrame:
+    """Find every pair of documents that match.
+
+    Parameters
+    ----------
+    df, recipe, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress
+        As for :func:`dedup`, whose checkpoints serve here and the other way round.
+
+    Returns
+    -------
+    DataFrame
+        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), sorted; as those of
+        :func:`likewise.pairs`.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter, RecipeMismatch
+        As for :func:`dedup`.
+
+    Examples
+    --------
+    >>> pairs(df, likewise.Recipe.simhash(within=3)).show()  # doctest: +SKIP
+    """
+    timing = Timing()
+    run = _run(df, recipe, None, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing)
+    return all_pairs(run)
+
+
+def _run(
+    df: DataFrame,
+    recipe: Recipe | None,
+    keep: str | None,
+    order: str | None,
+    text_field: str,
+    id_field: str,
+    checkpoint_dir: str | None,
+    driver_memory: str,
+    threads: int | None,
+    progress: Progress | None,
+    timing: Timing,
+) -> Run:
+    check_version()
+    recipe = as_recipe(recipe)
+    recipe = (recipe if keep is None else recipe.replace(keep=keep)).resolve()
+    check_recipe(recipe)
+    memory_bytes = parse_size("driver_memory", driver_memory)
+    fields = keep_needs(recipe.keep)[1]
+    source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=fields)
+    spark = df.sparkSession
+    stages = Stages(spark, checkpoint_dir or _temporary(spark))
+    return Run(
+        source,
+        recipe,
+        stages,
+        memory_bytes=memory_bytes,
+        threads=num_threads(threads),
+        progress=progress or no_progress,
+        timing=timing,
+    )
+
+
+def _temporary(spark: SparkSession) -> str:
+    """Return a new directory on this machine, deleted when the process ends."""
+    master = spark.conf.get("spark.master", "") or ""
+    if not master.startswith("local"):
+        raise InvalidParameter(
+            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; name a directory that all machines share"
+        )
+    path = tempfile.mkdtemp(prefix="likewise-spark-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path

@@ -1,0 +1,50 @@
+"""What is measured on the pairs of a cell: by the doors that every other run goes through."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise._native import Texts
+from likewise.batch.spark.rows.arrow_columns import bytes_of, texts_of
+from likewise.batch.spark.rows.cells import Cell
+from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import min_equal_slots
+from likewise.stages.verify import matching_pairs, verify_pairs
+
+
+def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return equal slots of signatures; NaN where they are too few for the pair to be measured."""
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    slot_bytes = recipe.slot_bits // 8
+    width = recipe.num_slots * slot_bytes
+    signatures = np.concatenate([bytes_of(part, width) for part in cell.payloads])
+    equal = np.asarray(
+        _native.num_equal(
+            np.ascontiguousarray(signatures).reshape(-1),
+            recipe.num_slots,
+            slot_bytes,
+            cell.later.astype(np.uint32),
+            cell.earlier.astype(np.uint32),
+        )
+    ).astype(np.float64)
+    equal[equal < min_equal_slots(recipe)] = np.nan
+    return equal
+
+
+def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return exact similarities of texts, the later in the earlier; NaN below the threshold."""
+    return np.array(matching_pairs(_texts(cell), _pairs(cell), recipe, threads=1))
+
+
+def similarities(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
+    """Return exact similarities of texts, whatever they are."""
+    return np.array(verify_pairs(_texts(cell), _pairs(cell), recipe, measure=recipe.measure, threads=1))
+
+
+def _texts(cell: Cell) -> Texts:
+    return Texts.concat([texts_of(part) for part in cell.payloads])
+
+
+def _pairs(cell: Cell) -> NDArray[np.int64]:
+    return np.stack([cell.later, cell.earlier], axis=1)

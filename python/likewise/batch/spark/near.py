@@ -1,0 +1,281 @@
+"""SimHash: the driver's fingerprints, and what is found among them by the search of a local run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise._native import Texts
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.pairing import PairCounts, verified_pairs
+from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.crowds import CrowdSearch
+from likewise.batch.search.opening import open_search
+from likewise.batch.search.search import ranges_of_candidates
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.errors import InvalidParameter
+from likewise.io.tables.columns import number_column
+from likewise.io.tables.memory import MemorySource
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+
+# Rank, features, order, verdict and evidence; the fingerprint itself stands twice while it is gathered.
+_BYTES_A_DOCUMENT = 64
+_BYTES_A_WORD = 16
+# Of the tables of the search while they are built, as measured on 64, 128 and 256 bits: 75, 211 and 676.
+_TABLES_A_WORD, _TABLES_A_SQUARE = 43, 32
+_WORD_BYTES = 8
+# A feature of a document in an exact join, counts included.
+_BYTES_A_JOINED = 80
+_PAIRS_AT_ONCE = 1 << 20
+
+
+def driver_bytes(num_documents: int, recipe: Recipe) -> int:
+    """Return how much memory the search takes on the driver, about."""
+    words = recipe.num_words
+    tables = _TABLES_A_WORD * words + _TABLES_A_SQUARE * words**2
+    return num_documents * (_BYTES_A_DOCUMENT + _BYTES_A_WORD * words + tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """Distinct fingerprints on the driver, in order of priority.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (n,), int64
+        Rank of each.
+    documents : Documents
+        Fingerprints as the documents of a local run; of texts those alone that a short check may read.
+    """
+
+    ranks: NDArray[np.int64]
+    documents: Documents
+
+    @property
+    def collapsed(self) -> Collapsed:
+        """The order of a local run: all are already distinct and sorted."""
+        rows = np.arange(len(self.ranks), dtype=np.int64)
+        return Collapsed(rows, rows.astype(np.uint32), rows)
+
+
+def gather(
+    positions: DataFrame, texts: DataFrame, recipe: Recipe, num_ranks: int, num_positions: int, memory_bytes: int
+) -> Fingerprints:
+    """Return the fingerprints of a run on the driver.
+
+    Parameters
+    ----------
+    positions : DataFrame
+        Columns rank, sketch, num_features of distinct documents that are not empty.
+    texts : DataFrame
+        Columns rank, payload.
+    recipe : Recipe
+        Resolved.
+    num_ranks, num_positions : int
+        Documents, and distinct ones.
+    memory_bytes : int
+        What the driver may take.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is not enough, with the figure.
+    """
+    needed = driver_bytes(num_positions, recipe)
+    if needed > memory_bytes:
+        raise InvalidParameter(
+            "driver_memory",
+            f"{num_positions:,} distinct fingerprints take about {needed / 1e9:.1f} GB on the driver, "
+            f"{memory_bytes / 1e9:.1f} GB are allowed; allow more, or use method minhash, which needs "
+            "17 bytes a document there",
+        )
+    is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
+    if recipe.is_distance_only:
+        # What has more features cannot reach the short threshold with what has under 64.
+        is_short = F.col("num_features") * recipe.short_threshold < SHORT_FEATURES
+    columns = positions.select("rank", "sketch", "num_features", is_short.alias("is_short"))
+    ranks, sketches, features = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for _, _, table in sorted_slices(columns, "rank", num_ranks):
+        ranks.append(numbers_of(table.column("rank")))
+        sketches.append(bytes_of(table.column("sketch"), _WORD_BYTES * recipe.num_words).reshape(-1).view("<u8"))
+        features.append(numbers_of(table.column("num_features")))
+    short = columns.where("is_short").select("rank").join(texts, "rank")
+    short_ranks, short_texts = [np.zeros(0, np.int64)], [Texts.from_list([])]
+    if recipe.is_distance_only:
+        for _, _, table in sorted_slices(short, "rank", num_ranks, most=1 << 20):
+            short_ranks.append(numbers_of(table.column("rank")))
+            short_texts += [texts_of(chunk) for chunk in table.column("payload").chunks]
+    every = np.concatenate(ranks)
+    return Fingerprints(
+        every,
+        _documents(np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts),
+    )
+
+
+def crowd_pairs(
+    texts: DataFrame,
+    recipe: Recipe,
+    num_ranks: int,
+    num_crowded: int,
+    threads: int,
+    memory_bytes: int,
+    take: Callable[[Any], None],
+) -> int:
+    """Give the candidate pairs of documents with full buckets to `take`, and return how many there are.
+
+    Parameters
+    ----------
+    texts : DataFrame
+        Columns rank, num_features, payload of these documents.
+    recipe : Recipe
+        Resolved, with ``overflow="exact"``.
+    num_ranks, num_crowded : int
+        Documents of the run, and these.
+    threads : int
+        Threads of the driver.
+    memory_bytes : int
+        What the driver may take.
+    take : callable
+        Is given tables of column pair: rank of the later << 32 | rank of the earlier.
+
+    Raises
+    ------
+    InvalidParameter
+        If that is not enough, with the figure.
+    """
+    import pyarrow as pa
+
+    row = texts.agg(F.sum("num_features"), F.sum(F.octet_length("payload"))).collect()[0]
+    needed = _BYTES_A_JOINED * int(row[0] or 0) + int(row[1] or 0)
+    if needed > memory_bytes:
+        raise InvalidParameter(
+            "driver_memory",
+            f"{num_crowded:,} documents come to full buckets; to compare them takes about {needed / 1e9:.1f} GB on the "
+            f"driver, {memory_bytes / 1e9:.1f} GB are allowed; allow more, or give --overflow levels, which may miss "
+            "pairs of them",
+        )
+    ranks, features, held = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [Texts.from_list([])]
+    for _, _, table in sorted_slices(texts, "rank", num_ranks, most=1 << 20):
+        ranks.append(numbers_of(table.column("rank")))
+        features.append(numbers_of(table.column("num_features")))
+        held += [texts_of(chunk) for chunk in table.column("payload").chunks]
+    every = np.concatenate(ranks)
+    documents = _documents(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
+    crowd = Fingerprints(every, documents)
+    positions = np.arange(len(every), dtype=np.uint32)
+    search = CrowdSearch(documents, crowd.collapsed, recipe, positions, threads)
+    low = num_pairs = 0
+    while low < len(every):
+        later, earlier, low = search.candidates(low, len(every), None, _PAIRS_AT_ONCE)
+        take(pa.table({"pair": number_column(every[later] << 32 | every[earlier])}))
+        num_pairs += len(later)
+    return num_pairs
+
+
+def _documents(
+    sketches: NDArray[np.uint64],
+    features: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    short_ranks: NDArray[np.int64],
+    short_texts: list[Texts],
+) -> Documents:
+    num = len(ranks)
+    kinds = {part.kind for part in short_texts if len(part)} or {"text"}
+    nothing = Texts.from_list([""]) if kinds == {"text"} else Texts.from_bytes([b""])
+    held = Texts.concat([nothing, *(part for part in short_texts if len(part))])
+    # Every other text is read as the empty one, which matches no short text: they could not either.
+    places = np.zeros(num, np.uint64)
+    places[np.searchsorted(ranks, short_ranks)] = np.arange(1, len(short_ranks) + 1, dtype=np.uint64)
+    return Documents(
+        sources=[MemorySource(held)],
+        starts=np.array([0, num], np.int64),
+        sketches=sketches,
+        shapes=np.zeros(num, np.uint8),
+        num_features=features.astype(np.uint32),
+        digests=np.zeros(0, np.uint64),
+        offsets=places,
+        lengths=np.ones(num, np.uint32),
+        lines=np.zeros(num, np.uint32),
+        ids=Texts.from_list([]),
+        has_id=np.zeros(num, bool),
+        text_lengths=None,
+        fields={},
+        bad_rows=[[]],
+        num_blank=0,
+        spool=None,
+        spooled=[],
+    )
+
+
+def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
+    """Return the verdicts of a distance-only run on the driver's fingerprints; rows are their places."""
+    return decide(held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress)
+
+
+def candidates_by_distance(
+    held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
+) -> int:
+    """Give all pairs within the radius to `take`, as tables of later, earlier (ranks) and distance; return how many."""
+    collapsed, num_pairs = held.collapsed, 0
+    search = open_search(held.documents, collapsed, recipe, threads, progress)
+    for _, _, found in ranges_of_candidates(
+        search, len(held.ranks), lambda: None, Timing(), held.documents.room.max_pairs
+    ):
+        if len(found):
+            assert found.distance is not None
+            take(_pairs(held.ranks[found.later], held.ranks[found.earlier], found.distance, None))
+            num_pairs += len(found)
+    return num_pairs
+
+
+def matches_by_distance(
+    held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
+) -> None:
+    """Give all matching pairs of a distance-only run to `take`, as tables with their similarity."""
+    batches = verified_pairs(
+        held.documents,
+        held.collapsed,
+        recipe,
+        threads=threads,
+        timing=Timing(),
+        progress=progress,
+        counts=PairCounts(max_pairs=2**63),
+    )
+    for batch in batches:
+        if len(batch.row_a):
+            assert batch.distance is not None
+            take(_pairs(held.ranks[batch.row_b], held.ranks[batch.row_a], batch.distance, batch.similarity))
+
+
+def distances_of(held: Fingerprints, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the Hamming distances of pairs of ranks."""
+    from likewise import _native
+
+    assert recipe.bits is not None
+    places = [np.searchsorted(held.ranks, ranks).astype(np.uint32) for ranks in (a, b)]
+    return np.asarray(_native.distances(held.documents.sketches, recipe.bits, *places)).astype(np.int32)
+
+
+def _pairs(
+    later: NDArray[np.int64], earlier: NDArray[np.int64], distance: NDArray[Any], similarity: NDArray[np.float64] | None
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+
+    columns = {
+        "later": number_column(later),
+        "earlier": number_column(earlier),
+        "distance": number_column(distance.astype(np.int32)),
+    }
+    if similarity is not None:
+        columns["similarity"] = number_column(similarity)
+    return pa.table(columns)

@@ -1,0 +1,104 @@
+"""What a run answers: evidence, who stays, and pairs, spread out over all documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise.batch.spark.run import Run, required_similarity
+from likewise.io.output.evidence import INPUT
+
+
+def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
+    """Return row, kept_row, similarity, distance, below_threshold of every document that goes."""
+    first_verdict = verdicts.withColumnRenamed("rank", "first")
+    is_first = F.col("rank") == F.col("first")
+    # Whose class stays goes for the first of it; else all of the class go for what that one goes for.
+    of_members = run.members.select("row", "rank", "first").join(first_verdict, "first", "left")
+    gone = of_members.where(~is_first | F.col("kept_rank").isNotNull())
+    kept = run.members.select(F.col("rank").alias("goes_for"), F.col("row").alias("kept_row"))
+    distance = F.coalesce(F.col("distance"), F.lit(0)) if run.recipe.method == "simhash" else F.lit(None)
+    below = F.coalesce(F.col("below_threshold"), F.lit(False))  # noqa: FBT003 - PySpark takes it by place only
+    return (
+        gone.withColumn("goes_for", F.coalesce("kept_rank", "first"))
+        .join(kept, "goes_for")
+        .select(
+            "row",
+            "kept_row",
+            F.coalesce(F.col("similarity"), F.lit(1.0)).alias("similarity"),
+            distance.cast("int").alias("distance"),
+            below.alias("below_threshold"),
+        )
+    )
+
+
+def evidence(run: Run, removed: DataFrame) -> DataFrame:
+    """Return the evidence in row order, with the columns of a local run; places in files are null."""
+    ids = run.documents.select("row", "doc_id")
+    kept_ids = ids.select(F.col("row").alias("kept_row"), F.col("doc_id").alias("kept_id"))
+    recipe = run.recipe
+    nothing: Any = F.lit(None)
+    columns = {
+        "row": F.col("row"),
+        "doc_id": F.col("doc_id"),
+        "file": nothing.cast("string"),
+        "offset": nothing.cast("long"),
+        "length": nothing.cast("long"),
+        "kept_row": F.col("kept_row"),
+        "kept_id": F.col("kept_id"),
+        "kept_source": F.lit(INPUT),
+        "kept_file": nothing.cast("string"),
+        "kept_offset": nothing.cast("long"),
+        "measure": F.lit(recipe.measure),
+        "similarity": F.col("similarity"),
+        "distance": F.col("distance"),
+        "method": F.lit(recipe.method),
+        "recipe_id": F.lit(recipe.recipe_id),
+    }
+    if recipe.short_margin is not None:
+        sizes = run.sketches.select("row", F.col("num_features").alias("features"))
+        ids = ids.join(sizes, "row")
+        kept_sizes = sizes.select(F.col("row").alias("kept_row"), F.col("features").alias("kept_features"))
+        kept_ids = kept_ids.join(kept_sizes, "kept_row")
+        columns["required"] = required_similarity(recipe, "features", "kept_features")
+    if recipe.group == "components":
+        columns["below_threshold"] = F.col("below_threshold")
+    joined = removed.join(ids, "row").join(kept_ids, "kept_row")
+    return joined.select(*(column.alias(name) for name, column in columns.items())).orderBy("row")
+
+
+def kept_documents(run: Run, removed: DataFrame) -> DataFrame:
+    """Return row and doc_id of every document that stays, in row order."""
+    return run.documents.select("row", "doc_id").join(removed.select("row"), "row", "left_anti").orderBy("row")
+
+
+def all_pairs(run: Run) -> DataFrame:
+    """Return every verified pair in the columns of a local run; for containment in both directions."""
+    recipe = run.recipe
+    one_way = recipe.measure == "containment"
+    members = run.members.select("row", "first").join(run.documents.select("row", "doc_id"), "row")
+    a = members.select(F.col("row").alias("row_a"), F.col("first").alias("first_a"), F.col("doc_id").alias("doc_id_a"))
+    b = members.select(F.col("row").alias("row_b"), F.col("first").alias("first_b"), F.col("doc_id").alias("doc_id_b"))
+    # Of one class: similarity 1, whatever is measured.
+    in_order = F.col("row_a") != F.col("row_b") if one_way else F.col("row_a") < F.col("row_b")
+    zero = F.lit(0) if recipe.method == "simhash" else F.lit(None)
+    names = ["row_a", "row_b", "doc_id_a", "doc_id_b", "similarity", "distance"]
+    inside = a.join(b, (F.col("first_a") == F.col("first_b")) & in_order)
+    found = inside.withColumn("similarity", F.lit(1.0)).withColumn("distance", zero.cast("int")).select(*names)
+    if recipe.method == "exact":
+        return found.orderBy("row_a", "row_b")
+    edges = run.edges(both_ways=one_way)
+    spread = edges.join(a, F.col("later") == F.col("first_a")).join(b, F.col("earlier") == F.col("first_b"))
+    if not one_way:
+        swapped = F.col("row_a") > F.col("row_b")
+        spread = spread.select(
+            F.least("row_a", "row_b").alias("row_a"),
+            F.greatest("row_a", "row_b").alias("row_b"),
+            F.when(swapped, F.col("doc_id_b")).otherwise(F.col("doc_id_a")).alias("doc_id_a"),
+            F.when(swapped, F.col("doc_id_a")).otherwise(F.col("doc_id_b")).alias("doc_id_b"),
+            "similarity",
+            "distance",
+        )
+    return found.union(spread.select(*names)).orderBy("row_a", "row_b")

@@ -1,0 +1,1 @@
+"""Rows of Spark tables: columns, numbers, order, cells of buckets."""

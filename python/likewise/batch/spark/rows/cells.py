@@ -1,0 +1,139 @@
+"""Cells: pairs of documents brought together with what is to be compared, each document once a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise.batch.spark.rows.arrow_columns import numbers_of
+from likewise.io.tables.columns import number_column
+from likewise.recipe.recipe import Recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Some pairs, and what is compared of their documents.
+
+    Parameters
+    ----------
+    payloads : list of pyarrow.Array
+        What is compared, of the documents of the cell one after another.
+    later, earlier : ndarray of shape (m,), int64
+        Places of the documents of each pair in `payloads`.
+    """
+
+    payloads: list[Any]
+    later: NDArray[np.int64]
+    earlier: NDArray[np.int64]
+
+
+# Returns of each pair a number, NaN where it goes no further.
+Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
+
+
+def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int) -> DataFrame:
+    """Return pairs with what was measured on them; those measured as NaN are left out.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Columns later, earlier (ranks) and distance.
+    payloads : DataFrame
+        Columns rank, payload (binary or string).
+    recipe : Recipe
+        Given to `measure`.
+    measure : callable
+        A function of a module, since it travels to the workers by its name.
+    num_cells : int
+        Into how many cells the pairs go, by the later document. A worker holds one cell at a time.
+
+    Returns
+    -------
+    DataFrame
+        Columns later, earlier, distance, similarity.
+    """
+    cell = F.pmod(F.xxhash64("later"), F.lit(num_cells)).cast("int")
+    in_cell = pairs.select(cell.alias("cell"), "later", "earlier", "distance")
+    wanted = in_cell.select("cell", F.col("later").alias("rank"))
+    wanted = wanted.union(in_cell.select("cell", F.col("earlier").alias("rank"))).distinct()
+    no_number = F.lit(None).cast("long")
+    documents = wanted.join(payloads, "rank").select(
+        "cell",
+        F.lit(0).alias("kind"),
+        F.col("rank").alias("later"),
+        no_number.alias("earlier"),
+        F.lit(None).cast("int").alias("distance"),
+        "payload",
+    )
+    nothing = F.lit(None).cast(payloads.schema["payload"].dataType)
+    compared = in_cell.select("cell", F.lit(1).alias("kind"), "later", "earlier", "distance", nothing.alias("payload"))
+    rows = documents.union(compared).repartition("cell").sortWithinPartitions("cell", "kind")
+    work = partial(measure_cells, recipe=recipe, measure=measure)
+    return rows.mapInArrow(work, "later long, earlier long, distance int, similarity double")
+
+
+def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+    """Yield what was measured on the pairs of each cell; on a worker. Rows come sorted by cell and kind."""
+    held = _Held()
+    number = None
+    for batch in batches:
+        cells = numbers_of(batch.column("cell"))
+        bounds = [0, *(np.flatnonzero(cells[1:] != cells[:-1]) + 1).tolist(), len(cells)]
+        for start, end in pairwise(bounds):
+            if start == end:
+                continue
+            if number is not None and cells[start] != number:
+                yield from held.finish(recipe, measure)
+                held = _Held()
+            number = cells[start]
+            held.add(batch.slice(start, end - start))
+    yield from held.finish(recipe, measure)
+
+
+class _Held:
+    """The cell that is being read: its documents come first, then its pairs."""
+
+    def __init__(self) -> None:
+        self._ranks: list[NDArray[np.int64]] = []
+        self._payloads: list[Any] = []
+        self._pairs: list[tuple[NDArray[np.int64], NDArray[np.int64], Any]] = []
+
+    def add(self, batch: Any) -> None:  # noqa: ANN401 - PyArrow has no types
+        num_documents = int(np.count_nonzero(numbers_of(batch.column("kind")) == 0))
+        if num_documents:
+            part = batch.slice(0, num_documents)
+            self._ranks.append(numbers_of(part.column("later")))
+            self._payloads.append(part.column("payload"))
+        if num_documents < batch.num_rows:
+            part = batch.slice(num_documents)
+            later, earlier = numbers_of(part.column("later")), numbers_of(part.column("earlier"))
+            self._pairs.append((later, earlier, part.column("distance")))
+
+    def finish(self, recipe: Recipe, measure: Measure) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if not self._pairs:
+            return
+        ranks = np.concatenate(self._ranks)
+        by_rank = np.argsort(ranks)
+        later, earlier = (np.concatenate([pair[side] for pair in self._pairs]) for side in (0, 1))
+        distance = pa.concat_arrays([pair[2] for pair in self._pairs])
+        places = [by_rank[np.searchsorted(ranks[by_rank], side)] for side in (later, earlier)]
+        values = measure(Cell(self._payloads, *places), recipe)
+        hits = ~np.isnan(values)
+        yield pa.RecordBatch.from_pydict(
+            {
+                "later": number_column(later[hits]),
+                "earlier": number_column(earlier[hits]),
+                "distance": distance.filter(number_column(hits)),
+                "similarity": number_column(values[hits]),
+            }
+        )

@@ -1,0 +1,83 @@
+"""Numbers 0 to n - 1 in a sorted order, without all rows passing one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from likewise.io.tables.columns import number_column
+from likewise.io.tables.tables import column_as_json
+
+
+def in_parts(frame: DataFrame, keys: Sequence[Column], as_json: Sequence[str] = ()) -> DataFrame:
+    """Return rows in sorted parts: column `part` rises with the keys, `number` counts within a part.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows. They are computed twice: once to find where parts begin.
+    keys : sequence of Column
+        The order; it must tell all rows apart.
+    as_json : sequence of str
+        Columns that are turned into their JSON, as the readers of files do.
+
+    Returns
+    -------
+    DataFrame
+        To be written once and read then: another computation may cut other parts.
+    """
+    num_parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    sorted_parts = frame.repartitionByRange(num_parts, *keys).sortWithinPartitions(*keys)
+    texts = StructType(
+        [StructField(field.name, StringType()) if field.name in as_json else field for field in frame.schema]
+    )
+    schema = texts.add("part", IntegerType()).add("number", LongType())
+    return sorted_parts.mapInArrow(partial(_number, as_json=tuple(as_json)), schema)
+
+
+def starts_of(counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
+    """Return as a stage's facts where the numbers of each part start, and how many rows there are."""
+    starts, total = [], 0
+    for part, count in sorted(counts):
+        starts.append([part, total])
+        total += count
+    return {"starts": starts, "num_rows": total}
+
+
+def counted_parts(frame: DataFrame) -> dict[str, Any]:
+    """Return the facts of :func:`starts_of` about written rows."""
+    counts = frame.groupBy("part").agg(F.count("*").alias("num_rows")).collect()
+    return starts_of((int(row["part"]), int(row["num_rows"])) for row in counts)
+
+
+def with_numbers(frame: DataFrame, starts: Sequence[Sequence[int]], name: str) -> DataFrame:
+    """Return rows with their number over all parts in the column `name`."""
+    rows = [(int(part), int(start)) for part, start in starts]
+    begins = frame.sparkSession.createDataFrame(rows, "part int, start long")
+    joined = frame.join(F.broadcast(begins), "part")
+    return joined.withColumn(name, F.col("start") + F.col("number")).drop("part", "number", "start")
+
+
+def _number(batches: Iterator[Any], *, as_json: Sequence[str]) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    part, number = context.partitionId(), 0
+    for batch in batches:
+        columns = {
+            name: pa.array(column_as_json(column).to_list(), pa.string()) if name in as_json else column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        rows = np.arange(number, number + batch.num_rows, dtype=np.int64)
+        columns["part"] = number_column(np.full(batch.num_rows, part, np.int32))
+        columns["number"] = number_column(rows)
+        number += batch.num_rows
+        yield pa.RecordBatch.from_pydict(columns)

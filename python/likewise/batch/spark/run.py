@@ -1,0 +1,440 @@
+"""One run on Spark: the stages in their order, each finished one read and not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.spark import near
+from likewise.batch.spark.deciding import decide_leaders, joined_components, no_verdicts, verdict_table
+from likewise.batch.spark.measures import estimates, matches, similarities
+from likewise.batch.spark.rows.buckets import NUM_LEVELS, looked_at
+from likewise.batch.spark.rows.cells import measured
+from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
+from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
+from likewise.batch.spark.stages import Stages
+from likewise.errors import InvalidParameter
+from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.recipe.recipe import Recipe
+from likewise.stages.bands import min_equal_slots
+from likewise.stages.sketch import EMPTY, SHORT
+
+# What a row of files is; other inputs have documents alone.
+DOCUMENT, BAD, TALLY = 0, 1, 2
+METHODS = ("minhash", "simhash", "exact")
+_MOST_DOCUMENTS = 2**32 - 2
+# Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
+_PAIRS_A_CELL = 1 << 20
+_TEXT_BYTES_A_CELL = 64 << 20
+
+
+def required_similarity(recipe: Recipe, one: str, other: str) -> Any:  # noqa: ANN401 - a column
+    """Return the similarity that pairs must reach, from the columns that hold how many features each side has."""
+    fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
+    return F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin) / F.sqrt(fewest), F.lit(1.0))
+
+
+class Input(Protocol):
+    """Where a run's documents come from."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what tells this input from others before it is read."""
+
+    def documents(self) -> DataFrame:
+        """Return documents with columns doc_id, text, part, number and the fields of `keep`."""
+
+    def describe(self, documents: DataFrame) -> dict[str, Any]:
+        """Return facts about written documents, their starts among them; raise if they cannot serve."""
+
+    def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
+        """Raise InvalidInput if this is not the input that the facts are about."""
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Raise InvalidParameter if a recipe cannot be done on Spark."""
+    if recipe.method not in METHODS:
+        raise InvalidParameter("method", f"{recipe.method} needs all documents on one machine; use minhash or simhash")
+    if recipe.takes_tokens:
+        raise InvalidParameter("tokens", "own tokens are taken by the local engine alone")
+    if recipe.needs_threshold:
+        raise InvalidParameter(
+            "threshold",
+            "only the local engine chooses one. Run dedup --threshold auto on a sample, and give its number here",
+        )
+    if recipe.needs_counting:
+        raise InvalidParameter(
+            "weights", f"{recipe.weights} needs a table here; count one first, with likewise weights, and give it"
+        )
+
+
+def _count_full(looked: DataFrame) -> dict[str, int]:
+    """Count the documents that came to full buckets, once for each, and once for all."""
+    full = looked.where("rank is not null")
+    return {"num_full": full.count(), "num_ranks": full.select("rank").distinct().count()}
+
+
+def _sides(pairs: DataFrame) -> DataFrame:
+    """Return the two ranks of each pair."""
+    return pairs.select(
+        F.shiftrightunsigned("pair", 32).alias("later"),
+        F.col("pair").bitwiseAND(F.lit(0xFFFFFFFF)).alias("earlier"),
+        F.lit(None).cast("int").alias("distance"),
+    )
+
+
+class Run:
+    """A run's stages.
+
+    Parameters
+    ----------
+    source : Input
+        The documents.
+    recipe : Recipe
+        Resolved, and one that `check_recipe` lets pass.
+    stages : Stages
+        Where they are written.
+    memory_bytes : int
+        What SimHash may take on the driver.
+    threads : int
+        Of the search on the driver.
+    progress : Progress
+        Told of stages.
+    timing : Timing
+        Takes the seconds.
+    """
+
+    def __init__(
+        self,
+        source: Input,
+        recipe: Recipe,
+        stages: Stages,
+        *,
+        memory_bytes: int,
+        threads: int,
+        progress: Progress,
+        timing: Timing,
+    ) -> None:
+        from likewise import __version__
+
+        self.source = source
+        self.recipe = recipe
+        self.stages = stages
+        self._memory = memory_bytes
+        self._threads = threads
+        self._progress = progress
+        self._timing = timing
+        self._fingerprints: near.Fingerprints | None = None
+        identity = {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "version": __version__}
+
+        def claim() -> None:
+            stages.check_identity({**identity, **source.identity()})
+            known = stages.facts("documents")
+            if known is not None:
+                source.check_same(known, stages.directory)
+
+        self._stage("looking for finished stages", "starting_spark", claim)
+        self.documents = self._documents()
+        self.sketches = self._sketches()
+        self.members = self._members()
+
+    @property
+    def num_documents(self) -> int:
+        """How many documents there are."""
+        return int(self.document_facts["num_rows"])
+
+    def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
+        began = Timing.now()
+        self._progress(StageStarted(stage, 0, "rows"))
+        with self._timing.wall(wall):
+            done = work()
+        self._progress(StageFinished(stage, Timing.now() - began))
+        return done
+
+    def _documents(self) -> DataFrame:
+        """All documents with their rows: text, doc_id and what else the input gives."""
+        frame, self.document_facts = self._stage(
+            "reading",
+            "reading_and_sketching",
+            lambda: self.stages.frame("documents", self.source.documents, self.source.describe),
+        )
+        if self.num_documents > _MOST_DOCUMENTS:
+            raise InvalidParameter("df", f"{self.num_documents} documents; one run takes up to {_MOST_DOCUMENTS}")
+        good = frame.where(F.col("kind") == DOCUMENT) if "kind" in frame.columns else frame
+        documents = with_numbers(good, self.document_facts["starts"], "row")
+        self.check_documents(frame, documents)
+        return documents
+
+    def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
+        """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
+
+    def _sketches(self) -> DataFrame:
+        def describe(frame: DataFrame) -> dict[str, Any]:
+            check_kinds(frame, self.recipe)
+            keys = {
+                criterion.field: F.col(f"key{number}")
+                for number, criterion in enumerate(criteria_of(self.recipe.keep))
+                if criterion.field
+            }
+            empty, short, *without = frame.agg(
+                F.count_if(F.col("shape") == EMPTY),
+                F.count_if(F.col("shape") == SHORT),
+                *(F.count_if(key.isNull()) for key in keys.values()),
+            ).collect()[0]
+            facts: dict[str, Any] = {"num_empty": int(empty), "num_short": int(short)}
+            if keys:
+                facts["num_without_field"] = dict(zip(keys, map(int, without), strict=True))
+            return facts
+
+        frame, self.sketch_facts = self._stage(
+            "sketching",
+            "reading_and_sketching",
+            lambda: self.stages.frame("sketches", lambda: sketched(self.documents, self.recipe), describe),
+        )
+        return frame
+
+    def _ranked(self) -> DataFrame:
+        """Sketches with the rank of each document in the order of priority."""
+        if not criteria_of(self.recipe.keep):
+            return self.sketches.withColumn("rank", F.col("row"))
+        keys = [name for name in self.sketches.columns if name.startswith("key")]
+        order, facts = self.stages.frame(
+            "ranks", lambda: in_parts(self.sketches.select("row", *keys), priority(self.recipe)), counted_parts
+        )
+        ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank")
+        return self.sketches.join(ranks, "row")
+
+    def _members(self) -> DataFrame:
+        """All documents with the first of their class; of that one, unless it is empty, also the sketch."""
+
+        def make() -> DataFrame:
+            ranked = self._ranked()
+            firsts = ranked.groupBy("class_key").agg(F.min("rank").alias("first"))
+            searched = (F.col("rank") == F.col("first")) & (F.col("shape") != EMPTY)
+            return ranked.join(firsts, "class_key").select(
+                "row", "rank", "first", "num_features", F.when(searched, F.col("sketch")).alias("sketch")
+            )
+
+        def describe(frame: DataFrame) -> dict[str, int]:
+            return {"num_positions": frame.where("sketch is not null").count()}
+
+        frame, self.member_facts = self._stage(
+            "collapsing", "ordering", lambda: self.stages.frame("members", make, describe)
+        )
+        return frame
+
+    @property
+    def positions(self) -> DataFrame:
+        """Distinct documents that are not empty, with their sketches."""
+        return self.members.where("sketch is not null").select("rank", "row", "num_features", "sketch")
+
+    @property
+    def texts(self) -> DataFrame:
+        """Texts of distinct documents by rank."""
+        texts = self.documents.select("row", F.col("text").alias("payload"))
+        return self.positions.select("rank", "row").join(texts, "row").select("rank", "payload")
+
+    def held_fingerprints(self) -> near.Fingerprints:
+        """Return the fingerprints on the driver, gathered at the first call."""
+        if self._fingerprints is None:
+            num_positions = self.member_facts["num_positions"]
+            self._fingerprints = near.gather(
+                self.positions, self.texts, self.recipe, self.num_documents, num_positions, self._memory
+            )
+        return self._fingerprints
+
+    def candidates(self) -> DataFrame:
+        """Pairs to be measured: later, earlier (ranks), distance."""
+        if self.recipe.method == "simhash":
+            return self._stage("candidates", "candidates", self._near_candidates)
+        return self._stage("candidates", "candidates", self._bucket_candidates)
+
+    def _near_candidates(self) -> DataFrame:
+        import pyarrow as pa
+
+        def write(take: Callable[[Any], None]) -> dict[str, int]:
+            held = self.held_fingerprints()
+            num = near.candidates_by_distance(held, self.recipe, self._threads, self._progress, take)
+            return {"num_pairs": num, "num_capped": 0, "num_crowded": 0}
+
+        columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32()}
+        empty = pa.schema(list(columns.items())).empty_table()
+        frame, self.candidate_facts = self.stages.written("candidates", write, empty)
+        return frame
+
+    def _bucket_candidates(self) -> DataFrame:
+        levels: list[DataFrame] = []
+        overflow, num_overflow = None, 1
+        is_exact, num_crowded = self.recipe.overflow == "exact", 0
+        crowd: DataFrame | None = None
+        for level in range(1 if is_exact else NUM_LEVELS):
+            if not num_overflow:
+                break
+            before = overflow
+
+            def make(level: int = level, before: DataFrame | None = before) -> DataFrame:
+                return looked_at(self.positions, before, self.recipe, level)
+
+            looked, facts = self.stages.frame(f"buckets-{level}", make, _count_full)
+            levels.append(looked.where("pair is not null").select("pair"))
+            overflow, num_overflow = looked.where("rank is not null").select("rank", "band"), facts["num_full"]
+            if level == 0:
+                crowd, num_crowded = overflow.select("rank").distinct(), facts["num_ranks"]
+        num_capped = num_overflow if len(levels) == NUM_LEVELS else 0
+
+        def distinct() -> DataFrame:
+            every = levels[0]
+            for pairs in levels[1:]:
+                every = every.union(pairs)
+            return every.distinct()
+
+        frame, facts = self.stages.frame("pairs", distinct, lambda frame: {"num_pairs": frame.count()})
+        self.candidate_facts = {**facts, "num_capped": num_capped, "num_crowded": num_crowded}
+        pairs = self._estimated(_sides(frame), facts["num_pairs"])
+        if not is_exact or num_crowded < 2 or crowd is None:
+            return pairs
+        self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
+        joined, found = self._crowd_pairs(crowd, num_crowded)
+        self.candidate_facts["num_pairs"] += found["num_pairs"]
+        # Pairs of the crowd that share a bucket are in both.
+        return pairs.union(_sides(joined)).distinct()
+
+    def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
+        import pyarrow as pa
+
+        def write(take: Callable[[Any], None]) -> dict[str, int]:
+            texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
+            num = near.crowd_pairs(
+                texts, self.recipe, self.num_documents, num_crowded, self._threads, self._memory, take
+            )
+            return {"num_pairs": num}
+
+        return self.stages.written("crowd", write, pa.schema({"pair": pa.int64()}).empty_table())
+
+    def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
+        """Return the pairs whose estimated similarity is not clearly below the threshold."""
+        if not min_equal_slots(self.recipe):
+            return pairs
+        signatures = self.positions.select("rank", F.col("sketch").alias("payload"))
+        num_cells = max(self._num_partitions(), -(-num_pairs // _PAIRS_A_CELL))
+        near_enough, self.candidate_facts = self.stages.frame(
+            "estimated",
+            lambda: measured(pairs, signatures, self.recipe, estimates, num_cells=num_cells).drop("similarity"),
+            lambda frame: {**self.candidate_facts, "num_candidates": num_pairs, "num_pairs": frame.count()},
+        )
+        return near_enough
+
+    def edges(self, *, both_ways: bool = False) -> DataFrame:
+        """Return matching pairs: later, earlier (ranks), similarity, distance.
+
+        With `both_ways` a is measured in b and b in a, and `later` is the one of the two that is contained.
+        """
+        if self.recipe.is_distance_only:
+            return self._stage("verifying", "verification", self._near_edges)
+        candidates = self.candidates()
+        if both_ways:
+            turned = candidates.select(F.col("earlier").alias("later"), F.col("later").alias("earlier"), "distance")
+            candidates = candidates.union(turned)
+        name = "edges-both-ways" if both_ways else "edges"
+        frame, _ = self._stage(
+            "verifying",
+            "verification",
+            lambda: self.stages.frame(name, lambda: self._measured(candidates, matches)),
+        )
+        return frame
+
+    def _near_edges(self) -> DataFrame:
+        import pyarrow as pa
+
+        def write(take: Callable[[Any], None]) -> dict[str, int]:
+            near.matches_by_distance(self.held_fingerprints(), self.recipe, self._threads, self._progress, take)
+            return {}
+
+        columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32(), "similarity": pa.float64()}
+        frame, _ = self.stages.written("edges", write, pa.schema(list(columns.items())).empty_table())
+        return frame
+
+    def _measured(self, pairs: DataFrame, measure: Any) -> DataFrame:  # noqa: ANN401
+        """Return pairs with what is measured on their texts, in cells that a worker can hold."""
+        num_pairs = self.candidate_facts["num_pairs"]
+        mean_bytes = self.documents.agg(F.avg(F.octet_length("text"))).collect()[0][0] or 0.0
+        pairs_a_cell = max(1, min(_PAIRS_A_CELL, int(_TEXT_BYTES_A_CELL / (2 * mean_bytes + 1))))
+        num_cells = max(self._num_partitions(), -(-num_pairs // pairs_a_cell))
+        return measured(pairs, self.texts, self.recipe, measure, num_cells=num_cells)
+
+    def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
+        """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
+        work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
+        if self.recipe.method == "exact":
+            work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
+        elif self.recipe.is_distance_only:
+            work = self._decide_by_distance
+        elif self.recipe.group == "components":
+            work = self._decide_components
+        else:
+            work = self._decide_leaders
+        return self.stages.written("verdicts", work, no_verdicts())
+
+    def _counts(self) -> dict[str, int]:
+        facts = self.candidate_facts
+        counts = {name: facts[name] for name in ("num_capped", "num_crowded")} | {"num_measured": facts["num_pairs"]}
+        if self.recipe.method == "minhash":
+            counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
+        return counts
+
+    def _decide_leaders(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
+        edges = self.edges()
+        has_distance = self.recipe.method == "simhash"
+        self._stage(
+            "deciding",
+            "deciding",
+            lambda: decide_leaders(edges, self.num_documents, take, with_distance=has_distance),
+        )
+        return self._counts()
+
+    def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
+        removed, first = joined_components(self.edges(), self.num_documents)
+        distance = None
+        if self.recipe.method == "simhash":
+            distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
+        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), distance, None)
+        pairs = self.stages.of_table(unmeasured).select(
+            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
+        )
+        joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities))
+        required: Any = F.lit(self.recipe.threshold)
+        if self.recipe.short_margin is not None:
+            sizes = self.members.select("rank", "num_features")
+            for side in ("later", "earlier"):
+                own = sizes.select(F.col("rank").alias(side), F.col("num_features").alias(f"features_{side}"))
+                joined = joined.join(own, side)
+            required = required_similarity(self.recipe, "features_later", "features_earlier")
+        verdicts = joined.select(
+            F.col("later").alias("rank"),
+            F.col("earlier").alias("kept_rank"),
+            "similarity",
+            "distance",
+            (F.col("similarity") < required).alias("below_threshold"),
+        )
+        take(verdicts.toArrow())
+        return self._counts()
+
+    def _decide_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
+        held = self.held_fingerprints()
+        decision = self._stage(
+            "deciding",
+            "deciding",
+            lambda: near.decided_by_distance(held, self.recipe, self._threads, self._progress),
+        )
+        ranks, kept = held.ranks[decision.removed_rows], held.ranks[decision.kept_rows]
+        take(verdict_table(ranks, kept, decision.similarity, decision.distance, decision.below_threshold))
+        names = ("num_measured", "num_capped", "num_crowded")
+        return {name: getattr(decision, name) for name in names}
+
+    def _num_partitions(self) -> int:
+        return int(self.stages.spark.conf.get("spark.sql.shuffle.partitions"))

@@ -1,0 +1,178 @@
+"""Sketching on the workers: Arrow batches of texts in, sketches and what collapses with them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from likewise._native import SKETCH_VERSION, TEXT_VERSION
+from likewise.batch.read.collapse import class_keys
+from likewise.batch.read.priority import field_value
+from likewise.batch.spark.rows.arrow_columns import binary_column, texts_of
+from likewise.batch.spark.rows.sort_keys import sort_key
+from likewise.errors import InvalidInput
+from likewise.io.tables.columns import number_column
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import keep_criteria
+from likewise.stages.sketch import EMPTY, shaped, sketch_texts
+
+_SCHEMA = "row long, sketch binary, class_key binary, shape int, num_features long"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One criterion of `keep`, as a column to sort by.
+
+    Parameters
+    ----------
+    rule : str
+        ``longest``, ``shortest``, ``max`` or ``min``.
+    field : str
+        Of max and min, as the user names it.
+    source : str
+        The column of its JSON.
+    """
+
+    rule: str
+    field: str
+    source: str
+
+
+def criteria_of(keep: str) -> list[Criterion]:
+    """Return the criteria of a `keep` that tell documents apart before their rows do."""
+    found: list[Criterion] = []
+    names: dict[str, str] = {}
+    for rule, field in keep_criteria(keep):
+        if rule == "first":
+            break
+        if field:
+            names.setdefault(field, f"field{len(names)}")
+        found.append(Criterion(rule, field, names.get(field, "")))
+    return found
+
+
+def sketched(documents: DataFrame, recipe: Recipe) -> DataFrame:
+    """Return of each document its sketch, the key of its class, its shape, and what `keep` sorts by.
+
+    Parameters
+    ----------
+    documents : DataFrame
+        Columns row, text, and the fields of `keep` as JSON.
+    recipe : Recipe
+        Resolved.
+
+    Returns
+    -------
+    DataFrame
+        Columns row, sketch, class_key (equal for documents that collapse), shape, num_features, key0, key1, ...
+    """
+    criteria = criteria_of(recipe.keep)
+    kinds = ["long" if not criterion.field else "binary" for criterion in criteria]
+    schema = ", ".join([_SCHEMA, *(f"key{number} {kind}" for number, kind in enumerate(kinds))])
+    columns = ["row", "text", *dict.fromkeys(criterion.source for criterion in criteria if criterion.field)]
+    return documents.select(*columns).mapInArrow(partial(_sketch, recipe=recipe, criteria=tuple(criteria)), schema)
+
+
+def priority(recipe: Recipe) -> list[Column]:
+    """Return what rows are sorted by, best first."""
+    criteria = criteria_of(recipe.keep)
+    return [*(F.col(f"key{number}").asc_nulls_last() for number in range(len(criteria))), F.col("row").asc()]
+
+
+def check_kinds(frame: DataFrame, recipe: Recipe) -> None:
+    """Raise InvalidInput if a field of `keep` holds numbers in some rows and dates in others."""
+    for number, criterion in enumerate(criteria_of(recipe.keep)):
+        if criterion.field:
+            kind = F.substring(F.col(f"key{number}"), 1, 1)
+            least, most = frame.agg(F.min(kind), F.max(kind)).collect()[0]
+            if least != most:
+                raise InvalidInput(
+                    f"field {criterion.field!r} holds numbers in some rows and dates in others; keep needs one kind"
+                )
+
+
+def check_worker(recipe: Recipe) -> None:
+    """Raise InvalidInput if this worker's package makes other sketches than the driver's."""
+    ours, theirs = (TEXT_VERSION, SKETCH_VERSION), (recipe.text_version, recipe.sketch_version)
+    if ours != theirs:
+        raise InvalidInput(f"workers have text and sketch versions {ours}, the driver has {theirs}; install one on all")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sketched:
+    """What the rule of collapsing looks at."""
+
+    sketches: NDArray[Any]
+    num_features: NDArray[np.uint32]
+    digests: NDArray[np.uint64]
+    shapes: NDArray[np.uint8]
+
+
+def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criterion]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    check_worker(recipe)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        texts = texts_of(batch.column("text"))
+        made = sketch_texts(texts, recipe, sets=True, threads=1)
+        shapes, num_features = np.asarray(made.shapes), np.asarray(made.num_features)
+        flat = np.asarray(made.sketches)
+        sketched = _Sketched(flat, num_features, np.asarray(made.digests), shapes)
+        keys = np.stack(class_keys(sketched, recipe, np.arange(len(texts))), axis=1).astype("<u8")
+        columns = {
+            "row": batch.column("row"),
+            "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),
+            "class_key": binary_column(keys.view(np.uint8)),
+            "shape": number_column(shapes.astype(np.int32)),
+            "num_features": number_column(num_features.astype(np.int64)),
+        }
+        for number, criterion in enumerate(criteria):
+            if criterion.field:
+                values = batch.column(criterion.source).to_pylist()
+                largest_first = criterion.rule == "max"
+                sort_keys = [
+                    sort_key(field_value(criterion.field, value or ""), largest_first=largest_first) for value in values
+                ]
+                columns[f"key{number}"] = pa.array(sort_keys, pa.binary())
+            else:
+                lengths = np.asarray(texts.lengths()).astype(np.int64)
+                columns[f"key{number}"] = number_column(-lengths if criterion.rule == "longest" else lengths)
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def user_sketches(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
+    """Yield sketches in the columns of a file of sketches; on a worker."""
+    import pyarrow as pa
+
+    check_worker(recipe)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        made = sketch_texts(texts_of(batch.column("text")), recipe, sets=False, threads=1)
+        array = shaped(np.asarray(made.sketches), recipe)
+        column: Any
+        if array.dtype == np.uint64 and array.ndim == 1:
+            column = number_column(array.view(np.int64))
+        elif array.dtype == np.uint64:
+            offsets = np.arange(len(array) + 1, dtype=np.int32) * array.shape[1]
+            words = number_column(np.ascontiguousarray(array).view(np.int64).ravel())
+            column = pa.ListArray.from_arrays(number_column(offsets), words)
+        else:
+            column = binary_column(np.ascontiguousarray(array).view(np.uint8))
+        yield pa.RecordBatch.from_pydict(
+            {
+                "doc_id": batch.column("doc_id"),
+                "sketch": column,
+                "is_empty": number_column(np.equal(np.asarray(made.shapes), EMPTY)),
+                "num_features": number_column(np.asarray(made.num_features).astype(np.int64)),
+            }
+        )

@@ -1,0 +1,208 @@
+"""Pairs below and above the threshold, stored for whoever asks what another threshold would have made of the run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.verification import Verifier
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.run import RunRules, ordered
+from likewise.batch.search.opening import open_search
+from likewise.batch.search.search import Candidates, ranges_of_candidates
+from likewise.errors import InvalidParameter
+from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.valley import lowest_threshold
+from likewise.stages.bands import min_equal_slots
+from likewise.stages.sketch import shaped
+
+# Slots of so many pairs are compared at once.
+_PAIRS_AT_ONCE = 1 << 16
+
+
+def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False) -> None:
+    """Raise InvalidParameter if no pairs from this similarity on can be stored beside a run of this recipe.
+
+    Parameters
+    ----------
+    floor : float, optional
+        Least similarity; None where none are asked for.
+    recipe : Recipe
+        Resolved.
+    is_against : bool
+        Whether the run is held against an index, another run or files.
+    """
+    if floor is None:
+        return
+    if recipe.method == "exact":
+        raise InvalidParameter("store_pairs", "method exact measures no similarity; choose another method")
+    if is_against:
+        raise InvalidParameter(
+            "store_pairs", "does not go with --against: reference documents are compared at the run's threshold only"
+        )
+    # A threshold that is yet to be chosen may be as low as this one.
+    threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)
+    if not 0.0 < floor <= threshold:
+        what = "the lowest threshold that auto chooses" if recipe.needs_threshold else "the threshold of the run"
+        raise InvalidParameter("store_pairs", f"{floor} given; it must be above 0 and at most {what}, {threshold:g}")
+
+
+def own_threshold(recipe: Recipe) -> float:
+    """Return the least similarity of a match; of a distance-only recipe 1 - within / bits."""
+    if recipe.threshold is not None:
+        return recipe.similarity_threshold
+    assert recipe.within is not None
+    assert recipe.bits is not None
+    return 1.0 - recipe.within / recipe.bits
+
+
+def store_pairs(
+    documents: Documents,
+    recipe: Recipe,
+    floor: float,
+    path: Path,
+    *,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+) -> int:
+    """Write every verified pair with at least this similarity, and return how many there are.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents, sketched.
+    recipe : Recipe
+        Of the run, resolved, with its weights.
+    floor : float
+        Least similarity, at most the recipe's threshold.
+    path : Path
+        A new Parquet file.
+    threads : int
+        Threads of each call.
+    timing, progress
+        Take seconds and events.
+
+    Returns
+    -------
+    int
+        Pairs of documents that something tells apart; others stand for one.
+
+    Notes
+    -----
+    A search of its own, so that it cannot change a verdict: with the bands, or the cosine's radius, of the run, which
+    find a pair below the threshold less surely than one at it. By distance alone all pairs are found. From the
+    threshold on the pairs are those that the run compared (of Bloom filters a few more).
+    """
+    import pyarrow.parquet as pq
+
+    collapsed = ordered(documents, recipe, timing)
+    num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
+    schema = pair_schema(
+        NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id),
+        with_sizes=recipe.short_margin is not None,
+    )
+    lowered = _lowered(recipe, floor)
+    num_pairs = 0
+    progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
+    began = Timing.now()
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for pairs, similarity in _found(documents, collapsed, recipe, lowered, threads, timing, progress):
+            sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
+            places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
+            distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
+            sizes = None
+            if recipe.short_margin is not None:
+                sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
+            writer.write_table(
+                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes)
+            )
+            num_pairs += len(similarity)
+    progress(StageFinished("storing pairs", Timing.now() - began))
+    return num_pairs
+
+
+def _lowered(recipe: Recipe, floor: float) -> Recipe:
+    """Return the recipe that matches from `floor` on, with the search of the run."""
+    if not recipe.is_distance_only:
+        return recipe.replace(threshold=floor)
+    assert recipe.bits is not None
+    within = max(d for d in range(recipe.bits + 1) if 1.0 - d / recipe.bits >= floor)
+    return recipe.replace(within=within)
+
+
+def _found(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    lowered: Recipe,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
+    """Yield matching pairs of positions in order of the later one, with their similarities."""
+    with timing.wall("storing_pairs"):
+        # Below the threshold of the run the pairs of documents with full buckets may be nearly all there are.
+        exact_from = None if recipe.threshold is None else recipe.similarity_threshold
+        search = open_search(documents, collapsed, lowered, threads, progress, exact_from=exact_from)
+        crowd = np.zeros(len(collapsed.order), bool)
+        crowd[getattr(search, "joined", [])] = True
+    ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
+    with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
+        for low, high, candidates in ranges:
+            with timing.wall("storing_pairs"):
+                are_held = verifier.hold(candidates)
+            for _, _, which in candidates.blocks(low, high):
+                pairs = candidates.select(which)
+                with timing.wall("storing_pairs"):
+                    similarity = verifier.matches(pairs, are_held=are_held)
+                    hits = ~np.isnan(similarity)
+                    pairs, similarity = pairs.select(hits), similarity[hits]
+                    compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
+                    compared |= crowd[pairs.later] & crowd[pairs.earlier]
+                if compared.any():
+                    yield pairs.select(compared), similarity[compared]
+            progress(StageAdvanced("storing pairs", high))
+
+
+def _were_compared(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    pairs: Candidates,
+    similarity: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Return which pairs the run itself measured, or would not have matched.
+
+    It leaves out candidates whose estimate is far below its threshold, also the rare one that is above it in truth.
+    """
+    compared = np.ones(len(similarity), bool)
+    min_equal = min_equal_slots(recipe) if recipe.method == "minhash" else 0
+    if not min_equal:
+        return compared
+    matching = np.flatnonzero(similarity >= own_threshold(recipe))
+    slots, order = shaped(documents.sketches, recipe), collapsed.order
+    for start in range(0, len(matching), _PAIRS_AT_ONCE):
+        part = matching[start : start + _PAIRS_AT_ONCE]
+        equal = slots[order[pairs.later[part]]] == slots[order[pairs.earlier[part]]]
+        compared[part] = equal.sum(axis=1) >= min_equal
+    return compared
+
+
+def write_near_pairs(
+    documents: Documents,
+    recipe: Recipe,
+    floor: float,
+    path: Path,
+    rules: RunRules,
+    timing: Timing,
+    progress: Progress,
+) -> dict[str, object]:
+    """Write the pairs that a run stores, and return what its summary says of them."""
+    num_pairs = store_pairs(documents, recipe, floor, path, threads=rules.threads, timing=timing, progress=progress)
+    return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}

@@ -1,0 +1,349 @@
+"""Deduplication and pairs of texts in memory."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.auto_threshold import with_chosen_threshold
+from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.weighing import weighed
+from likewise.batch.run import RunRules, decided, evidence, open_documents, ordered
+from likewise.batch.search.bloom import with_bands_where_many
+from likewise.batch.write.summary import summarize
+from likewise.checks import check_integer, counted, num_threads
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.source import ReadRules, Source
+from likewise.io.tables.arrow import BatchStream
+from likewise.io.tables.columns import number_column
+from likewise.io.tables.memory import MemorySource
+from likewise.io.tables.tables import column_as_json
+from likewise.progress import Progress, no_progress
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
+from likewise.stages.text import as_texts, is_stream, is_table, table_column
+
+# Lengths of texts are 32 bits.
+_MAX_TEXT_BYTES = 2**32 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Deduplication:
+    """What :func:`likewise.dedup` found.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n,), bool
+        Whether each document stays.
+    removed : pyarrow.Table
+        The evidence: one row for each removed document, in the order of the input, with columns row, doc_id, file,
+        offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure, similarity, distance, method,
+        recipe_id (and below_threshold where groups are components).
+    summary : dict
+        Counts, recipe, recall, seconds; the first entry says how removals were verified.
+    """
+
+    kept: NDArray[np.bool_]
+    removed: Any
+    summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        num_kept = int(np.count_nonzero(self.kept))
+        return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
+
+
+def dedup(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    preset: str | None = None,
+    keep: str | None = None,
+    ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
+    text_field: str = "text",
+    duplicate_ids: str = "fail",
+    tokenizer: Tokenizer | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Deduplication:
+    """Decide which texts stay, with evidence for each that goes.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The documents, in order. Of a table, `text_field` names the column. A stream of batches (a
+        ``pyarrow.RecordBatchReader``, a DuckDB relation) is taken batch by batch and may be larger than memory: its
+        texts are put aside in a temporary file for verification. A recipe of tokens ``bytes`` and ``chunks`` also takes
+        bytes, one of tokens ``user`` lists of str, one of weights ``own`` lists of (token, weight).
+    recipe : Recipe, optional
+        What a near-duplicate is; the preset ``default`` where None.
+    preset : str, optional
+        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
+    keep : str, optional
+        Which of several stays (see :class:`Recipe`), instead of the recipe's own `keep`.
+    ids : list of str or int, Arrow data, or str, optional
+        Ids of the documents, or the column that has them. Where None: a table's column ``id``, row numbers where
+        it is null or there is none.
+    text_field : str
+        Column of a table that holds the text.
+    duplicate_ids : {"fail", "allow"}
+        Whether two documents may have one id.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``. All of them are held
+        in memory.
+    threads : int, optional
+        Threads of this call; all processors where None. They change no result.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    Deduplication
+        Mask, evidence and summary.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text, or an id comes twice.
+    InvalidParameter
+        If an option is out of range.
+
+    Notes
+    -----
+    A document is removed only if a kept one matches it, measured on these two. Results are the same for any number
+    of threads and on any processor.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> result = likewise.dedup(["one fine day", "One  fine day!", "another"], likewise.Recipe.minhash(threshold=0.8))
+    >>> result.kept.tolist()
+    [True, False, True]
+    >>> result.removed.column("kept_row").to_pylist()
+    [0]
+    """
+    recipe = _recipe(recipe, preset, keep)
+    timing, report = Timing(), progress or no_progress
+    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
+    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
+    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+        decision = decided(documents, recipe, rules, timing, report)
+        removed = evidence(documents, recipe, decision)
+        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
+
+
+def pairs(
+    texts: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    preset: str | None = None,
+    ids: Any = None,  # noqa: ANN401
+    text_field: str = "text",
+    duplicate_ids: str = "fail",
+    tokenizer: Tokenizer | None = None,
+    max_pairs: int = MAX_PAIRS,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Find every pair of texts that match.
+
+    Parameters
+    ----------
+    texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
+        As for :func:`likewise.dedup`.
+    max_pairs : int
+        More pairs end the call.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row a pair with
+        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter
+        As for :func:`likewise.dedup`, and InvalidParameter if there are more than `max_pairs`.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> found = likewise.pairs(["one fine day", "One fine day!", "another"])
+    >>> found.column("row_a").to_pylist(), found.column("row_b").to_pylist()
+    ([0], [1])
+    """
+    import pyarrow as pa
+
+    recipe = _recipe(recipe, preset, None)
+    timing, report = Timing(), progress or no_progress
+    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
+    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
+    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+        collapsed = ordered(documents, recipe, timing)
+        batches = list(
+            verified_pairs(
+                documents,
+                collapsed,
+                recipe,
+                threads=rules.threads,
+                timing=timing,
+                progress=report,
+                counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
+            )
+        )
+        row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
+        row_b = np.concatenate([np.zeros(0, np.int64), *(batch.row_b for batch in batches)])
+        similarity = np.concatenate([np.zeros(0), *(batch.similarity for batch in batches)])
+        by_row = np.lexsort((row_b, row_a))
+        distances = [batch.distance for batch in batches if batch.distance is not None]
+        distance = pa.nulls(len(row_a), pa.int32())
+        if recipe.method == "simhash":
+            distance = number_column(np.concatenate([np.zeros(0, np.int32), *distances])[by_row])
+        about = {"chosen_threshold": json.dumps(choice["chosen_threshold"])} if choice else None
+        return pa.table(
+            {
+                "row_a": number_column(row_a[by_row]),
+                "row_b": number_column(row_b[by_row]),
+                "doc_id_a": documents.doc_ids(row_a[by_row]),
+                "doc_id_b": documents.doc_ids(row_b[by_row]),
+                "similarity": number_column(similarity[by_row]),
+                "distance": distance,
+            },
+            metadata=about,
+        )
+
+
+def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
+    recipe = as_recipe(recipe, preset)
+    return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
+
+
+@contextlib.contextmanager
+def _open(
+    source: Source,
+    recipe: Recipe,
+    rules: RunRules,
+    timing: Timing,
+    progress: Progress,
+) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
+    """Open a source as documents; gives them, the recipe with its weights and threshold, and how that was chosen."""
+    # Only the texts of a stream are put aside.
+    with scratch_directory() as work:
+        sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
+        with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
+            recipe, choice = with_chosen_threshold(
+                recipe, documents, threads=rules.threads, timing=timing, progress=progress
+            )
+            yield documents, with_bands_where_many(recipe, documents, progress), choice
+
+
+def document_source(
+    documents: Any,  # noqa: ANN401
+    ids: Any,  # noqa: ANN401
+    recipe: Recipe,
+    *,
+    text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
+) -> Source:
+    """Return documents in memory, of any kind that the recipe takes, as an input.
+
+    Raises
+    ------
+    InvalidInput, InvalidParameter
+        As for :func:`memory_source` and :func:`likewise.stages.documents.as_documents`.
+    """
+    check_tokenizer(recipe, tokenizer)
+    fields = keep_needs(recipe.keep)[1]
+    if tokenizer is not None:
+        if hasattr(documents, "__arrow_c_stream__") and is_stream(documents):
+            import pyarrow as pa
+
+            documents = pa.RecordBatchReader.from_stream(documents).read_all()
+        source = memory_source(documents, ids, text_field, fields)
+        assert isinstance(source, MemorySource)
+        return dataclasses.replace(source, texts=tokenized(source.texts, recipe, tokenizer))
+    if recipe.takes_tokens or are_bytes(documents, recipe):
+        documents = as_documents(documents, recipe)
+    return memory_source(documents, ids, text_field, fields)
+
+
+def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
+    """Return texts in memory as an input; of a stream no batch stays there.
+
+    Raises
+    ------
+    InvalidInput
+        If texts and ids differ in number.
+    InvalidParameter
+        If `keep` asks for a field of texts that have none.
+    """
+    is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
+    if is_arrow and is_stream(texts) and (ids is None or isinstance(ids, str)):
+        return _stream_source(texts, ids, text_field, fields)
+    if is_arrow and is_table(texts):
+        import pyarrow as pa
+
+        table = texts if isinstance(texts, pa.Table) else pa.table(texts)
+        name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
+        column = table_column(table, name) if name is not None else ids
+        # As of files: only who names the column says that every row has an id.
+        ids = _with_row_numbers(column) if ids is None and name is not None else column
+        extra = {name: column_as_json(table_column(table, name)) for name in fields}
+        batch = as_texts(table, text_field)
+    else:
+        if fields:
+            raise InvalidParameter("keep", f"field {fields[0]!r} is asked for, but only tables and files have fields")
+        if isinstance(ids, str):
+            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
+        extra, batch = {}, as_texts(texts, text_field)
+    id_texts = None
+    if ids is not None:
+        from likewise.index.ids import all_ids
+
+        id_texts = all_ids(ids)
+        if len(id_texts) != len(batch):
+            raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
+    return MemorySource(batch, id_texts, extra)
+
+
+def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(texts)
+    names = reader.schema.names
+    rules = ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES)
+    for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
+        if name not in names:
+            raise InvalidInput(
+                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the "
+                "text by text_field"
+            )
+    return BatchStream(reader, rules)
+
+
+def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return ids with the numbers of rows where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        # It may hide nulls among its values.
+        column = column.cast(column.type.value_type)
+    if not column.null_count or not _can_be_ids(column.type):
+        return column
+    return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
+
+
+def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
+    import pyarrow.types as are
+
+    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
+    return bool(is_text or are.is_integer(kind))

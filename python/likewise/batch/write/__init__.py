@@ -1,0 +1,1 @@
+"""What a run leaves: kept rows, sketches, summary."""

@@ -1,0 +1,66 @@
+"""What of each input goes to the output: places and texts of what stays, and the bad rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices
+from likewise.batch.decide.decision import Decision
+from likewise.batch.read.documents import Documents
+from likewise.io.tables.parquet_kept import KeptTexts
+
+_AT_ONCE = 1 << 18
+
+
+def kept_places(
+    documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+    # Of the damage of a file there may be no bytes to keep.
+    bad = [row for row in documents.bad_rows[number] if row.length] if on_error == "keep" else []
+    # Bad rows come in the order of the file, as documents do.
+    bad_offsets = np.array([row.offset for row in bad], np.uint64)
+    bad_lengths = np.array([row.length for row in bad], np.uint32)
+    offsets, lengths = documents.room.space.growing(np.uint64), documents.room.space.growing(np.uint32)
+    num_merged = 0
+    for part in slices(end - first, _AT_ONCE):
+        rows = slice(first + part.start, first + part.stop)
+        stays = kept[rows]
+        places, sizes = documents.offsets[rows][stays], documents.lengths[rows][stays]
+        if bad:
+            is_last = rows.stop == end
+            until = len(bad) if is_last else int(np.searchsorted(bad_offsets, documents.offsets[rows.stop]))
+            places = np.concatenate([places, bad_offsets[num_merged:until]])
+            sizes = np.concatenate([sizes, bad_lengths[num_merged:until]])
+            by_offset = np.argsort(places, kind="stable")
+            places, sizes, num_merged = places[by_offset], sizes[by_offset], until
+        offsets.append(places)
+        lengths.append(sizes)
+    if first == end:
+        offsets.append(bad_offsets)
+        lengths.append(bad_lengths)
+    return offsets.take(), lengths.take()
+
+
+def kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:
+    """Return what gives the texts of what stays of one source, if the run put them all aside."""
+    has_others = on_error == "keep" and bool(documents.bad_rows[number])
+    if documents.spool is None or documents.sources[number].can_read_again or has_others:
+        return None
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+    rows = first + np.flatnonzero(decision.kept[first:end])
+    return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
+
+
+def write_bad_rows(documents: Documents, path: Path) -> None:
+    """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
+    if not any(documents.bad_rows[documents.num_reference_sources :]):
+        return
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        first = documents.num_reference_sources
+        for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
+            for bad in bad_rows:
+                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")

@@ -1,0 +1,127 @@
+"""Sketches of kept documents, written beside a finished run."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.arrays import slices
+from likewise.batch.decide.decision import Decision
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.kept_sketches import LISTING, TABLE, stamp
+from likewise.batch.read.resume import PARTS_VERSION, write_pieces
+from likewise.batch.read.sketched import SketchedPiece
+from likewise.io.inputs import InputFile
+from likewise.io.lines.csv import CsvFile
+from likewise.io.lines.lines import LineFile
+from likewise.io.output.directory import KEPT, SKETCHES
+from likewise.io.output.parts import find_parts
+from likewise.io.source.source import Piece
+from likewise.recipe.recipe import Recipe
+
+# Documents of a part.
+_PART_ROWS = 1 << 16
+
+
+def write_kept_sketches(
+    documents: Documents, decision: Decision, files: Sequence[InputFile], recipe: Recipe, work: Path
+) -> None:
+    """Write the sketches of what stays, once the kept files stand in the directory `work`.
+
+    Parameters
+    ----------
+    documents, decision
+        Of the run.
+    files : sequence of InputFile
+        Its inputs.
+    recipe : Recipe
+        With its weights.
+    work : Path
+        The unfinished output.
+    """
+    directory = work / SKETCHES
+    directory.mkdir()
+    listed, number_of_file = [], 0
+    for number, file in enumerate(files, documents.num_reference_sources):
+        target = work / KEPT / file.name
+        if not target.is_file():
+            continue
+        for part, (rows, offsets, lines) in enumerate(_placed(documents, decision, number, file)):
+            piece = _piece(documents, rows, offsets, lines)
+            write_pieces(directory, f"{number_of_file:08}-{part:08}", [(number_of_file, piece)])
+        listed.append({"path": file.name, **stamp(target)})
+        number_of_file += 1
+    if recipe.table is not None:
+        recipe.table.write(directory / TABLE)
+    listing = {
+        "version": PARTS_VERSION,
+        "sketch_id": recipe.sketch_id,
+        "recipe": recipe.to_dict(),
+        "files": listed,
+        "parts": [label for label, _ in find_parts(directory)],
+    }
+    (directory / LISTING).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8", newline="\n")
+
+
+def _placed(
+    documents: Documents, decision: Decision, number: int, file: InputFile
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]]:
+    """Yield the kept rows of a source, some at a time, and where they stand in its kept file: offsets, lines from 0."""
+    first, end = int(documents.starts[number]), int(documents.starts[number + 1])
+    # Bad rows stand between them where those are kept.
+    bad = [row for row in documents.bad_rows[number] if row.length] if documents.keeps_bad_rows else []
+    bad_offsets = np.array([row.offset for row in bad], np.uint64)
+    bad_lengths = np.array([row.length for row in bad], np.uint64)
+    is_lines = isinstance(file, LineFile)
+    position = file.head_bytes() if isinstance(file, LineFile) else 0
+    line, num_passed = int(isinstance(file, CsvFile)), 0
+    for part in slices(end - first, _PART_ROWS):
+        rows = first + part.start + np.flatnonzero(decision.kept[first + part.start : first + part.stop])
+        behind = first + part.stop
+        num_before = len(bad) if behind == end else int(np.searchsorted(bad_offsets, documents.offsets[behind]))
+        between = slice(num_passed, num_before)
+        num_passed = num_before
+        offsets = np.concatenate([documents.offsets[rows], bad_offsets[between]])
+        lengths = np.concatenate([documents.lengths[rows].astype(np.uint64), bad_lengths[between]])
+        by_offset = np.argsort(offsets, kind="stable")
+        place = np.empty(len(offsets), np.int64)
+        place[by_offset] = np.arange(len(offsets))
+        # A line ends with one more byte; rows of tables are counted.
+        sizes = lengths[by_offset] + np.uint64(1) if is_lines else np.ones(len(offsets), np.uint64)
+        ends = position + np.cumsum(sizes, dtype=np.uint64)
+        starts = ends - sizes
+        yield rows, starts[place[: len(rows)]], (line + place[: len(rows)]).astype(np.uint32)
+        position, line = int(ends[-1]) if len(ends) else position, line + len(offsets)
+
+
+def _piece(
+    documents: Documents,
+    rows: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
+    lines: NDArray[np.uint32],
+) -> SketchedPiece:
+    width = 0 if not len(documents) else len(documents.sketches) // len(documents)
+    piece = Piece(
+        texts=Texts.from_list([]),
+        ids=Texts.from_arrow(documents.doc_ids(rows)),
+        has_id=np.ones(len(rows), np.uint8),
+        offsets=offsets,
+        lengths=documents.lengths[rows],
+        lines=lines,
+        num_lines=len(rows),
+        num_blank=0,
+        fields=[],
+        bad_rows=[],
+    )
+    return SketchedPiece(
+        piece=piece,
+        sketches=documents.sketches.reshape(-1, width)[rows].reshape(-1) if width else documents.sketches[:0],
+        shapes=documents.shapes[rows],
+        num_features=documents.num_features[rows],
+        digests=documents.digests.reshape(-1, 2)[rows].reshape(-1),
+        text_lengths=None,
+        handle=None,
+    )

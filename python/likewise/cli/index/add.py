@@ -1,0 +1,80 @@
+"""``likewise index add``: say of each document whether it is new, and remember it."""
+
+from typing import Any
+
+import click
+
+from likewise.cli.index.documents import MOST_AT_ONCE, GivenDocuments, Tally, given_documents, say_tally, write_verdicts
+from likewise.cli.index.target import DURABILITY, open_index, split_target, target_options
+from likewise.cli.options.recipe import QUIET, index_input_options
+
+_HELP = """Say of each document whether it is new, and remember it: one line of JSON for each, in their order.
+
+INPUT is any that dedup reads; of - (JSON Lines) each line is answered as soon as it is there. A line is printed when
+its document is stored. The same id with the same text changes nothing (added is false), so that a run which was
+interrupted can be started again; with another text it is an error, as is a row without an id: lines before it are
+stored and printed.
+
+Fields: doc_id, is_new, of duplicates kept_id, measure, similarity, distance; seq (the order of arrival, from 1), added.
+
+\b
+Examples:
+  likewise index add seen.lw articles.jsonl > verdicts.jsonl
+  crawler | likewise index add seen.lw - --id-field url --text-field body
+"""
+
+
+@click.command("add", help=_HELP)
+@click.argument("places", nargs=-1, metavar="PATH INPUT...")
+@index_input_options
+@DURABILITY
+@target_options
+@QUIET
+def command(
+    places: tuple[str, ...],
+    durability: str | None,
+    url: str | None,
+    prefix: str | None,
+    quiet: bool,  # noqa: FBT001 - click's call
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Run the command."""
+    from likewise.errors import InvalidParameter
+
+    path, inputs = split_target(places, url, "INPUT")
+    if url is not None and durability is not None:
+        raise InvalidParameter("durability", "is the server's own where --url is given (appendfsync)")
+    tally, skips = Tally(), options["on_error"] == "skip"
+    # On a server each call is one transaction, so that a refused document leaves all of its call out.
+    most = MOST_AT_ONCE if url is None else 2_000
+    try:
+        with open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
+            for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=True, most_at_once=most):
+                _add(index, documents, tally, skips=skips)
+    except KeyboardInterrupt:
+        click.echo("interrupted: what was printed is stored; give the same input again to go on", err=True)
+        return 130
+    say_tally(tally, quiet=quiet)
+    return 0
+
+
+def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:  # noqa: ANN401
+    """Add documents and write their verdicts; where one is refused those before it are there and told."""
+    from likewise.errors import InvalidInput
+
+    while documents.ids:
+        try:
+            verdicts = index.check_and_add_batch(documents.ids, documents.texts)
+        except InvalidInput as error:
+            if error.row is None:
+                raise
+            before = documents.part(slice(error.row))
+            if before.ids:
+                write_verdicts(index.check_and_add_batch(before.ids, before.texts), before.ids, tally)
+            if not skips:
+                raise InvalidInput(error.message, documents.name, documents.lines[error.row] + 1) from error
+            tally.num_bad_rows += 1
+            documents = documents.part(slice(error.row + 1, None))
+        else:
+            write_verdicts(verdicts, documents.ids, tally)
+            return

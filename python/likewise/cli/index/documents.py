@@ -1,0 +1,244 @@
+"""Verdicts as JSON Lines on standard output, complete when they are written."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.recipe import take_run
+from likewise.cli.options.terminal import skipped_line
+
+if TYPE_CHECKING:
+    from likewise._native import Texts
+    from likewise.batch import FileRun
+    from likewise.io.source.bad_rows import BadRowTally
+    from likewise.io.source.source import Piece
+    from likewise.recipe.recipe import Recipe
+
+# Documents that are asked about in one transaction.
+MOST_AT_ONCE = 10_000
+
+
+@dataclass
+class Tally:
+    """What was read.
+
+    Parameters
+    ----------
+    num_documents, num_new, num_added, num_bad_rows : int
+        Counts so far.
+    skipped : tuple of str
+        What of directories and globs was not read.
+    bad_rows : BadRowTally, optional
+        What the bad rows are compared with.
+    note : str, optional
+        What a user should know of them.
+    """
+
+    num_documents: int = 0
+    num_new: int = 0
+    num_added: int = 0
+    num_bad_rows: int = 0
+    skipped: tuple[str, ...] = ()
+    bad_rows: "BadRowTally | None" = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class GivenDocuments:
+    """Consecutive documents of an input.
+
+    Parameters
+    ----------
+    texts : Texts
+        The texts of n documents.
+    ids : list of (str or None)
+        Their ids.
+    name : str
+        The input.
+    lines : list of int
+        Line or row of each, from 0.
+    """
+
+    texts: "Texts"
+    ids: list[str | None]
+    name: str
+    lines: list[int]
+
+    def part(self, rows: slice) -> "GivenDocuments":
+        """Return some of them."""
+        import numpy as np
+
+        texts = self.texts.take(np.arange(len(self.ids))[rows])
+        return GivenDocuments(texts, self.ids[rows], self.name, self.lines[rows])
+
+
+def given_documents(
+    inputs: tuple[str, ...],
+    recipe: "Recipe",
+    options: dict[str, Any],
+    tally: Tally,
+    *,
+    needs_ids: bool,
+    most_at_once: int = MOST_AT_ONCE,
+) -> Iterator[GivenDocuments]:
+    """Yield the documents of all inputs in order; lines of standard input as soon as they are there.
+
+    Parameters
+    ----------
+    inputs : tuple of str
+        Files, directories, globs, or ``-``.
+    recipe : Recipe
+        Of the index.
+    options : dict
+        Those of `index_input_options`, which are taken out.
+    tally : Tally
+        Takes the number of bad rows.
+    needs_ids : bool
+        Whether a row without an id is an error.
+    most_at_once : int
+        Documents of each part.
+
+    Raises
+    ------
+    InvalidInput
+        At a bad row, unless it is to be skipped, and at one without an id; at the end, if too many were bad.
+    """
+    from likewise.io.inputs import find_inputs
+    from likewise.io.lines.jsonl_stream import JsonlStream
+    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.source.bad_rows import BadRowTally
+
+    run = take_run(options | {"duplicate_ids": "allow"})
+    rules = run.read_rules(recipe)
+    tally.bad_rows = BadRowTally(run.run_rules().max_bad_rows)
+    with scratch_directory() as work:
+        if inputs == ("-",) and run.format_for(recipe) in (None, "jsonl"):
+            stream = JsonlStream(sys.stdin.buffer, "stdin", rules)
+            for piece in stream.pieces(work):
+                yield from _checked(piece, stream.name, 0, run, tally, most_at_once, needs_ids=needs_ids)
+            tally.note = tally.bad_rows.finish()
+            return
+        found = find_inputs(
+            list(inputs),
+            rules,
+            file_format=run.format_for(recipe),
+            delimiter=run.delimiter,
+            stdin=run.stdin,
+            spool_directory=work,
+        )
+        tally.skipped = found.skipped
+        for file in found.files:
+            first_line = 0
+            for job in file.jobs(_PIECE_BYTES, work):
+                for piece in job.read():
+                    yield from _checked(piece, file.name, first_line, run, tally, most_at_once, needs_ids=needs_ids)
+                    first_line += piece.num_lines
+        tally.note = tally.bad_rows.finish()
+
+
+_PIECE_BYTES = 1 << 20
+
+
+def _checked(
+    piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, most_at_once: int, *, needs_ids: bool
+) -> Iterator[GivenDocuments]:
+    """Yield the documents of a piece in parts of not too many; those before a bad row first."""
+    import numpy as np
+
+    from likewise.errors import InvalidInput
+    from likewise.io.source.source import BadRow
+
+    lines = piece.lines.astype(np.int64) + first_line
+    bad_line = None
+    if piece.bad_rows and run.on_error == "fail":
+        bad_line = piece.bad_rows[0].line + first_line
+    chosen = np.arange(len(lines))
+    if needs_ids and run.on_error == "skip":
+        chosen = np.flatnonzero(piece.has_id)
+        tally.num_bad_rows += len(lines) - len(chosen)
+    elif needs_ids and not piece.has_id.all():
+        without = int(lines[int(np.argmin(piece.has_id))])
+        bad_line = without if bad_line is None else min(bad_line, without)
+    end = len(lines) if bad_line is None else int(np.searchsorted(lines, bad_line))
+    ids: list[str | None] = list(piece.ids.to_list())
+    chosen = chosen[chosen < end]
+    for start in range(0, len(chosen), most_at_once):
+        rows = chosen[start : start + most_at_once]
+        own = [ids[row] if piece.has_id[row] else None for row in rows.tolist()]
+        yield GivenDocuments(piece.texts.take(rows), own, name, lines[rows].tolist())
+    tally.num_bad_rows += len(piece.bad_rows)
+    if tally.bad_rows is not None:
+        num_without_id = len(lines) - len(chosen) if needs_ids and run.on_error == "skip" else 0
+        first = piece.bad_rows[0] if piece.bad_rows else None
+        if first is None and num_without_id:
+            first = BadRow(int(np.flatnonzero(piece.has_id == 0)[0]), 0, 0, "the row has no id")
+        first = None if first is None else replace(first, line=first.line + first_line)
+        num_bad = sum(bad.num_lines for bad in piece.bad_rows) + num_without_id
+        if bad_line is None:
+            tally.bad_rows.add_rows(name, len(chosen), num_bad, first)
+    if bad_line is not None:
+        bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
+        reason = "the row has no id, by which an index knows it again; name its field with --id-field, or go on with "
+        reason += "--on-error skip"
+        if bad is not None:
+            reason = f"{bad.reason}; mend the row, or go on with --on-error skip"
+        raise InvalidInput(reason, name, bad_line + 1)
+
+
+def say_tally(tally: Tally, *, quiet: bool) -> None:
+    """Say on stderr what was read."""
+    if quiet:
+        return
+    added = f", {tally.num_added:,} added" if tally.num_added else ""
+    bad = f"; {counted(tally.num_bad_rows, 'bad row')} skipped" if tally.num_bad_rows else ""
+    click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)
+    if tally.note is not None:
+        click.echo(f"note: {tally.note}", err=True)
+    if tally.skipped:
+        click.echo(skipped_line(tally.skipped), err=True)
+
+
+def write_lines(rows: Iterable[dict[str, Any]]) -> None:
+    """Write each row as a line of JSON, and hand all of them on."""
+    # Surrogates of ids that came by other ways than a file stay readable as escapes.
+    lines = [json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") for row in rows]
+    if lines:
+        sys.stdout.buffer.write(b"\n".join(lines) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:  # noqa: ANN401 - of either back end
+    """Write verdicts, each with the id of its document (null where it has none), and count them.
+
+    Parameters
+    ----------
+    verdicts : Verdicts
+        Of n documents.
+    ids : list of (str or None)
+        Theirs.
+    tally : Tally
+        Takes the counts.
+    """
+    rows = []
+    for doc_id, verdict in zip(ids, verdicts, strict=True):
+        row: dict[str, Any] = {"doc_id": doc_id, "is_new": bool(verdict.is_new)}
+        if verdict.is_new:
+            tally.num_new += 1
+        else:
+            row |= {
+                "kept_id": verdict.kept_id,
+                "measure": verdict.measure,
+                "similarity": verdict.similarity,
+                "distance": verdict.distance,
+            }
+        if verdict.seq is not None:
+            row |= {"seq": int(verdict.seq), "added": bool(verdict.added)}
+        tally.num_added += bool(verdict.added)
+        rows.append(row)
+    tally.num_documents += len(rows)
+    write_lines(rows)

@@ -1,0 +1,29 @@
+"""``likewise index export``: all documents with their verdicts."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from likewise.cli.index.target import open_index, split_target, target_options
+
+
+@click.command("export", short_help="Write all documents with their verdicts.")
+@click.argument("places", nargs=-1, metavar="PATH")
+@click.option("-o", "--out", default="-", metavar="FILE", help="Where to.  [default: standard output]")
+@target_options
+def command(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
+    """Write every document as a line of JSON, in order of arrival: id, verdict, evidence, and what is kept of it."""
+    from likewise.io.output.scratch import scratch_directory
+
+    path, _ = split_target(places, url)
+    with open_index(path, url, prefix, read_only=True) as index:
+        if out != "-":
+            index.export(Path(out))
+            return
+        with scratch_directory() as work:
+            whole = work / "export.jsonl"
+            index.export(whole)
+            with whole.open("rb") as lines:
+                shutil.copyfileobj(lines, sys.stdout.buffer)

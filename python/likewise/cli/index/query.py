@@ -1,0 +1,66 @@
+"""``likewise index query``: the nearest kept documents, or all that is known of an id."""
+
+from typing import Any
+
+import click
+
+from likewise.cli.index.documents import Tally, given_documents, write_lines
+from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.recipe import index_input_options
+
+_HELP = """List the kept documents that match each document of INPUT, the most alike first: one line of JSON for each.
+
+With --id, instead of INPUT: what is known of a document, and its group (the kept one and what it removed).
+
+\b
+Examples:
+  likewise index query seen.lw candidates.jsonl --limit 3
+  likewise index query seen.lw --id doc-17
+"""
+
+
+@click.command("query", help=_HELP)
+@click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
+@click.option("--id", "doc_ids", multiple=True, metavar="ID", help="A document that the index holds; repeatable.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="List at most N of each."
+)
+@index_input_options
+@target_options
+def command(
+    places: tuple[str, ...],
+    doc_ids: tuple[str, ...],
+    limit: int,
+    url: str | None,
+    prefix: str | None,
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    path, inputs = split_target(places, url, "" if doc_ids else "INPUT")
+    with open_index(path, url, prefix, read_only=True) as index:
+        for doc_id in doc_ids:
+            write_lines([_known(index, doc_id)])
+        if doc_ids:
+            return
+        for documents in given_documents(inputs, index.recipe, options, Tally(), needs_ids=False):
+            texts = documents.texts.to_list()
+            write_lines(
+                {"doc_id": doc_id, "neighbours": [_neighbour(other) for other in index.neighbours(text, limit=limit)]}
+                for doc_id, text in zip(documents.ids, texts, strict=True)
+            )
+
+
+def _neighbour(other: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"doc_id": other.doc_id, "similarity": other.similarity, "distance": other.distance}
+
+
+def _known(index: Any, doc_id: str) -> dict[str, Any]:  # noqa: ANN401 - of either back end
+    from likewise.errors import InvalidInput
+
+    document = index.get(doc_id)
+    if document is None:
+        raise InvalidInput(f"the index holds no document with the id {doc_id!r}")
+    known: dict[str, Any] = {"doc_id": doc_id, "seq": document.seq, "is_new": document.is_new}
+    if not document.is_new:
+        known |= {name: getattr(document, name) for name in ("kept_id", "measure", "similarity", "distance")}
+    return known | {"member_ids": list(index.group(doc_id).member_ids)}

@@ -1,0 +1,66 @@
+"""``likewise index remove``: forget documents, and promote in their place."""
+
+import sys
+from collections.abc import Iterable
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.index.documents import write_lines
+from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.recipe import QUIET
+
+_HELP = """Forget documents by their ids (of -: a line each on standard input): one line of JSON for each.
+
+Where a kept document goes, what it had removed moves to another kept one that matches, or is promoted: kept from now
+on. No kept document is ever demoted. Fields: doc_id, was_kept, promoted (ids), moved (doc_id and its new kept_id). With
+--on-error skip ids that no document has are passed over, so that a list that broke off can be given again.
+
+\b
+Examples:
+  likewise index remove seen.lw doc-17 doc-23
+  likewise index remove seen.lw - < withdrawn.txt
+"""
+
+
+@click.command("remove", help=_HELP)
+@click.argument("places", nargs=-1, metavar="PATH ID...")
+@click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Ids that no document has: stop, or pass over them.",
+)
+@target_options
+@QUIET
+def command(
+    places: tuple[str, ...],
+    on_error: str,
+    url: str | None,
+    prefix: str | None,
+    quiet: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """Run the command."""
+    path, ids = split_target(places, url, "ID")
+    num_skipped = 0
+    with open_index(path, url, prefix) as index:
+        for doc_id in _ids(ids):
+            if on_error == "skip" and index.get(doc_id) is None:
+                num_skipped += 1
+                continue
+            removal = index.remove(doc_id)
+            moved = [{"doc_id": member, "kept_id": kept_id} for member, kept_id in removal.moved]
+            promoted = list(removal.promoted)
+            write_lines(
+                [{"doc_id": removal.doc_id, "was_kept": removal.was_kept, "promoted": promoted, "moved": moved}]
+            )
+    if num_skipped and not quiet:
+        click.echo(f"{counted(num_skipped, 'id')} that no document has skipped", err=True)
+
+
+def _ids(given: tuple[str, ...]) -> Iterable[str]:
+    if given != ("-",):
+        return given
+    lines = (line.rstrip(b"\r\n").decode("utf-8", "replace") for line in sys.stdin.buffer)
+    return (line for line in lines if line)

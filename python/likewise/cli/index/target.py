@@ -1,0 +1,100 @@
+"""Which index a command means, and how it is opened."""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from likewise.recipe.recipe import Recipe
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+URL = click.option(
+    "--url",
+    metavar="URL",
+    help="The index on a Redis or Valkey server, redis://HOST:PORT/DATABASE, instead of PATH.",
+)
+PREFIX = click.option(
+    "--prefix", metavar="NAME", help="With --url: what the keys of this index begin with.  [default: likewise]"
+)
+DURABILITY = click.option(
+    "--durability",
+    metavar="RULE",
+    help="commit: a verdict is printed when its document is synced to disk; interval:200ms: sync that often, a power "
+    "loss may take the last ones.  [default: commit]",
+)
+
+
+def target_options(command: _Command) -> _Command:
+    """Add --url and --prefix."""
+    return URL(PREFIX(command))
+
+
+def split_target(places: tuple[str, ...], url: str | None, wanted: str = "") -> tuple[str, tuple[str, ...]]:
+    """Return PATH, empty where there is a URL, and what stands behind it.
+
+    Raises
+    ------
+    click.UsageError
+        If PATH is missing, or what must stand behind it (`wanted`).
+    """
+    path, rest = ("", places) if url is not None else (places[0] if places else "", places[1:])
+    if url is None and not path:
+        raise click.UsageError("Missing argument 'PATH' (or --url).")
+    if wanted and not rest:
+        raise click.UsageError(f"Missing argument '{wanted}...'.")
+    if not wanted and rest:
+        raise click.UsageError(f"Got unexpected extra argument ({rest[0]})")
+    return path, rest
+
+
+def open_index(
+    path: str,
+    url: str | None,
+    prefix: str | None,
+    recipe: "Recipe | None" = None,
+    **options: Any,  # noqa: ANN401 - those of the index
+) -> Any:  # noqa: ANN401 - one of two kinds with the same face
+    """Open the index that a command means.
+
+    Parameters
+    ----------
+    path, url, prefix : str
+        As given.
+    recipe : Recipe, optional
+        To make one; without it there must be one.
+    **options
+        Further arguments of :class:`likewise.index.Index`; those of None are left out.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none and no recipe.
+    InvalidParameter
+        If --prefix stands without --url.
+    """
+    from likewise.errors import InvalidInput, InvalidParameter
+
+    options = {name: value for name, value in options.items() if value is not None}
+    if url is None and "layout" in options:
+        raise InvalidParameter("layout", "acts with --url only")
+    if url is not None:
+        if options.pop("store", None) not in (None, "sketch"):
+            raise InvalidParameter("store", "an index on a server keeps sketches")
+        if prefix is not None:
+            options["prefix"] = prefix
+        # By name: rooms of back ends and of the command line do not import each other.
+        return importlib.import_module("likewise.redis").RedisIndex(url, recipe, **options)
+    if prefix is not None:
+        raise InvalidParameter("prefix", "acts with --url only")
+    from likewise.index import Index
+    from likewise.index.opening import is_there
+    from likewise.io.places import check_place
+
+    check_place(path)
+    if recipe is None and not is_there(Path(path)):
+        raise InvalidInput("there is no index here; make one with `likewise index create`", path)
+    return Index(path, recipe, **options)

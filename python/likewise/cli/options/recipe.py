@@ -1,0 +1,460 @@
+"""Options that several commands share, and the recipe that they make."""
+
+import sys
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from likewise.checks import parse_size
+from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.cli.options.weight_option import take_weights
+
+if TYPE_CHECKING:
+    from likewise.batch import FileRun
+    from likewise.recipe.recipe import Recipe
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
+
+# More digits are not spelled out.
+_MAX_DIGITS = 30
+
+
+def threshold(text: str) -> "float | str":
+    """Return a number, or ``auto``; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is neither.
+    """
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
+
+
+def count(text: str) -> int:
+    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none.
+    """
+    try:
+        number = Decimal(text)
+        if number.is_finite() and number.adjusted() < _MAX_DIGITS and number == (whole := int(number)):
+            return whole
+    except InvalidOperation:
+        pass
+    raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
+
+
+_OPTIONS = {
+    **TEXT_OPTIONS,
+    "method": click.option(
+        "--method",
+        type=click.Choice(["bloom", "exact", "minhash", "shingles", "simhash"]),
+        help="The sketch; shingles: full feature sets, every pair found; exact: equal normalised texts.  "
+        "[default: minhash]",
+    ),
+    "tokens": click.option(
+        "--tokens",
+        type=click.Choice(
+            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
+        ),
+        help="How text is cut; auto: words, and single characters in scripts without spaces; script: the same with "
+        "pairs of such characters; chinese: words of a dictionary; bytes, chunks: files are read as bytes.  [default: "
+        "auto; simhash with log-count-idf: script; by distance alone: char, but where --within up to 10 or --shingle "
+        "is named]",
+    ),
+    "shingle": click.option(
+        "--shingle",
+        type=int,
+        metavar="N",
+        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 9; simhash: 2, of char 5]",
+    ),
+    "weights": click.option(
+        "--weights",
+        metavar="RULE|FILE",
+        help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
+        "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
+        "log-count-idf:FILE) or a lexicon.  [default: none; simhash: log-count]",
+    ),
+    "seed": click.option(
+        "--seed", type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"
+    ),
+    "hash": click.option(
+        "--hash",
+        type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
+        help="Hash of a token; simhash-1e0ng and datasketch make the very sketches of these packages.  [default: xxh3]",
+    ),
+    "bits": click.option(
+        "--bits",
+        type=int,
+        metavar="N",
+        help="SimHash: width, 32 to 256.  [default: 128; 64 if --within is 10 or less]",
+    ),
+    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
+    "slot_bits": click.option(
+        "--slot-bits",
+        type=click.Choice(["8", "16", "32"]),
+        help="MinHash: bits kept of each slot.  [default: 16; of datasketch 32]",
+    ),
+    "scheme": click.option(
+        "--scheme",
+        type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
+        help="MinHash: how slots are filled; of hash datasketch, the scheme of its version 2 or of those before.  "
+        "[default: bucket; of datasketch affine32]",
+    ),
+    "filter_bits": click.option(
+        "--filter-bits",
+        type=int,
+        metavar="M",
+        help="Bloom: bits of a filter, a multiple of 64.  [default: twice the features of the largest document, which "
+        "is found by reading the input once more]",
+    ),
+    "num_hashes": click.option(
+        "--num-hashes", type=int, metavar="N", help="Bloom: bits that a feature sets.  [default: 1]"
+    ),
+    "threshold": click.option(
+        "--threshold",
+        type=threshold,
+        metavar="T|auto",
+        help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it where the similarities of "
+        "the collection are rarest, between duplicates and the rest.  [default: 0.55, of char 0.7; simhash: distance "
+        "alone, with --measure cosine 0.8, of char 0.85; with another shingle, weights or measure: 0.8]",
+    ),
+    "within": click.option(
+        "--within",
+        type=count,
+        metavar="K",
+        help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
+        "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
+    ),
+    "measure": click.option(
+        "--measure",
+        type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
+        help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
+    ),
+    "recall": click.option(
+        "--recall",
+        type=float,
+        metavar="P",
+        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
+        "bands of sampled bits.  [default: 0.95; distance alone: all]",
+    ),
+    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
+    "overflow": click.option(
+        "--overflow",
+        type=click.Choice(["exact", "levels"]),
+        help="MinHash: compare documents with full buckets by an exact join, or in further levels of buckets, which "
+        "may miss pairs.  [default: exact]",
+    ),
+    "short_threshold": click.option(
+        "--short-threshold",
+        type=float,
+        metavar="T",
+        help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
+    ),
+    "short_margin": click.option(
+        "--short-margin",
+        type=float,
+        metavar="M",
+        help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
+        "smaller document.  [default: 0]",
+    ),
+    "keep": click.option(
+        "--keep",
+        metavar="WHICH",
+        help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
+        "later ones for ties.  [default: first; containment, overlap: longest]",
+    ),
+    "group": click.option(
+        "--group",
+        type=click.Choice(["leaders", "components"]),
+        help="leaders: a document goes only for a kept one that it matches. components: whole chains become one.  "
+        "[default: leaders]",
+    ),
+    "text_field": click.option(
+        "--text-field",
+        multiple=True,
+        metavar="NAME",
+        help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
+    ),
+    "id_field": click.option(
+        "--id-field",
+        metavar="NAME",
+        help="Field of the id; none: use file:line.  [default: id where there is one, else file:line]",
+    ),
+    "on_error": click.option(
+        "--on-error",
+        type=click.Choice(["fail", "skip", "keep"]),
+        default="fail",
+        show_default=True,
+        help="Bad rows: stop, list them in errors.jsonl, or pass them through unchanged.",
+    ),
+    "duplicate_ids": click.option(
+        "--duplicate-ids",
+        type=click.Choice(["fail", "allow"]),
+        default="fail",
+        show_default=True,
+        help="Whether two documents may have one id.",
+    ),
+    "max_document": click.option(
+        "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
+    ),
+    "file_format": click.option(
+        "--format",
+        "file_format",
+        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
+        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
+        "--tokens bytes or chunks: binary, a file a document]",
+    ),
+    "quote": click.option(
+        "--quote",
+        type=click.Choice(["none", "double"]),
+        help="double: a quote at the beginning of a CSV field opens a quoted field; none: it is plain text.  [default: "
+        "double; of TSV none, unless the file has doubled quotes or a quoted header]",
+    ),
+    "max_bad_rows": click.option(
+        "--max-bad-rows",
+        default="50%",
+        show_default=True,
+        metavar="SHARE|N",
+        help="Fail if more rows are bad: a share such as 1%, or a count.",
+    ),
+    "delimiter": click.option(
+        "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
+    ),
+    "max_unpacked": click.option(
+        "--max-unpacked",
+        default="1000GB",
+        show_default=True,
+        metavar="SIZE",
+        help="Refuse a .gz or .zst that holds more.",
+    ),
+    "max_unpack_ratio": click.option(
+        "--max-unpack-ratio",
+        type=int,
+        default=250,
+        show_default=True,
+        metavar="N",
+        help="Refuse one that holds over N times its size (and over 64MB): a decompression bomb.",
+    ),
+    "threads": click.option(
+        "--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"
+    ),
+    "preset": click.option(
+        "--preset",
+        type=click.Choice(["default", "strict", "templates", "titles", "classic-simhash", "code"]),
+        help="Take the recipe from a preset; other options replace single fields of it. `likewise plan --preset NAME "
+        "--json` shows the fields.",
+    ),
+    "recipe_file": click.option(
+        "--recipe",
+        "recipe_file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Take the recipe from a JSON file, or from the summary.json of a run.",
+    ),
+}
+# Bad rows can be passed through only where documents are written.
+_ON_ERROR_SKIP = click.option(
+    "--on-error",
+    type=click.Choice(["fail", "skip"]),
+    default="fail",
+    show_default=True,
+    help="Bad rows: stop, or leave them out.",
+)
+_SKETCH = (
+    *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
+    *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
+)
+_SEARCH = (
+    *("threshold", "within", "measure", "recall", "bands", "rows", "overflow", "short_threshold", "short_margin"),
+)
+_DECISION = ("keep", "group")
+_FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
+_FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
+_INPUT = ("text_field", "id_field", "max_bad_rows", "duplicate_ids", "max_document", *_FORMAT, "threads")
+# Of commands that read documents; what they write does not depend on threads.
+READING = (*_INPUT, "on_error")
+_MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin")
+_PLAN = (
+    "method",
+    "tokens",
+    "shingle",
+    "weights",
+    "bits",
+    "num_slots",
+    "slot_bits",
+    "filter_bits",
+    "num_hashes",
+    "threshold",
+    "within",
+    "measure",
+    "recall",
+    "bands",
+    "rows",
+)
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+MOVED_INPUTS = click.option(
+    "--inputs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where the inputs of a finished run lie now, if they were moved.",
+)
+INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+
+
+def feature_options(command: _Command) -> _Command:
+    """Add the options that make features."""
+    return _add((*_FEATURES, "preset", "recipe_file"), command)
+
+
+def sketch_options(command: _Command) -> _Command:
+    """Add the options that make sketches."""
+    return _add((*_SKETCH, "preset", "recipe_file"), command)
+
+
+def search_options(command: _Command) -> _Command:
+    """Add the options that make sketches and find pairs."""
+    return _add((*_SKETCH, *_SEARCH, "preset", "recipe_file"), command)
+
+
+def matching_options(command: _Command) -> _Command:
+    """Add the options that make the features of likewise match, but those with defaults of its own."""
+    return _add(("tokens", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
+
+
+def match_options(command: _Command) -> _Command:
+    """Add the options that make sketches and say what a match is."""
+    return _add((*_SKETCH, *_MATCH, "preset", "recipe_file"), command)
+
+
+def plan_options(command: _Command) -> _Command:
+    """Add the options that bands and radius follow from."""
+    return _add((*_PLAN, "preset", "recipe_file"), command)
+
+
+def decision_options(command: _Command) -> _Command:
+    """Add all options of a recipe."""
+    return _add((*_SKETCH, *_SEARCH, *_DECISION, "preset", "recipe_file"), command)
+
+
+def input_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command that writes no documents."""
+    return _add(_INPUT, _ON_ERROR_SKIP(command))
+
+
+def index_input_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command of the index, where ids are those of the index."""
+    return _add(tuple(name for name in _INPUT if name != "duplicate_ids"), _ON_ERROR_SKIP(command))
+
+
+def document_options(command: _Command) -> _Command:
+    """Add the options that say how files are read by a command that writes documents back."""
+    return _add((*_INPUT[:2], "on_error", *_INPUT[2:]), command)
+
+
+def _add(names: tuple[str, ...], command: _Command) -> _Command:
+    for name in reversed(names):
+        command = _OPTIONS[name](command)
+    return command
+
+
+def take_recipe(options: dict[str, Any]) -> "Recipe":
+    """Return the recipe of a command's options, which are taken out of `options`.
+
+    Raises
+    ------
+    InvalidParameter
+        If an option does not act with the method, or stands beside a recipe file: only weights may, by the
+        recipe's own rule, in place of the table that it names.
+    """
+    from likewise.errors import InvalidParameter
+    from likewise.recipe.presets import with_preset
+    from likewise.recipe.recipe import Recipe
+    from likewise.recipe.rules import FIELDS_OF_METHOD
+
+    names = {"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)}
+    given = {name: options.pop(name) for name in names & set(options)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if "slot_bits" in given:
+        given["slot_bits"] = int(given["slot_bits"])
+    recipe_file, preset = options.pop("recipe_file", None), options.pop("preset", None)
+    if recipe_file is not None and preset is not None:
+        raise InvalidParameter("preset", "does not go with --recipe; change the file instead")
+    recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
+    if recipe is None:
+        given = with_preset(preset, given)
+    lists = take_word_lists(given)
+    named_weights = given.get("weights")
+    take_weights(given, recipe, lists)
+    if recipe is None:
+        given |= lists
+        return Recipe.from_options(given.pop("method"), **given)
+    table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
+    if rule != recipe.weights:
+        raise InvalidParameter(
+            "weights", f"{rule} does not go with --recipe, which has {recipe.weights}; change the file"
+        )
+    if given:
+        raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
+    # What the recipe names does not travel in its JSON.
+    for name, words in lists.items():
+        if getattr(recipe, f"{name}_id") is None:
+            raise InvalidParameter(name, "does not go with --recipe, which names no such list")
+        recipe = recipe.replace(**{name: words})
+    # Weights named here are meant: those of the table, or counted on this input.
+    return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
+
+
+def take_run(options: dict[str, Any]) -> "FileRun":
+    """Return how files are read, from a command's options, which are taken out of `options`."""
+    from likewise.batch import FileRun
+
+    return FileRun(
+        text_fields=tuple(options.pop("text_field")) or ("text",),
+        id_field=options.pop("id_field"),
+        on_error=options.pop("on_error", "fail"),
+        duplicate_ids=options.pop("duplicate_ids", "fail"),
+        max_document_bytes=parse_size("max_document", options.pop("max_document")),
+        threads=options.pop("threads"),
+        stdin=sys.stdin.buffer,
+        file_format=options.pop("file_format"),
+        delimiter=options.pop("delimiter"),
+        quote=options.pop("quote"),
+        max_bad_rows=options.pop("max_bad_rows"),
+        max_unpacked_bytes=parse_size("max_unpacked", options.pop("max_unpacked")),
+        max_unpack_ratio=options.pop("max_unpack_ratio"),
+        memory_bytes=options.pop("memory", None),
+    )
+
+
+def recipe_line(recipe: Mapping[str, Any]) -> str:
+    """Return in one line what a resolved recipe, given as its fields, searches and over which features."""
+    if recipe["method"] == "minhash":
+        search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits in {recipe['bands']} bands of "
+        search += str(recipe["rows"])
+    elif recipe["method"] == "exact":
+        return "Exact: equal normalised texts"
+    elif recipe["method"] == "shingles":
+        search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
+    elif recipe["method"] == "bloom":
+        size = (
+            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "bits twice the largest document's features"
+        )
+        search = f"Bloom filters: {size}, {recipe['num_hashes']} of them a feature, "
+        bands = f"those that share one of {recipe.get('bands')} bands"
+        search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
+    else:
+        search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
+    return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"

@@ -1,0 +1,107 @@
+"""What people see: errors with a hint, text without control characters, colours only where they belong."""
+
+import errno
+import glob
+import os
+import sys
+import traceback
+import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, MissingExtra, RecipeMismatch
+
+_HINTS: dict[type[BaseException], str] = {
+    InvalidParameter: "`likewise COMMAND --help` lists options with their ranges.",
+    RecipeMismatch: "use the same recipe, or another place for the new one.",
+}
+
+
+def printable(text: str) -> str:
+    """Return text with control characters escaped, so that a document cannot steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def chosen_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return in lines how a run chose its threshold, from the record in its summary."""
+    from likewise.recipe.valley import choice_lines
+
+    return choice_lines(facts)
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Return whether a stream takes colours: a terminal, and NO_COLOR is not set."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def explain(error: Exception) -> int:
+    """Say on stderr what went wrong and how to go on; return the exit status."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
+        _say(
+            str(error) if error.filename is None else f"{error.filename}: {(error.strerror or str(error)).lower()}",
+            _hint_of(error),
+        )
+        return 2
+    if isinstance(error, OSError):
+        # Whoever writes to a file names it.
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        hint = "make room there, or name a place that has it." if is_full else None
+        place = error.filename or ("standard output" if is_full else "system")
+        _say(f"{place}: {(error.strerror or str(error)).lower()}", hint)
+        return 1
+    if isinstance(error, LikewiseError):
+        return _explain_ours(error)
+    traceback.print_exc()
+    _say(f"unexpected: {error}", "this is a bug of likewise; the lines above help to find it.")
+    return 1
+
+
+def _hint_of(error: OSError) -> str:
+    """Return how to go on where the system found no file, or was not let in."""
+    # By the name that was given: a file that is being written has another one while it is.
+    # What was opened by its descriptor has no name.
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    for folder in reversed(Path(name).parents):
+        if os.path.lexists(folder) and not folder.is_dir():
+            return f"{folder} is no directory: name another place."
+        # Part of a glob is no directory to be made.
+        if isinstance(error, FileNotFoundError) and not glob.has_magic(str(folder)) and not folder.exists():
+            return f"there is no directory {folder}: make it first, or check the name."
+    if isinstance(error, PermissionError):
+        return "check who may read and write it."
+    return f"check the {'pattern; quote it so that likewise expands it' if glob.has_magic(name) else 'name'}."
+
+
+def _explain_ours(error: LikewiseError) -> int:
+    text = str(error)
+    if isinstance(error, InvalidParameter):
+        # PATH is no option.
+        text = error.message if error.name == "path" else f"--{error.name.replace('_', '-')}: {error.message}"
+    _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
+    return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
+
+
+def _say(text: str, hint: str | None) -> None:
+    colour = has_colour(sys.stderr)
+    click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=colour)
+    if hint:
+        click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=colour)
+
+
+def skipped_line(names: Sequence[str]) -> str:
+    """Return what of directories and globs was not read."""
+    shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories of a glob): {shown}"

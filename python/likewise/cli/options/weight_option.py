@@ -1,0 +1,56 @@
+"""What --weights means: a rule, a file, or a rule and its file."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.recipe.recipe import Recipe
+    from likewise.recipe.word_lists import WordList
+
+
+def take_weights(given: dict[str, Any], recipe: "Recipe | None", lists: "Mapping[str, WordList]") -> None:
+    """Replace the text of --weights among the options of a recipe by a rule and, where it names a file, its table.
+
+    Parameters
+    ----------
+    given : dict
+        The options that were named.
+    recipe : Recipe, optional
+        The one that they are added to, where it was read from a file.
+    lists : mapping
+        Lists of words that were named; the terms of a lexicon are cut with them.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is no rule and no file.
+    InvalidInput
+        If the file is neither a table nor a lexicon.
+    """
+    from likewise.errors import InvalidParameter
+    from likewise.recipe.rules import OWN_WEIGHTS, TABLE_WEIGHTS, WEIGHTS
+    from likewise.stages.weights import read_table
+
+    text = given.get("weights")
+    if text is None or (text in WEIGHTS and text not in ("lexicon", OWN_WEIGHTS)):
+        return
+    rule, colon, path = text.partition(":")
+    if not colon or rule not in TABLE_WEIGHTS:
+        rule, path = "", text
+    if text in ("lexicon", OWN_WEIGHTS) or not Path(path).is_file():
+        rules = ", ".join(name for name in WEIGHTS if name not in ("lexicon", OWN_WEIGHTS))
+        raise InvalidParameter(
+            "weights",
+            f"{text!r} given; it must be one of {rules}, or name a file: a table that likewise "
+            "weights made, or a lexicon of lines term <tab> weight",
+        )
+    fields = (
+        given if recipe is None else {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    )
+    given["table"] = read_table(path, {**fields, **lists})
+    if rule:
+        given["weights"] = rule
+    else:
+        del given["weights"]

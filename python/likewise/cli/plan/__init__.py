@@ -1,0 +1,144 @@
+"""``likewise plan``: bands or radius, and what they find; or how to search a number of fingerprints."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.checks import parse_size
+from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
+from likewise.cli.options.terminal import has_colour
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from likewise.stages.plan import Plan
+
+_BAR = 50
+_SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
+
+_HELP = """Say which bands or radius a recipe resolves into, and which pairs they find with what probability.
+
+With --n: say how that many fingerprints are searched exactly, at what size and in what time, beside the searches of the
+literature.
+
+\b
+Examples:
+  likewise plan
+  likewise plan --threshold 0.8
+  likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
+  likewise plan --method simhash --bits 128 --threshold 0.9
+  likewise plan --n 1e9 --within 3 --memory 16GB
+  likewise plan --n 17179869184 --within 3 --explain
+  likewise plan --calibrate costs.json && likewise plan --n 1e8 --costs costs.json
+"""
+
+
+@click.command("plan", help=_HELP)
+@plan_options
+@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints, of --bits 64 and --within 3.")
+@click.option(
+    "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="With --n: the historical searches by the textbook's arithmetic; with --memory, which of them fit.",
+)
+@click.option("--without-ids", is_flag=True, help="With --n: a fingerprint is an answer of its own.")
+@click.option("--interleaved", is_flag=True, help="With --n: bit i in block i mod m, instead of neighbouring bits.")
+@click.option(
+    "--sample",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="With --n: fingerprints (.npy) whose bits are skewed; blocks are balanced by them.",
+)
+@click.option(
+    "--calibrate",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Measure what steps cost on this machine (about a second), and write a JSON file.",
+)
+@click.option(
+    "--costs",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="With --n: predict by the costs that --calibrate wrote.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
+    """Run the command."""
+    search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
+    if any(value is not None and value is not False for value in search.values()):
+        _plan_search({**search, "as_json": as_json}, options)
+        return
+    from likewise.stages.plan import plan
+
+    found = plan(take_recipe(options))
+    if as_json:
+        click.echo(json.dumps(found.to_dict()))
+    else:
+        _draw(found)
+
+
+def _plan_search(search: dict[str, Any], options: dict[str, Any]) -> None:
+    from likewise.cli.plan import hamming as plan_hamming
+    from likewise.errors import InvalidParameter
+
+    if search["memory"] is not None:
+        search["memory"] = parse_size("memory", search["memory"])
+    search.update(bits=options.pop("bits"), within=options.pop("within"))
+    for name, value in options.items():
+        if value is not None and not (name == "method" and value == "simhash"):
+            raise InvalidParameter(name, "does not go with --n; only --bits and --within do")
+    plan_hamming.run(search)
+
+
+def _draw(found: "Plan") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    recipe = found.recipe
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
+    axis = "Jaccard" if recipe.method == "minhash" else "cosine"
+    console.print(recipe_line(recipe.to_dict()))
+    if recipe.method == "bloom":
+        _draw_filters(found, console)
+        return
+    if not found.curve:
+        console.print("exact: every pair that matches is found")
+        return
+    console.print(f"{found.bytes_a_document} bytes a document")
+    if recipe.threshold is None and recipe.bands is not None:
+        console.print(
+            f"{recipe.bands} bands of {recipe.rows} sampled bits; "
+            f"P(found) at distance {recipe.within}: {found.recall:.4f}"
+        )
+    elif recipe.threshold is None:
+        console.print(f"exact: every pair within {recipe.within} bits is found")
+    elif found.recall is None:
+        console.print(f"no model states the recall for measure {recipe.measure}; the curve shows what the search finds")
+    else:
+        console.print(f"P(found) at {recipe.measure} {recipe.threshold}: {found.recall:.4f}")
+    console.print(f"\n{axis:>8}  P(found)")
+    threshold = recipe.candidate_threshold if recipe.method == "minhash" else recipe.threshold
+    for similarity, probability in found.curve:
+        at_threshold = similarity == threshold
+        line = Text(f"{similarity:8.3f}  {probability:8.4f}  ")
+        line.append("█" * round(probability * _BAR), style="bold green" if at_threshold else "blue")
+        line.append("·" * (_BAR - round(probability * _BAR)), style="dim")
+        line.append("  <- threshold" if at_threshold else "")
+        console.print(line)
+
+
+def _draw_filters(found: "Plan", console: "Console") -> None:
+    size = (
+        f"{found.bytes_a_document} bytes"
+        if found.bytes_a_document
+        else "a quarter of a byte for each feature of the largest one,"
+    )
+    console.print(f"{size} a document")
+    threshold = f"{found.recipe.measure} {found.recipe.threshold}"
+    if found.recall is None:
+        console.print(f"no model states the recall at {threshold}")
+    else:
+        console.print(f"P(found) at {threshold}: {found.recall:.4f}")

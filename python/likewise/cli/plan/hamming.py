@@ -1,0 +1,217 @@
+"""The part of ``likewise plan`` about searching fingerprints: the frontier, the choice, the textbook."""
+
+import json
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options.terminal import has_colour
+
+if TYPE_CHECKING:
+    from likewise.hamming.costs import Costs
+    from likewise.hamming.plan import HammingPlan, PlannedSearch
+    from likewise.theory.textbook import TextbookSearch
+
+# Fingerprints of a sample that are looked at.
+_SAMPLE = 100_000
+
+
+def run(options: Mapping[str, Any]) -> None:
+    """Print the plans for a number of fingerprints, or measure the costs they stand on."""
+    from likewise.errors import InvalidParameter
+    from likewise.hamming.plan import plan_hamming
+    from likewise.theory.textbook import textbook_searches
+
+    costs = None if options["explain"] else _take_costs(options["costs"], options["calibrate"])
+    if options["n"] is None:
+        for name in ("explain", "memory", "interleaved", "sample", "without_ids"):
+            if options[name]:
+                raise InvalidParameter(name.replace("_", "-"), "needs --n, the number of fingerprints")
+        if options["costs"] is not None:
+            raise InvalidParameter("costs", "needs --n, the number of fingerprints")
+        return
+    within = 3 if options["within"] is None else options["within"]
+    bits = 64 if options["bits"] is None else options["bits"]
+    if options["explain"]:
+        for name in ("sample", "costs", "calibrate", "interleaved", "without_ids"):
+            if options[name]:
+                raise InvalidParameter(
+                    name.replace("_", "-"), "does not go with --explain: the textbook knows neither data nor machine"
+                )
+        searches = textbook_searches(options["n"], bits=bits, within=within)
+        if options["as_json"]:
+            values = [vars(search) | _fitting(search, options["memory"]) for search in searches]
+            click.echo(json.dumps({"n": options["n"], "bits": bits, "within": within, "textbook": values}))
+        else:
+            _explain(searches, options["n"], bits, within, options["memory"])
+        return
+    frequencies, dependence = (None, 0.0) if options["sample"] is None else _read_sample(options["sample"], bits)
+    plan_of = partial(
+        plan_hamming,
+        options["n"],
+        bits=bits,
+        within=within,
+        memory_bytes=options["memory"],
+        costs=costs,
+        division="interleaved" if options["interleaved"] else "contiguous",
+        bit_frequencies=frequencies,
+        bit_dependence=dependence,
+    )
+    with_ids = not options["without_ids"]
+    plan = plan_of(with_ids=with_ids)
+    least_with_ids = None
+    if with_ids and plan.chosen is None:
+        # More than one index holds have no rows there; fewer may do without them.
+        least_with_ids, plan, with_ids = _smallest(plan), plan_of(with_ids=False), False
+    if options["as_json"]:
+        click.echo(json.dumps(plan.to_dict() | {"with_ids": with_ids}))
+    else:
+        _draw(plan, with_ids=with_ids, least_with_ids=least_with_ids)
+    if plan.chosen is None:
+        click.echo(f"error: {_nothing_fits(plan)}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | None":
+    from likewise.errors import InvalidParameter
+    from likewise.hamming.costs import Costs
+
+    if to_be_written is not None:
+        if stored is not None:
+            raise InvalidParameter("costs", "does not go with --calibrate, which measures them anew")
+        costs = Costs.measure()
+        costs.write(to_be_written)
+        click.echo(f"costs of this machine written to {to_be_written}", err=True)
+        return costs
+    return None if stored is None else Costs.read(stored)
+
+
+def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
+    from likewise.hamming.statistics import bit_statistics
+    from likewise.io.fingerprints.arrays import read_array
+
+    array = read_array(path, is_mapped=True)
+    return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
+
+
+def _smallest(plan: "HammingPlan") -> "PlannedSearch":
+    return min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
+
+
+def _nothing_fits(plan: "HammingPlan") -> str:
+    least = _smallest(plan)
+    return (
+        f"nothing fits {_bytes(plan.memory_bytes or 0)}, not even without rows: "
+        f"the smallest is {_bytes(least.num_bytes)} ({least.name}). "
+        "Give more memory, or read the fingerprints in order from a file against the queries."
+    )
+
+
+def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch | None") -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), soft_wrap=True)
+    bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
+    ids = "rows stored with them" if with_ids else "without ids"
+    console.print(
+        f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: every one within {plan.within}{bound}\n"
+    )
+    rows = [["plan", "bytes a fp", "bytes", "buckets", "compared", "us, alone", "us, of many"]]
+    for search in plan.searches:
+        figures = [search.num_buckets, search.num_compared, search.single_us, search.batch_us]
+        rows.append(
+            [search.name, _number(search.num_bytes / plan.num_fingerprints), _bytes(search.num_bytes)]
+            + [_number(figure) for figure in figures]
+        )
+    styles, marks = [""], [" "]
+    for search in plan.searches:
+        is_chosen = search is plan.chosen
+        marks.append(">" if is_chosen else "*" if search.is_on_frontier else " ")
+        styles.append("bold green" if is_chosen else "" if search.fits else "dim")
+    for mark, line, style in zip(marks, _columns(rows), styles, strict=True):
+        console.print(Text(f"{mark} {line}", style=style))
+    console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
+    for sentence in plan.excess:
+        console.print(sentence)
+    if least_with_ids is not None and plan.chosen is not None:
+        console.print(
+            f"Planned without rows (--without-ids; the index: ids=False): with them nothing fits "
+            f"{_bytes(plan.memory_bytes or 0)}, the smallest is {_bytes(least_with_ids.num_bytes)} "
+            f"({least_with_ids.name}). Without, {plan.chosen.name} takes {_bytes(plan.chosen.num_bytes)}, "
+            f"{_number(plan.chosen.num_bytes / plan.num_fingerprints)} bytes a fingerprint."
+        )
+
+
+def _fitting(search: "TextbookSearch", memory_bytes: int | None) -> dict[str, bool]:
+    return {} if memory_bytes is None else {"fits": search.num_bytes <= memory_bytes}
+
+
+def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: int, memory_bytes: int | None) -> None:
+    click.echo(f"{n:,} fingerprints of {bits} bits, every one within {within}: plain sorted tables, uniform bits\n")
+    rows = [
+        ["search", "tables", "key bits", "probes", "candidates", "candidates", "bytes"],
+        ["", "", "", "", "a table", "in all", "a fingerprint"],
+    ]
+    if memory_bytes is not None:
+        rows[0].append("fits")
+        rows[1].append(_bytes(memory_bytes))
+    for search in searches:
+        least, most = search.key_bits
+        figures = [
+            search.num_probes,
+            search.num_candidates_a_table,
+            search.num_candidates,
+            search.num_copies * bits / 8,
+        ]
+        rows.append(
+            [search.name, f"{search.num_tables:,}", str(least) if least == most else f"{least}-{most}"]
+            + [_exact(figure) for figure in figures]
+            + ["yes" if fits else "no" for fits in _fitting(search, memory_bytes).values()]
+        )
+    for line in _columns(rows):
+        click.echo(line)
+    probed = next((search for search in searches if search.family == "probed neighbours"), None)
+    if probed is not None:
+        click.echo(
+            f"\n{_exact(probed.num_probes_exactly)} probes lie at exactly {within} of {bits} bits, "
+            f"{_exact(probed.num_probes)} within {within}."
+        )
+    click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    """Return lines of columns two blanks apart, the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [f"{name:<{widths[0]}}", *(f"{said:>{width}}" for said, width in zip(figures, widths[1:], strict=True))]
+        )
+        for name, *figures in rows
+    ]
+
+
+def _exact(value: float) -> str:
+    if value >= 1e15 or 0 < value < 0.001:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}" if value < 100 else f"{value:,.1f}"
+
+
+def _number(value: float) -> str:
+    if value == 0:
+        return "-"
+    if value >= 1e6 or value < 1e-3:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+def _bytes(value: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} PB"

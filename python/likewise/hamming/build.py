@@ -1,0 +1,302 @@
+"""An index file built of more fingerprints than memory holds."""
+
+import errno
+import os
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_integer, num_threads, take_bytes
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.hamming.file import ids_beside, text_beside, write_hamming_file
+from likewise.hamming.fingerprints import file_status, refuse_changed, take_file
+from likewise.hamming.ids import RowIds
+from likewise.hamming.matches import keys_of
+from likewise.io.fingerprints.flat import FlatFile
+from likewise.io.output.scratch import locked_directory
+from likewise.io.refusals import check_regular
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+
+_MIN_MEMORY = 256_000_000
+# What Python and its libraries take.
+_BYTES_BESIDE = 64 << 20
+
+
+class BuiltOutOfCore(ABC):
+    """An index whose file can be built of more fingerprints than memory holds."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
+        """Open a file."""
+
+    @classmethod
+    def build(
+        cls,
+        source: Any,  # noqa: ANN401 - a path, or as for take_fingerprints
+        path: str | Path,
+        within: int = 3,
+        *,
+        ids: Any = None,  # noqa: ANN401 - sequences, Arrow data, False
+        memory: float | str = "1GB",
+        table_memory: float | str | None = None,
+        bits: int | None = None,
+        plan: Any = None,  # noqa: ANN401 - a planned search or keys
+        threads: int | None = None,
+        progress: Progress = no_progress,
+    ) -> Self:
+        """Write the index of a file of fingerprints that need not fit in memory, and open it.
+
+        Parameters
+        ----------
+        source : path, mapped array, or as for the index itself
+            ``.npy`` of type uint64 (with its recipe beside it or without), ``.parquet`` with a column ``sketch``, as
+            :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most
+            4294967294.
+        path : str or Path
+            The file to write; one that is there is replaced, and of a symbolic link the file it names. It is what
+            ``save`` would write of an index in memory, byte for byte.
+        within : int
+            Greatest radius of a query.
+        ids : sequence of str or int, or Arrow data, or False, optional
+            As of the index. They are held beside `memory`, and a bit for each row where texts are empty.
+        memory : float or str
+            Bytes that building may use, at least 256 MB. With less the source is read more often: for each table once
+            for each `memory` of fingerprints, of 8 bytes a word; for the first 8 more where rows are kept.
+        table_memory : float or str, optional
+            Bytes that the tables may take once built; four times the fingerprints where None.
+        bits : int, optional
+            Width of a fingerprint, where the file does not tell; 64 where None.
+        plan : PlannedSearch, or sequence of (mask, radius), optional
+            Keys of the tables, as of the index.
+        threads : int, optional
+            Threads of this call and of the index; all processors where None.
+        progress : callable
+            Told of rows read, all readings together.
+
+        Returns
+        -------
+        HammingIndex
+            The file, opened.
+
+        Raises
+        ------
+        InvalidParameter
+            If a parameter is out of range, the file holds too many fingerprints, no plan fits `table_memory`, or
+            `memory` is too small since so many fingerprints are alike.
+        InvalidInput
+            If the file holds no fingerprints or changes meanwhile, or source or target is no regular file.
+        OSError
+            If the disk has no room, which is checked first, or the system refuses.
+
+        Notes
+        -----
+        Table by table: fingerprints are counted by their first bits, then those of a range of first bits at a time are
+        put in order and packed (a radix sort from the top, Knuth, volume 3, 5.2.5).
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile
+        >>> from likewise import HammingIndex
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> np.save(folder / "codes.npy", np.array([0, 7, 255], np.uint64))
+        >>> index = HammingIndex.build(folder / "codes.npy", folder / "codes.index", 3)
+        >>> index.query(3)[0].tolist()
+        [0, 1]
+        """
+        started = time.perf_counter()
+        path = Path(path)
+        memory_bytes = take_bytes("memory", memory, _MIN_MEMORY)
+        table_bytes = None if table_memory is None else float(take_bytes("table_memory", table_memory, 0))
+        bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
+        # A link stays, and there is room where it leads to.
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
+        with locked_directory(path.parent, ".likewise-build-") as folder:
+            status = file_status(source)
+            file = _file_of(source, bits, folder)
+            bits = _width(file, bits)
+            within = check_integer("within", within, 0, bits)
+            with_rows = ids is not False
+            if not with_rows and len(file.empty_rows):
+                raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
+            row_ids = RowIds(None if ids is False else ids, file.num_rows, _all_held)
+            keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
+
+            def check(num_bytes: int, beside: int) -> None:
+                refuse_changed(source, status)
+                _check_room(path, num_bytes + beside)
+
+            if keys:
+                _write_tables(
+                    file,
+                    bits,
+                    path,
+                    within=within,
+                    keys=keys,
+                    with_rows=with_rows,
+                    ids=row_ids.column(),
+                    memory_bytes=memory_bytes - _BYTES_BESIDE,
+                    check=check,
+                    threads=num_threads(threads),
+                    progress=progress,
+                )
+            else:
+                check(8 * -(-bits // 64) * file.num_rows, 0)
+                _write_scanned(file, bits, path, within, row_ids.column(), memory_bytes, with_rows=with_rows)
+        progress(StageFinished("building", time.perf_counter() - started))
+        return cls.open(path, threads=threads)
+
+
+def _write_tables(
+    file: FlatFile,
+    bits: int,
+    path: Path,
+    *,
+    within: int,
+    keys: list[tuple[list[int], int]],
+    with_rows: bool,
+    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    memory_bytes: int,
+    check: Callable[[int, int], None],
+    threads: int,
+    progress: Progress,
+) -> None:
+    try:
+        _native.build_hamming_file(
+            file.native,
+            bits,
+            str(path),
+            text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
+            ids_beside(ids),
+            within=within,
+            keys=keys,
+            with_rows=with_rows,
+            memory_bytes=memory_bytes,
+            check=check,
+            progress=_telling(progress),
+            threads=threads,
+        )
+    except InvalidParameter as error:
+        # Named as users do.
+        names = {"keys": "plan", "fingerprints": "source"}
+        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+
+
+def _write_scanned(
+    file: FlatFile,
+    bits: int,
+    path: Path,
+    within: int,
+    ids: Any,  # noqa: ANN401 - an Arrow array or None
+    memory_bytes: int,
+    *,
+    with_rows: bool,
+) -> None:
+    """Write an index without tables, which is in memory whenever it is open."""
+    num_words = -(-bits // 64)
+    needed = 4 * 8 * num_words * file.num_rows
+    if needed > memory_bytes:
+        raise InvalidParameter(
+            "memory", f"no table helps within {within}, and to compare everything takes {needed} bytes"
+        )
+    words = np.fromfile(file.path, "<u8", file.num_rows * num_words, offset=file.offset).reshape(-1, num_words)
+    rows = np.delete(np.arange(file.num_rows, dtype=np.uint32), file.empty_rows)
+    native = _native.HammingSet(
+        np.ascontiguousarray(words[rows]).reshape(-1), bits, within=within, rows=rows, with_rows=with_rows, keys=[]
+    )
+    write_hamming_file(
+        native,
+        path,
+        recipe=file.recipe,
+        empty_rows=file.empty_rows.astype(np.int64),
+        num_rows=file.num_rows,
+        with_rows=with_rows,
+        ids=ids,
+    )
+
+
+def _planned(
+    file: FlatFile, bits: int, within: int, table_bytes: float | None, *, with_rows: bool
+) -> list[tuple[list[int], int]]:
+    """Return the keys that an index in memory would have."""
+    try:
+        return _native.plan_hamming_file(
+            file.native, bits, within=within, with_rows=with_rows, memory_bytes=table_bytes
+        )
+    except InvalidParameter as error:
+        names = {"memory": "table_memory", "fingerprints": "source"}
+        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+
+
+def _all_held(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.ones(len(rows), bool)
+
+
+def _telling(progress: Progress) -> Callable[[int, int], None]:
+    """Return what tells of readings: done, and how much there is in all."""
+    is_started = False
+
+    def tell(done: int, total: int) -> None:
+        nonlocal is_started
+        if not is_started:
+            progress(StageStarted("building", total, "rows"))
+            is_started = True
+        progress(StageAdvanced("building", done))
+
+    return tell
+
+
+def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: ANN401 - a path, or fingerprints
+    """Return the fingerprints as a flat file; those of Parquet are copied into one."""
+    if not isinstance(source, str | Path):
+        return take_file("source", source, folder)
+    path = Path(source)
+    check_regular(path)
+    if path.suffix == ".parquet":
+        _check_room(folder, 8 * _num_parquet_words(path))
+    if path.suffix in (".parquet", ".npy"):
+        return take_file("source", path, folder)
+    num_bytes, row_bytes = path.stat().st_size, 8 * -(-(bits or 64) // 64)
+    if num_bytes % row_bytes:
+        raise InvalidInput(f"{num_bytes} bytes are no whole number of fingerprints of {row_bytes} bytes", str(path))
+    return FlatFile(path, 0, num_bytes // row_bytes, bits or 64, np.zeros(0, np.uint32), None)
+
+
+def _num_parquet_words(path: Path) -> int:
+    """Return the words of all fingerprints of a file; 0 where it is none of fingerprints, as is told later."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            kind = file.schema_arrow.field("sketch").type
+            width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
+            return int(file.metadata.num_rows * width)
+    except (pa.ArrowInvalid, KeyError):
+        return 0
+
+
+def _width(file: FlatFile, bits: int | None) -> int:
+    if bits is None or bits == file.bits:
+        return file.bits
+    if file.recipe is not None or -(-bits // 64) != -(-file.bits // 64):
+        raise InvalidParameter("bits", f"{bits} given; the fingerprints have {file.bits}")
+    return bits
+
+
+def _check_room(path: Path, num_bytes: int) -> None:
+    """Refuse to begin what the disk has no room for."""
+    free = shutil.disk_usage(path.parent).free
+    if num_bytes > free:
+        raise OSError(
+            errno.ENOSPC, f"No room: about {num_bytes / 1e9:.2f} GB are needed, {free / 1e9:.2f} GB are free", str(path)
+        )

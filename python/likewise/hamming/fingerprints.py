@@ -1,0 +1,327 @@
+"""Fingerprints: what Hamming search takes, from arrays, Arrow data, sketches and files."""
+
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.fingerprints.arrays import read_array
+from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
+from likewise.io.refusals import check_regular
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import Sketches
+from likewise.stages.text import is_table
+
+# More of a value is not shown.
+_MAX_DIGITS = 40
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _MAX_DIGITS else f"{text[: _MAX_DIGITS - 3]}..."
+
+
+def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lists and arrays
+    """Return an array of any shape, or a list, as words of fingerprints, bit by bit.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : array of uint64, or of int64 of the same bits; or as for :func:`words_of_list`
+        The words.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are of any other type: nothing is rounded, cut or wrapped.
+    """
+    if isinstance(given, list | tuple):
+        return words_of_list(name, given)
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter(name, f"{type(given).__name__} given; expected fingerprints") from error
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise InvalidParameter(name, "some of them are masked; leave these out")
+    if array.dtype == object and array.ndim == 1:
+        return words_of_list(name, array.tolist())
+    if array.dtype.kind in "iu" and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.aligned:
+        array = array.copy()
+    if array.dtype == np.int64:
+        return np.ascontiguousarray(array).view(np.uint64).reshape(array.shape)
+    if array.dtype != np.uint64:
+        raise InvalidParameter(
+            name,
+            f"{type(given).__name__} of {array.dtype}, shape {array.shape}, given; they must be uint64, or int64 of "
+            "the same bits",
+        )
+    return array
+
+
+def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
+    """Return a list of numbers, or of lists of words of one length, as an array of shape (n,) or (n, words).
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : sequence of int, or of sequences of int
+        Each from 0 to 2^64 - 1.
+
+    Raises
+    ------
+    InvalidParameter
+        Naming the first that is anything else.
+    """
+    is_nested = bool(given) and all(
+        isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1) for row in given
+    )
+    if is_nested:
+        rows = [words_of_list(name, row.tolist() if isinstance(row, np.ndarray) else row) for row in given]
+        if len({row.shape for row in rows}) != 1 or rows[0].ndim != 1:
+            raise InvalidParameter(name, "lists of different lengths given; each fingerprint has the same words")
+        return np.stack(rows)
+    if not all(type(value) is int for value in given):
+        given = [_word(name, number, value) for number, value in enumerate(given)]
+    try:
+        return np.array(given, np.uint64)
+    except OverflowError:
+        number, value = next((i, value) for i, value in enumerate(given) if not 0 <= value < 1 << 64)
+        raise InvalidParameter(
+            name, f"{shown(value)} given as number {number}; a word of a fingerprint is from 0 to 2^64 - 1"
+        ) from None
+
+
+def _word(name: str, number: int, value: object) -> int:
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise InvalidParameter(name, f"{shown(value)} given as number {number}; fingerprints are whole numbers")
+    return int(value.__index__())
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprints:
+    """Fingerprints in memory.
+
+    Parameters
+    ----------
+    words : ndarray of shape (n * words,), uint64
+        One after another, word 0 lowest.
+    bits : int
+        Width of each.
+    is_empty : ndarray of shape (n,), uint8, optional
+        1 where the text was empty; None where none was.
+    recipe : Recipe, optional
+        What made them, where it is known.
+    doc_ids : tuple of str, optional
+        Ids, where they are known.
+    """
+
+    words: NDArray[np.uint64]
+    bits: int
+    is_empty: NDArray[np.uint8] | None = None
+    recipe: Recipe | None = None
+    doc_ids: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.words) // -(-self.bits // 64)
+
+    @property
+    def empty_rows(self) -> NDArray[np.uint32]:
+        """Rows of empty texts, ascending."""
+        return np.flatnonzero(self.is_empty if self.is_empty is not None else ()).astype(np.uint32)
+
+    def spooled(self, folder: Path, name: str) -> FlatFile:
+        """Return a new flat file of the same fingerprints in `folder`."""
+        path = folder / f"{name}.flat"
+        self.words.tofile(path)
+        return FlatFile(path, 0, len(self), self.bits, self.empty_rows, self.recipe)
+
+
+def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - one of several kinds
+    """Return what was given as parameter `name` as fingerprints.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : Sketches, array, Arrow array or table, list of int, or path
+        uint64 of shape (n,) or (n, words), or int64 of the same bits; Arrow: (u)int64, lists of them of one size, or
+        binary of one size; lists as for :func:`~likewise.hamming.fingerprints.words_of_list`; paths as for
+        :func:`take_file`.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is nothing of this kind.
+    """
+    if isinstance(given, str | Path):
+        return _read(Path(given))
+    if isinstance(given, Sketches):
+        if given.recipe.bits is None:
+            raise InvalidParameter(name, "these are MinHash signatures; use band_pairs")
+        is_empty = given.is_empty.astype(np.uint8) if given.is_empty.any() else None
+        words = np.ascontiguousarray(given.array).reshape(-1)
+        return Fingerprints(words, given.recipe.bits, is_empty, given.recipe, given.doc_ids)
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        given = _from_arrow(name, given)
+    array = as_words(name, given)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
+        raise InvalidParameter(name, f"shape {array.shape}; it must be (n,) or (n, words), 1 to 4 words")
+    bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
+    if isinstance(array, np.memmap):
+        # Read, not mapped: a file that is cut while it is searched must be no crash.
+        array = np.array(array)
+    return Fingerprints(np.ascontiguousarray(array).reshape(-1), bits)
+
+
+def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 - one of several kinds
+    """Return what was given as parameter `name` as a flat file; what lies otherwise is written to one in `folder`.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors and the new file.
+    given : path, or as for :func:`take_fingerprints`
+        ``.npy`` (with the recipe beside it or without) or ``.parquet`` as :meth:`likewise.Sketches.write` makes it; a
+        mapped array stands for its file.
+    folder : Path
+        Takes the file that is written.
+
+    Raises
+    ------
+    InvalidInput
+        If the file holds no fingerprints.
+    InvalidParameter
+        If it is nothing of this kind.
+    """
+    if isinstance(given, str | Path):
+        path = Path(given)
+        check_regular(path)
+        if path.suffix == ".parquet":
+            return flat_from_parquet(path, folder / f"{name}.flat")
+        if path.suffix == ".npy":
+            return _npy_file(path)
+    return mapped_file(given) or take_fingerprints(name, given).spooled(folder, name)
+
+
+def file_status(given: object) -> tuple[int, ...] | None:
+    """Return what tells whether a file is the same, of a mapped array that of its file; None of what is no file."""
+    path = given.filename if isinstance(given, np.memmap) else given
+    if not isinstance(path, str | Path):
+        return None
+    try:
+        status = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def refuse_changed(given: object, status: tuple[int, ...] | None) -> None:
+    """Refuse a file that is not as :func:`file_status` said before.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another size, time or inode.
+    """
+    if file_status(given) != status:
+        path = given.filename if isinstance(given, np.memmap) else given
+        raise InvalidInput("the file changed while it was read", str(path))
+
+
+def _read(path: Path) -> Fingerprints:
+    if path.suffix == ".parquet":
+        return take_fingerprints("fingerprints", Sketches.read(path))
+    if path.suffix == ".npy":
+        file = _npy_file(path)
+        words = np.fromfile(file.path, np.uint64, file.num_rows * -(-file.bits // 64), offset=file.offset)
+        is_empty = np.zeros(file.num_rows, np.uint8)
+        is_empty[file.empty_rows] = 1
+        return Fingerprints(words, file.bits, is_empty if len(file.empty_rows) else None, file.recipe)
+    raise InvalidInput("fingerprints are read from .npy and .parquet; map any other file with numpy.memmap", str(path))
+
+
+def _npy_file(path: Path) -> FlatFile:
+    """Return where an array lies in its file; a recipe beside it tells its width and its empty texts."""
+    check_regular(path)
+    array = read_array(path, is_mapped=True)
+    file = mapped_file(array)
+    if file is None:
+        how = how_to_store(array.dtype, fortran_order=not array.flags.c_contiguous)
+        raise InvalidInput(
+            f"{'this is no array of fingerprints: ' if how is None else ''}{array.dtype} of shape {array.shape}"
+            f"{'' if how is None else f': {how}'}",
+            str(path),
+        )
+    beside = read_recipe_beside(path, file.num_rows)
+    return (
+        file if beside is None else replace(file, bits=beside.bits, recipe=beside.recipe, empty_rows=beside.empty_rows)
+    )
+
+
+def mapped_file(array: Any) -> FlatFile | None:  # noqa: ANN401
+    """Return where an array or its rows from one to another lie in the file that is mapped: little-endian uint64."""
+    whole = array.base if isinstance(getattr(array, "base", None), np.memmap) else array
+    if not isinstance(array, np.memmap) or not isinstance(whole.base, mmap.mmap) or whole.filename is None:
+        return None
+    # Changes of one's own are not in the file.
+    if whole.mode == "c":
+        return None
+    if array.dtype != np.dtype("<u8") or array.ndim not in (1, 2) or not array.flags.c_contiguous:
+        return None
+    num_words = array.shape[1] if array.ndim == 2 else 1
+    if not 1 <= num_words <= 4:
+        return None
+    offset = whole.offset + array.ctypes.data - whole.ctypes.data
+    return FlatFile(Path(whole.filename), offset, len(array), 64 * num_words, np.zeros(0, np.uint32), None)
+
+
+def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
+    import pyarrow as pa
+
+    try:
+        column = pa.chunked_array([given]) if isinstance(given, pa.Array) else _arrow_column(name, given)
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidParameter(name, f"this Arrow data cannot be read: {error}") from error
+    if column.null_count:
+        raise InvalidParameter(name, f"{column.null_count} of them are null")
+    kind = column.type
+    column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width in (8, 16, 24, 32):
+        data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+        data = data[column.offset * kind.byte_width : (column.offset + len(column)) * kind.byte_width]
+        return data.view("<u8").reshape(len(column), -1)
+    if pa.types.is_fixed_size_list(kind) and kind.value_type in (pa.int64(), pa.uint64()):
+        values = column.flatten()
+        if values.null_count:
+            raise InvalidParameter(name, f"{values.null_count} of their words are null")
+        flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+        return flat.view(np.uint64).reshape(len(column), kind.list_size)
+    if kind in (pa.int64(), pa.uint64()):
+        numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return numbers.view(np.uint64)
+    raise InvalidParameter(name, f"a column of {kind}; fingerprints are (u)int64, lists or binary of one size")
+
+
+def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the column of Arrow data; of a table the only one, or that of the sketches."""
+    import pyarrow as pa
+
+    if not is_table(given):
+        return pa.chunked_array(given) if hasattr(given, "__arrow_c_stream__") else pa.chunked_array([pa.array(given)])
+    table = pa.table(given)
+    names = ["sketch"] if "sketch" in table.column_names else table.column_names
+    if len(names) != 1:
+        raise InvalidParameter(name, f"a table of columns {names}; pass the column of the fingerprints")
+    return table.column(names[0])

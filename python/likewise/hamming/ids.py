@@ -1,0 +1,385 @@
+"""Ids of rows, and rows of ids."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from types import MethodType
+from typing import Any
+from weakref import WeakMethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.stages.text import is_table
+
+# Which of these rows are still there.
+IsHeld = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+
+
+def id_keys(column: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
+    """Return a 64-bit key of each id: of a number its own bits, of text a hash."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type):
+        numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+        return numbers.view(np.uint64)
+    return np.asarray(Texts.from_arrow(column).hashes())
+
+
+def first_double(column: Any, keys: NDArray[np.uint64]) -> tuple[int, int] | None:  # noqa: ANN401 - an Arrow array
+    """Return where the first id stands that was there before, and where that was; None if all ids differ.
+
+    About 0.1 us an id.
+    """
+    ranked = np.sort(keys)
+    if not (ranked[1:] == ranked[:-1]).any():
+        return None
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
+    sizes = np.diff(np.append(starts, len(keys)))
+    doubles = []
+    # Unequal ids of one key are no doubles.
+    for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
+        before: dict[object, int] = {}
+        for row in order[start : start + size].tolist():
+            value = column[row].as_py()
+            if value in before:
+                doubles.append((row, before[value]))
+                break
+            before[value] = row
+    return min(doubles, default=None)
+
+
+class IdLookup:
+    """The rows of ids, as keys; 12 bytes an id.
+
+    A run holds keys in order and their rows. A new one is merged with those before that are less than four times as
+    long, so that each key is moved a logarithmic number of times.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
+
+    def add(self, keys: NDArray[np.uint64], first_row: int) -> None:
+        """Take the keys of the rows from `first_row` on."""
+        order = np.argsort(keys, kind="stable")
+        runs = [*self._runs, (keys[order], (first_row + order).astype(np.uint32))]
+        while len(runs) > 1 and len(runs[-2][0]) < 4 * len(runs[-1][0]):
+            both = np.concatenate([runs[-2][0], runs[-1][0]])
+            rows = np.concatenate([runs[-2][1], runs[-1][1]])
+            # Stable, and two sorted parts: a merge.
+            order = np.argsort(both, kind="stable")
+            runs[-2:] = [(both[order], rows[order])]
+        self._runs = runs
+
+    def candidates(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return pairs of a position in `keys` and a row of that key."""
+        positions, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        # In order, so that neighbours are looked up in the same cache lines.
+        order = np.argsort(keys)
+        keys = keys[order]
+        for held, held_rows in self._runs:
+            low = np.searchsorted(held, keys)
+            if len(keys) == 1:
+                # One id, the usual case: a slice.
+                high = np.searchsorted(held, keys, "right")
+            else:
+                is_there = held[np.minimum(low, len(held) - 1)] == keys
+                high = low.copy()
+                high[is_there] = np.searchsorted(held, keys[is_there], "right")
+            counts = high - low
+            num = int(counts.sum())
+            if num:
+                positions.append(np.repeat(np.arange(len(keys)), counts))
+                starts = np.repeat(low - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+                rows.append(held_rows[starts + np.arange(num)].astype(np.int64))
+        return order[np.concatenate(positions)], np.concatenate(rows)
+
+
+_WANTED = "they must be str or whole numbers of 64 bits, signed"
+
+
+class RowIds:
+    """Ids of rows that are only ever appended; without ids, rows stand for themselves.
+
+    Parameters
+    ----------
+    ids : sequence of str or int, or Arrow data, optional
+        An id for each row.
+    num_rows : int
+        Rows at first.
+    is_held : callable
+        Tells of rows (int64, ascending or not) which are not removed. Their ids cannot be given again. A method is not
+        kept alive by this: whoever holds the ids is deleted as soon as nobody holds it, gigabytes of tables with it.
+    is_checked : bool
+        Whether no id comes twice, as is known of those that stood in an index.
+    """
+
+    def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
+        self._lock = RLock()
+        self._num_rows = num_rows
+        is_method = isinstance(is_held, MethodType)
+        self._is_held: Callable[[], IsHeld | None] = WeakMethod(is_held) if is_method else lambda: is_held
+        # No part is empty: the first id decides the type.
+        self._parts: list[Any] | None = None
+        # Made when ids are first added or looked for.
+        self._lookup: IdLookup | None = None
+        if ids is not None:
+            column = _taken(ids, num_rows)
+            if not is_checked:
+                _refuse_doubles(column, id_keys(column))
+            self._parts = [column] if len(column) else []
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self._parts is not None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows so far."""
+        return self._num_rows
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Keep other changes out."""
+        with self._lock:
+            yield
+
+    @contextmanager
+    def adding(self, ids: Any, num_rows: int) -> Iterator[int]:  # noqa: ANN401 - sequences or Arrow data
+        """Append rows if the block ends well; gives the first of them. Other changes wait."""
+        with self._lock:
+            before = self._parts
+            held = [] if before is None and ids is not None and self._num_rows == 0 else before
+            if (ids is None) != (held is None):
+                wanted = (
+                    "the index has ids; give one for each" if ids is None else "the index goes by rows, without ids"
+                )
+                raise InvalidParameter("ids", wanted)
+            first = self._num_rows
+            if held is None or num_rows == 0:
+                if ids is not None:
+                    _taken(ids, num_rows)
+                yield first
+                self._num_rows = first + num_rows
+                return
+            part = _taken(ids, num_rows)
+            if held and part.type != held[0].type:
+                raise InvalidParameter("ids", f"they are {part.type}, those of the index {held[0].type}")
+            keys = id_keys(part)
+            _refuse_doubles(part, keys)
+            lookup = self._looked_up()
+            self._refuse_known(part, keys, lookup)
+            # Before the block: what is found while it runs has its id.
+            self._parts = _joined([*held, part])
+            try:
+                yield first
+            except BaseException:
+                self._parts = before
+                raise
+            lookup.add(keys, first)
+            self._num_rows = first + num_rows
+
+    def column(self) -> Any:  # noqa: ANN401 - an Arrow array
+        """All ids as one Arrow array, or None."""
+        import pyarrow as pa
+
+        parts = self._parts
+        if parts is None:
+            return None
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
+
+    def of_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return ids of rows as an array of str or int; the rows, int64, where there are none."""
+        parts = self._parts
+        if parts is None:
+            return rows.astype(np.int64)
+        ends = np.cumsum([len(part) for part in parts])
+        if rows.size and (not len(ends) or rows.max() >= ends[-1]):
+            raise InvalidInput("the tables are damaged: they name rows that there are none of")
+        part_of_row = np.searchsorted(ends, rows, side="right")
+        found: NDArray[Any] = np.empty(len(rows), object)
+        for number in np.unique(part_of_row):
+            is_here = part_of_row == number
+            first = ends[number] - len(parts[number])
+            found[is_here] = parts[number].take(_arrow_rows(rows[is_here] - first)).to_numpy(zero_copy_only=False)
+        return found
+
+    def rows_of(self, ids: Any) -> NDArray[np.uint32]:  # noqa: ANN401 - rows or ids
+        """Return the rows of these ids (the rows themselves where there are no ids), ascending, each once.
+
+        What is not there counts for nothing.
+
+        Raises
+        ------
+        InvalidParameter
+            If they are of another type than the ids; rows are whole numbers.
+        """
+        column = id_column("rows", ids)
+        if self._parts is None:
+            if len(column) and not _is_integer(column):
+                raise InvalidParameter("rows", f"{column.type} given; the index has no ids, so rows are whole numbers")
+            rows = np.unique(column.to_numpy(zero_copy_only=False)) if len(column) else np.zeros(0, np.int64)
+            return rows[(rows >= 0) & (rows < self._num_rows)].astype(np.uint32)
+        with self._lock:
+            if not self._parts or not len(column):
+                return np.zeros(0, np.uint32)
+            if column.type != self._parts[0].type:
+                raise InvalidParameter("rows", f"{column.type} given; ids of this index are {self._parts[0].type}")
+            positions, found = self._looked_up().candidates(id_keys(column))
+            return np.unique(found[self._are_equal(column, positions, found)]).astype(np.uint32)
+
+    def _looked_up(self) -> IdLookup:
+        if self._lookup is None:
+            self._lookup = IdLookup()
+            row = 0
+            for part in self._parts or ():
+                self._lookup.add(id_keys(part), row)
+                row += len(part)
+        return self._lookup
+
+    def _are_equal(
+        self,
+        column: Any,  # noqa: ANN401
+        positions: NDArray[np.int64],
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.bool_]:
+        """Which pairs of a position in `column` and a row have one id; their keys are equal."""
+        if not len(rows) or _is_integer(column):
+            return np.ones(len(rows), bool)
+        wanted = column.take(_arrow_rows(positions)).to_numpy(zero_copy_only=False)
+        return np.asarray(wanted == self.of_rows(rows), bool)
+
+    def _refuse_known(self, part: Any, keys: NDArray[np.uint64], lookup: IdLookup) -> None:  # noqa: ANN401
+        positions, rows = lookup.candidates(keys)
+        if not len(rows):
+            return
+        is_held = self._is_held()
+        # Whoever asks for ids holds their owner.
+        assert is_held is not None
+        is_known = is_held(rows)
+        is_known[is_known] = self._are_equal(part, positions[is_known], rows[is_known])
+        if is_known.any():
+            position, row = min(zip(positions[is_known].tolist(), rows[is_known].tolist(), strict=True))
+            raise InvalidParameter(
+                "ids",
+                f"{part[position].as_py()!r}, number {position} of those given, stands in the index already, at row "
+                f"{row}; remove it first, or give another",
+            )
+
+
+def _refuse_doubles(column: Any, keys: NDArray[np.uint64]) -> None:  # noqa: ANN401 - an Arrow array
+    found = first_double(column, keys)
+    if found is not None:
+        second, first = found
+        raise InvalidParameter(
+            "ids", f"{column[first].as_py()!r} comes twice, as numbers {first} and {second}; ids must differ"
+        )
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    """Return the same ids in few parts; each id is moved a logarithmic number of times."""
+    import pyarrow as pa
+
+    while len(parts) > 1 and len(parts[-2]) < 4 * len(parts[-1]):
+        parts[-2:] = [pa.concat_arrays(parts[-2:])]
+    return parts
+
+
+def _arrow_rows(rows: NDArray[Any]) -> Any:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return pa.array(rows)
+
+
+def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
+    """Ids as an Arrow array of int64 or large_string, one for each of the rows."""
+    column = id_column("ids", ids)
+    if len(column) != num_rows:
+        raise InvalidParameter("ids", f"{counted(len(column), 'id')} for {counted(num_rows, 'fingerprint')}")
+    return column
+
+
+def _is_integer(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(column.type))
+
+
+def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+    """Return ids or rows as an Arrow array of int64 or large_string; one of none may have either type.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for errors.
+    given : sequence of str or int, or Arrow data
+        Arrow text of any kind, dictionaries too.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are anything else: floats, booleans, bytes, nulls, a mixture, a single value.
+    """
+    import pyarrow as pa
+
+    try:
+        column = _arrow_column(name, given)
+        kind = column.type
+        if column.null_count:
+            raise InvalidParameter(name, f"{column.null_count} of them are null; {_WANTED}")
+        if not len(column):
+            return pa.array([], pa.int64() if pa.types.is_integer(kind) else pa.large_string())
+        if pa.types.is_integer(kind):
+            return column.cast(pa.int64())
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            column = column.cast(pa.large_string())
+            column.validate(full=True)
+            return column
+    except (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidParameter):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidParameter(name, f"{reason}; {_WANTED}, all of one kind") from error
+    raise InvalidParameter(name, f"{kind} given; {_WANTED}")
+
+
+def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
+    import pyarrow as pa
+
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        if is_table(given):
+            raise InvalidParameter(name, "a table given; pass its column of ids")
+        column = pa.chunked_array([given]) if isinstance(given, pa.Array) else pa.chunked_array(given)
+        if pa.types.is_dictionary(column.type):
+            kind = _spelled_out(column.type.value_type)
+            column = pa.chunked_array([_decoded(chunk, kind) for chunk in column.chunks], kind)
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise InvalidParameter(name, f"{given!r} given; expected a sequence or a column, of which {_WANTED}")
+    values = given if isinstance(given, np.ndarray | list) else list(given)
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidParameter(name, f"an array of shape {values.shape} given; expected one dimension")
+    if not isinstance(values, np.ndarray) or values.dtype == object:
+        # Arrow would take True for 1 beside numbers, and bytes for text.
+        other = next((value for value in values if isinstance(value, bool | np.bool_ | float | bytes)), None)
+        if other is not None:
+            raise InvalidParameter(name, f"{other!r} given; {_WANTED}")
+    return pa.array(values)
+
+
+def _spelled_out(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type
+    """Return the type to decode values of a dictionary to: views cannot be picked."""
+    import pyarrow as pa
+
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
+
+
+def _decoded(column: Any, kind: Any) -> Any:  # noqa: ANN401 - an Arrow array of a dictionary, and a type
+    """Return what the entries of a dictionary array stand for."""
+    return column.dictionary.cast(kind).take(column.indices)

@@ -1,0 +1,124 @@
+"""What a Hamming search takes and gives: keys of a plan, matches as flat arrays with offsets."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_integer
+from likewise.errors import InvalidParameter
+from likewise.hamming.fingerprints import shown
+from likewise.hamming.rows import FingerprintRows
+
+
+class Matches(NamedTuple):
+    """What a batch of queries found: the matches of query i are ``offsets[i]:offsets[i + 1]``.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (q + 1,), int64
+        Where the matches of each query begin.
+    rows : ndarray of shape (m,)
+        Rows, int64, ascending within a query; ids where the index has ids; of an index without rows the
+        fingerprints themselves.
+    distances : ndarray of shape (m,), uint16
+        Bits that differ.
+    """
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[Any]
+    distances: NDArray[np.uint16]
+
+
+def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any]) -> Matches:
+    """Return the matches of all queries: those of empty texts, `empty_rows`, put between the others that were found."""
+    counts = np.zeros(taken.num_rows, np.int64)
+    counts[taken.empty_rows] = len(empty_rows)
+    is_text = np.ones(taken.num_rows, bool)
+    is_text[taken.empty_rows] = False
+    counts[is_text] = np.diff(found.offsets)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    of_text = np.repeat(is_text, counts)
+    rows = np.empty((len(of_text), *found.rows.shape[1:]), np.result_type(found.rows, empty_rows))
+    rows[of_text] = found.rows
+    rows[~of_text] = np.tile(empty_rows, len(taken.empty_rows))
+    distances = np.zeros(len(of_text), np.uint16)
+    distances[of_text] = found.distances
+    return Matches(offsets, rows, distances)
+
+
+def native_set(
+    taken: FingerprintRows,
+    within: int,
+    *,
+    with_rows: bool,
+    plan: Any,  # noqa: ANN401 - a planned search or keys, or None
+    memory_bytes: int | None,
+    threads: int,
+) -> _native.HammingSet:
+    """Return the tables of fingerprints.
+
+    Raises
+    ------
+    InvalidParameter
+        If `plan` has no keys or is not complete, or no plan fits the memory.
+    """
+    words = taken.words
+    keys = None if plan is None else keys_of(plan)
+    memory = None if memory_bytes is None else float(memory_bytes)
+    try:
+        if taken.file is not None:
+            file, bits = taken.file.native, taken.bits
+            if keys is None:
+                keys = _native.plan_hamming_file(file, bits, within=within, with_rows=with_rows, memory_bytes=memory)
+            if keys:
+                return _native.HammingSet.of_file(
+                    file, bits, within=within, keys=keys, with_rows=with_rows, threads=threads
+                )
+            # What is scanned is held.
+            words = np.array(words)
+        return _native.HammingSet(
+            words,
+            taken.bits,
+            within=within,
+            rows=taken.rows,
+            with_rows=with_rows,
+            keys=keys,
+            memory_bytes=memory,
+            threads=threads,
+        )
+    except InvalidParameter as error:
+        # Named as users do.
+        names = {"keys": "plan", "memory_bytes": "memory"}
+        raise InvalidParameter(names.get(error.name, error.name), error.message) from None
+
+
+def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a planned search or keys
+    """Return (mask, radius) of each key, the mask as four words.
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no keys.
+    """
+    keys = getattr(plan, "keys", plan)
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise InvalidParameter("plan", f"{shown(plan)} given; expected a planned search, or keys as (mask, radius)")
+    return [_key(key) for key in keys]
+
+
+def _key(key: Any) -> tuple[list[int], int]:  # noqa: ANN401 - a key of a plan, or mask and radius
+    pair = (key.mask, key.radius) if hasattr(key, "mask") else key
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidParameter("plan", f"the key {shown(pair)} is no pair of mask and radius")
+    mask = check_integer("plan", pair[0], 0, (1 << 256) - 1)
+    radius = check_integer("plan", pair[1], 0, 256)
+    word = (1 << 64) - 1
+    return [mask >> shift & word for shift in (0, 64, 128, 192)], radius
+
+
+def mask_number(mask: Sequence[int]) -> int:
+    """Return a mask of words as one number."""
+    return sum(word << 64 * i for i, word in enumerate(mask))

@@ -1,0 +1,387 @@
+"""Hamming search: the fingerprints that lie within k bits of each other."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_fraction, check_integer, num_threads, take_bytes
+from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.hamming.fingerprints import (
+    Fingerprints,
+    as_words,
+    file_status,
+    refuse_changed,
+    take_file,
+    take_fingerprints,
+    words_of_list,
+)
+from likewise.io.fingerprints.flat import FlatFile
+from likewise.io.fingerprints.row_pairs import RowPairWriter
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import Sketches
+
+# What joins take beside the fingerprints: tables of the threads, batches that wait.
+_BYTES_BESIDE = 64 << 20
+# A pair that is held: in its batch, while it is sorted, and in the result.
+_BYTES_A_PAIR = 48
+_MIN_MEMORY = 16 << 20
+_ALL_PAIRS = 2**63 - 1
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.uint16]]
+
+
+@dataclass(frozen=True)
+class WrittenPairs:
+    """What a search wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file: columns row_a, row_b (int64), doc_id_a, doc_id_b (string) where both sides have ids, distance (int32).
+    num_pairs : int
+        Its rows.
+    within : int
+        Radius in bits.
+    num_left, num_right : int
+        Fingerprints of the left and the right set; of one set, twice the same.
+    """
+
+    path: Path
+    num_pairs: int
+    within: int
+    num_left: int
+    num_right: int
+
+
+def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of several kinds
+    """Return the number of differing bits of fingerprints, element by element.
+
+    Parameters
+    ----------
+    a, b : Sketches, array, Arrow array, int, or list of int
+        Fingerprints of the same shape, (n,) or (n, words), or shapes that broadcast: uint64, or int64 of the same
+        bits.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        Distances in bits.
+
+    Raises
+    ------
+    InvalidParameter
+        If the shapes do not fit, or these are no fingerprints: nothing is rounded.
+    RecipeMismatch
+        If sketches of both sides were made by different recipes, naming the fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hamming_distance(np.array([0, 7], np.uint64), np.array([1, 0], np.uint64)).tolist()
+    [1, 3]
+    """
+    left, right = _codes("a", a), _codes("b", b)
+    if isinstance(a, Sketches) and isinstance(b, Sketches):
+        _refuse_recipes("a and b", a.recipe, b.recipe)
+    widths = {codes.shape[-1:] for codes in (left, right) if codes.ndim == 2}
+    try:
+        if len(widths) > 1 or (widths and not all(codes.shape[-1:] in widths for codes in (left, right))):
+            raise ValueError
+        ones: NDArray[np.int64] = np.bitwise_count(left ^ right).astype(np.int64)
+    except ValueError as error:
+        raise InvalidParameter("b", f"shapes {left.shape} and {right.shape} do not fit together") from error
+    return ones if ones.ndim < 2 else np.asarray(ones.sum(axis=-1), np.int64)
+
+
+def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
+    """Return fingerprints in the shape in which they were given."""
+    if isinstance(given, str | Path | bool):
+        raise InvalidParameter(name, f"{given!r} given; expected fingerprints")
+    if isinstance(given, int | np.integer):
+        return words_of_list(name, [given]).reshape(())
+    if isinstance(given, Sketches) or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        taken = take_fingerprints(name, given)
+        return taken.words if taken.bits <= 64 else taken.words.reshape(len(taken), -1)
+    words = as_words(name, given)
+    if words.ndim > 2:
+        raise InvalidParameter(name, f"shape {words.shape}; it must be (n,) or (n, words)")
+    return words[:, 0] if words.ndim == 2 and words.shape[1] == 1 else words
+
+
+def hamming_pairs(
+    fingerprints: Any,  # noqa: ANN401 - of one of several kinds
+    within: int,
+    *,
+    recall: float | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    memory: float | str | None = None,
+    threads: int | None = None,
+) -> Any:  # noqa: ANN401 - pairs, or what was written
+    """Find every pair of fingerprints at distance `within` or less, or each with the probability that `recall` names.
+
+    Parameters
+    ----------
+    fingerprints : Sketches, array, Arrow array, list of int, or path
+        Arrays: uint64 of shape (n,) or (n, words), word 0 lowest, or int64 of the same bits. Arrow: (u)int64, lists of
+        them of one size, or binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`likewise.Sketches.write`
+        makes them. Of sketches, empty texts pair with empty texts only. At most 2^31.
+    within : int
+        Radius in bits, 0 to the width.
+    recall : float, optional
+        Above 0, below 1: only pairs that agree in one of some bands of sampled bits are compared, so many that a pair
+        at a distance of exactly `within` is found with this probability or more, over the seeds. Exact where None.
+    seed : int
+        What the bits of the bands follow from.
+    out : path, optional
+        A ``.parquet`` file to which the pairs are written as they are found, in no order of rows. However many they
+        are, they are never all in memory.
+    memory : float or str, optional
+        Bytes that may be used, as a number or as text (``"4GB"``), at least 16 MiB. What does not fit is spread over
+        files beside `out` (or in the system's folder for temporary files) and joined part by part; give a path or a
+        mapped array, since an array in memory stays where it is. Without it everything is held.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    pairs : ndarray of shape (m, 2), int64
+        Rows, left < right, sorted, unique.
+    distances : ndarray of shape (m,), uint16
+        Bits that differ. With `out` a :class:`~likewise.hamming.WrittenPairs` instead of both.
+
+    Raises
+    ------
+    InvalidParameter
+        If `within` or `recall` is out of range, no bands reach the recall, `memory` does not hold the pairs and there
+        is no `out`, or `recall` is given with either.
+    InvalidInput
+        If a file holds no fingerprints.
+
+    Notes
+    -----
+    Exact: keys of bits whose radii are complete by the generalised pigeonhole principle; the first key that finds a
+    pair owns it; where none pays, all pairs are compared (about 0.05 ns each of 64 bits on two cores with AVX-512).
+    Bands: bit sampling (Indyk, Motwani 1998), buckets not capped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs, distances = hamming_pairs(np.array([0, 7, 255], np.uint64), within=3)
+    >>> pairs.tolist(), distances.tolist()
+    ([[0, 1]], [3])
+    """
+    if recall is not None:
+        if out is not None or memory is not None:
+            raise InvalidParameter("recall", "bands hold everything; leave out and memory away, or recall")
+        return _banded(take_fingerprints("fingerprints", fingerprints), within, recall, seed, num_threads(threads))
+    return _joined([("fingerprints", fingerprints)], within, out, memory, threads)
+
+
+def hamming_join(
+    left: Any,  # noqa: ANN401 - of one of several kinds
+    right: Any,  # noqa: ANN401
+    within: int,
+    *,
+    out: str | Path | None = None,
+    memory: float | str | None = None,
+    threads: int | None = None,
+) -> Any:  # noqa: ANN401 - pairs, or what was written
+    """Find every pair of a left and a right fingerprint at distance `within` or less, exactly.
+
+    Parameters
+    ----------
+    left, right : Sketches, array, Arrow array, or path
+        As for :func:`hamming_pairs`, of one width; sketches of both sides must be of one recipe.
+    within : int
+        Radius in bits, 0 to the width.
+    out, memory, threads
+        As for :func:`hamming_pairs`.
+
+    Returns
+    -------
+    pairs : ndarray of shape (m, 2), int64
+        Row on the left, row on the right; sorted, unique.
+    distances : ndarray of shape (m,), uint16
+        Bits that differ. With `out` a :class:`~likewise.hamming.WrittenPairs` instead of both.
+
+    Raises
+    ------
+    InvalidParameter
+        If the widths differ, `within` is out of range, or `memory` does not hold the pairs and there is no `out`.
+    RecipeMismatch
+        If the two sides were made by different recipes, naming the fields.
+    InvalidInput
+        If a file holds no fingerprints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> new, old = np.array([5, 1000], np.uint64), np.array([0, 1001, 7], np.uint64)
+    >>> pairs, distances = hamming_join(new, old, within=2)
+    >>> pairs.tolist(), distances.tolist()
+    ([[0, 0], [0, 2], [1, 1]], [2, 1, 1])
+    """
+    return _joined([("left", left), ("right", right)], within, out, memory, threads)
+
+
+def _banded(taken: Fingerprints, within: int, recall: float, seed: int, threads: int) -> Pairs:
+    """Return the pairs that share a band of sampled bits, and those of empty texts."""
+    empty = taken.empty_rows.astype(np.int64)
+    order = np.delete(np.arange(len(taken), dtype=np.uint32), empty)
+    left, right, distance, _ = _native.bit_band_pairs(
+        taken.words,
+        taken.bits,
+        order,
+        within=check_integer("within", within, 0, taken.bits),
+        recall=check_fraction("recall", recall),
+        seed=check_integer("seed", seed, 0, 2**64 - 1),
+        threads=threads,
+    )
+    first, second = np.triu_indices(len(empty), 1)
+    lefts = np.concatenate([np.asarray(left).astype(np.int64), empty[first]])
+    rights = np.concatenate([np.asarray(right).astype(np.int64), empty[second]])
+    distances = np.concatenate([np.asarray(distance).astype(np.uint16), np.zeros(len(first), np.uint16)])
+    ranks = np.lexsort((rights, lefts))
+    return np.stack([lefts, rights], axis=1)[ranks], distances[ranks]
+
+
+def _joined(
+    given: list[tuple[str, Any]], within: int, out: str | Path | None, memory: float | str | None, threads: int | None
+) -> Any:  # noqa: ANN401
+    if memory is not None:
+        memory = take_bytes("memory", memory, _MIN_MEMORY)
+    threads = num_threads(threads)
+    statuses = [file_status(side) for _, side in given]
+
+    def check() -> None:
+        for (_, side), status in zip(given, statuses, strict=True):
+            refuse_changed(side, status)
+
+    if memory is None or all(_is_held(side) for _, side in given):
+        sides = [take_fingerprints(name, side) for name, side in given]
+        if memory is None or _bytes_needed(sides) <= memory:
+            check()
+            return _joined_in_memory(sides, within, out, memory, threads)
+    return _joined_on_disk(given, within, out, memory, threads, check)
+
+
+def _is_held(side: Any) -> bool:  # noqa: ANN401
+    """Whether fingerprints are in memory already."""
+    return not isinstance(side, str | Path | np.memmap)
+
+
+def _bytes_needed(sides: list[Fingerprints]) -> int:
+    return _BYTES_BESIDE + sum(len(side) * (24 * -(-side.bits // 64) + 20) for side in sides)
+
+
+def _joined_in_memory(
+    sides: list[Fingerprints], within: int, out: str | Path | None, memory: int | None, threads: int
+) -> Any:  # noqa: ANN401
+    bits = _same_width(sides)
+    within = check_integer("within", within, 0, bits)
+    native = [(side.words, side.is_empty) for side in sides]
+    right = native[1] if len(native) == 2 else None
+    if out is None:
+        max_pairs = _max_pairs(memory)
+        rows, distances = _native.join_fingerprints(
+            native[0], right, bits, within=within, max_pairs=max_pairs, threads=threads
+        )
+        return np.asarray(rows).reshape(-1, 2), np.asarray(distances)
+    ids = [side.doc_ids for side in sides]
+    with RowPairWriter(Path(out), None if None in ids else (ids[0], ids[-1])) as writer:  # type: ignore[arg-type]
+        _native.stream_joined_fingerprints(
+            native[0], right, bits, within=within, consumer=writer.write, threads=threads
+        )
+        writer.finish()
+    return WrittenPairs(Path(out), writer.num_pairs, within, len(sides[0]), len(sides[-1]))
+
+
+def _joined_on_disk(
+    given: list[tuple[str, Any]],
+    within: int,
+    out: str | Path | None,
+    memory: int,
+    threads: int,
+    check: Callable[[], None],
+) -> Any:  # noqa: ANN401
+    beside = None if out is None else Path(out).parent
+    with tempfile.TemporaryDirectory(prefix=".likewise-join-", dir=beside) as folder:
+        files = [take_file(name, side, Path(folder)) for name, side in given]
+        bits = _same_width(files)
+        within = check_integer("within", within, 0, bits)
+        search = partial(
+            _native.stream_joined_files,
+            files[0].native,
+            files[1].native if len(files) == 2 else None,
+            bits,
+            within=within,
+            memory_bytes=max(memory - _BYTES_BESIDE, memory // 4),
+            folder=Path(folder),
+            threads=threads,
+        )
+        if out is None:
+            gathered = _Gathered(_max_pairs(memory))
+            search(consumer=gathered.take)
+            check()
+            return gathered.sorted()
+        with RowPairWriter(Path(out)) as writer:
+            search(consumer=writer.write)
+            check()
+            writer.finish()
+    return WrittenPairs(Path(out), writer.num_pairs, within, files[0].num_rows, files[-1].num_rows)
+
+
+def _max_pairs(memory: int | None) -> int:
+    return _ALL_PAIRS if memory is None else memory // _BYTES_A_PAIR
+
+
+def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
+    """Return the width of all sides.
+
+    Raises
+    ------
+    RecipeMismatch
+        If they were made by different recipes.
+    InvalidParameter
+        If their widths differ.
+    """
+    first, last = sides[0], sides[-1]
+    _refuse_recipes("left and right", first.recipe, last.recipe)
+    if -(-first.bits // 64) != -(-last.bits // 64):
+        raise InvalidParameter("right", f"{last.bits} bits; the left ones have {first.bits}")
+    return max(first.bits, last.bits)
+
+
+def _refuse_recipes(names: str, first: Recipe | None, second: Recipe | None) -> None:
+    differing = {} if first is None or second is None else first.sketch_differences(second)
+    if differing:
+        raise RecipeMismatch(f"{names} were made by different recipes; sketch the texts again", differing)
+
+
+class _Gathered:
+    """Pairs that come in batches."""
+
+    def __init__(self, max_pairs: int) -> None:
+        self._batches: list[tuple[NDArray[np.uint32], ...]] = []
+        self._left = max_pairs
+
+    def take(self, left: Any, right: Any, distance: Any) -> None:  # noqa: ANN401 - buffers
+        self._left -= len(left)
+        if self._left < 0:
+            raise InvalidParameter("memory", "there are more pairs than it holds; write them with out=")
+        self._batches.append((np.asarray(left), np.asarray(right), np.asarray(distance)))
+
+    def sorted(self) -> Pairs:
+        if not self._batches:
+            return np.zeros((0, 2), np.int64), np.zeros(0, np.uint16)
+        left, right, distance = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
+        ranks = np.lexsort((right, left))
+        return np.stack([left[ranks], right[ranks]], axis=1).astype(np.int64), distance[ranks].astype(np.uint16)

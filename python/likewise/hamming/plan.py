@@ -1,0 +1,246 @@
+"""The planner of Hamming search: scan, neighbours, permuted tables and multi-index hashing as points in one space."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_integer, take_bytes
+from likewise.errors import InvalidParameter
+from likewise.hamming.costs import Costs
+
+_DIVISIONS = ("contiguous", "interleaved")
+MAX_FINGERPRINTS = 1 << 48
+
+
+@dataclass(frozen=True)
+class SearchKey:
+    """A set of bit positions, and the radius searched around its value.
+
+    Parameters
+    ----------
+    mask : int
+        Bit i is set if position i belongs to the key.
+    radius : int
+        Errors inside the key up to which it is searched; 0 is an exact look-up.
+    """
+
+    mask: int
+    radius: int
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """One way to search, and what it costs.
+
+    Parameters
+    ----------
+    name, family : str
+        What it does, in words; the family it belongs to.
+    num_tables : int
+        Sorted tables; 0 for the scan.
+    keys : tuple of SearchKey
+        What the tables are sorted by. Empty for the scan and for stored neighbours, which is priced and never built.
+    num_probes, num_candidates : float
+        Key values within the radii; fingerprints expected at them.
+    num_buckets, num_compared : float
+        Buckets that the index looks at and fingerprints that it compares, for one query.
+    num_bytes : float
+        Tables and ids.
+    single_us, batch_us : float
+        Microseconds of a query alone, and of one among many, on one core.
+    build_s : float
+        Seconds to build on one core.
+    is_historical : bool
+        Whether it is one of the searches of the literature.
+    is_on_frontier : bool
+        Whether every smaller plan is slower by a twentieth or more.
+    fits : bool
+        Whether it fits the memory.
+    """
+
+    name: str
+    family: str
+    num_tables: int
+    keys: tuple[SearchKey, ...]
+    num_probes: float
+    num_candidates: float
+    num_buckets: float
+    num_compared: float
+    num_bytes: float
+    single_us: float
+    batch_us: float
+    build_s: float
+    is_historical: bool
+    is_on_frontier: bool
+    fits: bool
+
+
+@dataclass(frozen=True)
+class HammingPlan:
+    """The frontier of plans for a set of fingerprints.
+
+    Parameters
+    ----------
+    num_fingerprints, bits, within : int
+        The set and the radius.
+    memory_bytes : int, optional
+        Bound that was given.
+    searches : tuple of PlannedSearch
+        The frontier and the historical searches, by size.
+    chosen : PlannedSearch, optional
+        Of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
+    costs : Costs
+        What the prediction stands on.
+    """
+
+    num_fingerprints: int
+    bits: int
+    within: int
+    memory_bytes: int | None
+    searches: tuple[PlannedSearch, ...]
+    chosen: PlannedSearch | None
+    costs: Costs
+
+    @property
+    def excess(self) -> tuple[str, ...]:
+        """What so many fingerprints are too many for, one sentence each; empty where one index holds them."""
+        most_indexed, most_joined = _native.plan_limits()
+        said = []
+        if self.num_fingerprints > most_indexed:
+            said.append(
+                f"{self.num_fingerprints:,} are more than one index holds ({most_indexed:,}): make "
+                f"{-(-self.num_fingerprints // most_indexed)} of them, or read the file in order against the queries "
+                "(hamming_stream). The figures are of one that held them all."
+            )
+        if self.num_fingerprints > most_joined:
+            said.append(f"All pairs are found among at most {most_joined:,} (hamming_pairs).")
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as JSON values; the mask of a key is a hexadecimal number."""
+        searches = []
+        for search in self.searches:
+            keys = [{"mask": f"0x{key.mask:x}", "radius": key.radius} for key in search.keys]
+            searches.append({**asdict(search), "keys": keys, "is_chosen": search is self.chosen})
+        return {
+            "num_fingerprints": self.num_fingerprints,
+            "bits": self.bits,
+            "within": self.within,
+            "memory_bytes": self.memory_bytes,
+            "searches": searches,
+            "excess": list(self.excess),
+            "costs": self.costs.to_dict(),
+        }
+
+
+def plan_hamming(
+    n: int,
+    *,
+    bits: int = 64,
+    within: int = 3,
+    memory_bytes: float | str | None = None,
+    costs: Costs | None = None,
+    division: str = "contiguous",
+    bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
+    bit_dependence: float = 0.0,
+    with_ids: bool = True,
+) -> HammingPlan:
+    """Return the plans of exact Hamming search for a set of fingerprints, and the one to take.
+
+    Parameters
+    ----------
+    n : int
+        Number of fingerprints, 1 to 2^48.
+    bits : int
+        Width, a multiple of 32 from 32 to 256.
+    within : int
+        Radius, 0 to `bits`.
+    memory_bytes : float or str, optional
+        Bound of tables and ids, as a number or as text (``"16GB"``). Where None, four times the fingerprints, and the
+        ids.
+    costs : Costs, optional
+        Those of this machine; built-in ones where None.
+    division : {"contiguous", "interleaved"}
+        How blocks are cut.
+    bit_frequencies : array of float, shape (bits,), optional
+        Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced.
+    bit_dependence : float
+        With `bit_frequencies`: how far the bits' differing depends on each other, 0 to 0.5; both are what
+        :func:`bit_statistics` finds in a sample.
+    with_ids : bool
+        Whether the row of each fingerprint is stored; without, a fingerprint is an answer of its own.
+
+    Returns
+    -------
+    HammingPlan
+        Frontier, historical searches and choice. Every plan on it is complete, and was checked to be.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is out of range.
+
+    Notes
+    -----
+    Under a tenth of a second at any radius. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani, Fleet 2014;
+    Qin et al. 2021.
+
+    Examples
+    --------
+    >>> plan = plan_hamming(1_000_000_000, within=3)
+    >>> plan.chosen.num_tables, [key.radius for key in plan.chosen.keys]
+    (2, [1, 1])
+    """
+    n = check_integer("n", n, 1, MAX_FINGERPRINTS)
+    bits = check_integer("bits", bits, 32, 256)
+    within = check_integer("within", within, 0, bits)
+    if memory_bytes is not None:
+        memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
+    if division not in _DIVISIONS:
+        raise InvalidParameter("division", f"{division!r} given; it must be one of {', '.join(_DIVISIONS)}")
+    costs = _check_costs(costs)
+    rows, chosen = _native.survey_plans(
+        n,
+        bits,
+        within,
+        memory_bytes=memory_bytes,
+        id_bits=None if with_ids else 0,
+        interleaved=division == "interleaved",
+        bit_frequencies=_check_frequencies(bit_frequencies),
+        bit_dependence=_check_dependence(bit_dependence),
+        costs=costs.to_native(),
+    )
+    searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
+    return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
+
+
+def _check_costs(costs: Costs | None) -> Costs:
+    if costs is not None and not isinstance(costs, Costs):
+        raise InvalidParameter("costs", f"{type(costs).__name__} given; expected Costs, as Costs.read gives them")
+    return Costs.default() if costs is None else costs
+
+
+def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - array-like
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter("bit_frequencies", f"these are no numbers: {error}") from error
+    if array.ndim != 1:
+        raise InvalidParameter("bit_frequencies", f"shape {array.shape}; it must be (bits,)")
+    return [float(share) for share in array]
+
+
+def _check_dependence(given: object) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float, np.floating)):
+        raise InvalidParameter("bit_dependence", f"{given!r} given; it must be a number from 0 to 0.5")
+    return float(given)
+
+
+def _key(words: Sequence[int], radius: int) -> SearchKey:
+    return SearchKey(sum(word << (64 * place) for place, word in enumerate(words)), radius)

@@ -1,0 +1,159 @@
+"""Fingerprints of one width and recipe, as an index takes them: empty texts apart."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.checks import check_integer
+from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.hamming.fingerprints import mapped_file, shown, take_fingerprints, words_of_list
+from likewise.io.fingerprints.flat import FlatFile
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import Sketches
+
+# Rows are numbered with 32 bits, and the number behind the last is one of them.
+MAX_ROWS = (1 << 32) - 2
+# Fewer mapped fingerprints are read at once: half a gigabyte of one word each.
+_LEAST_LEFT = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class FingerprintRows:
+    """Fingerprints of one width without those of empty texts, and where they stand.
+
+    Parameters
+    ----------
+    words : ndarray of shape (n * words,), uint64
+        Those of texts that are not empty.
+    bits : int
+        Width.
+    num_rows : int
+        Rows, empty texts included.
+    rows : ndarray of shape (n,), uint32, optional
+        Row of each fingerprint; its position where None.
+    empty_rows : ndarray, int64
+        Rows of empty texts.
+    recipe : Recipe, optional
+        What made them.
+    file : FlatFile, optional
+        Where `words`, then a mapped array that was not read yet, lie.
+    """
+
+    words: NDArray[np.uint64]
+    bits: int
+    num_rows: int
+    rows: NDArray[np.uint32] | None
+    empty_rows: NDArray[np.int64]
+    recipe: Recipe | None
+    file: FlatFile | None = None
+
+
+def take_rows(
+    given: Any,  # noqa: ANN401 - one of several kinds
+    bits: int | None = None,
+    *,
+    name: str = "fingerprints",
+    recipe: Recipe | None = None,
+    may_stay: bool = False,
+) -> FingerprintRows:
+    """Return fingerprints of any kind that :func:`take_fingerprints` takes, the empty texts apart.
+
+    Parameters
+    ----------
+    given : Sketches, array, Arrow data, list of int, or path
+        The fingerprints.
+    bits : int, optional
+        Width they must have; 64 a word where None.
+    name : str
+        The parameter, for errors.
+    recipe : Recipe, optional
+        What must have made them, where that is known.
+    may_stay : bool
+        Whether many of them may stay in their file, if they are mapped from one.
+
+    Raises
+    ------
+    RecipeMismatch
+        If another recipe made them, naming the fields.
+    InvalidParameter
+        If type, shape or width do not fit, or a bit beyond the width is set.
+    """
+    bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
+    if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
+        # Before a mapped one is read.
+        raise InvalidParameter(name, f"{len(given)} of them; an index holds at most {MAX_ROWS}")
+    is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
+    file = mapped_file(given) if may_stay and is_large and recipe is None else None
+    if file is not None and bits in (None, file.bits):
+        words = given.reshape(-1)
+        return FingerprintRows(words, file.bits, file.num_rows, None, np.zeros(0, np.int64), None, file)
+    taken = take_fingerprints(name, given)
+    if recipe is not None and taken.recipe is not None:
+        differing = recipe.sketch_differences(taken.recipe)
+        if differing:
+            raise RecipeMismatch(
+                "the index holds sketches of another recipe; sketch the texts again with its own", differing
+            )
+    if bits is not None and taken.recipe is not None and bits != taken.bits:
+        raise InvalidParameter(name, f"they have {taken.bits} bits; expected {bits}")
+    num_words = -(-taken.bits // 64)
+    bits = taken.bits if bits is None else bits
+    words = taken.words
+    if num_words != -(-bits // 64):
+        if len(words):
+            raise InvalidParameter(name, f"they have {num_words} words; {bits} bits take {-(-bits // 64)}")
+        num_words = -(-bits // 64)
+    array = words.reshape(-1, num_words)
+    if bits % 64 and (array[:, -1] >> np.uint64(bits % 64)).any():
+        raise InvalidParameter(name, f"a bit beyond the {bits} of a fingerprint is set")
+    rows, empty = None, taken.empty_rows.astype(np.int64)
+    if empty.size:
+        is_text = np.ones(len(array), bool)
+        is_text[empty] = False
+        rows = np.flatnonzero(is_text).astype(np.uint32)
+        array = array[is_text]
+    return FingerprintRows(array.reshape(-1), bits, len(taken), rows, empty, taken.recipe)
+
+
+def take_one(
+    given: Any,  # noqa: ANN401 - an integer or words
+    bits: int,
+    recipe: Recipe | None,
+) -> NDArray[np.uint64]:
+    """Return the words of one fingerprint.
+
+    Parameters
+    ----------
+    given : int, list of words, or as for :func:`take_rows`
+        The fingerprint.
+    bits : int
+        Width it must have.
+    recipe : Recipe, optional
+        What must have made it, where that is known.
+
+    Raises
+    ------
+    RecipeMismatch
+        If another recipe made it.
+    InvalidParameter
+        If it is no fingerprint of this width, several of them, or that of an empty text.
+    """
+    name = "fingerprint"
+    num_words = -(-bits // 64)
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        number = int(given)
+        if not 0 <= number < 1 << bits:
+            raise InvalidParameter(name, f"{shown(number)} does not fit {bits} bits")
+        return np.frombuffer(number.to_bytes(8 * num_words, "little"), np.uint64)
+    if isinstance(given, list | tuple):
+        given = words_of_list(name, given)
+    if isinstance(given, np.ndarray) and given.ndim < 2:
+        given = np.atleast_2d(given)
+    taken = take_rows(given, bits, name=name, recipe=recipe)
+    if taken.num_rows != 1:
+        raise InvalidParameter(name, f"{taken.num_rows} given; expected one")
+    if taken.empty_rows.size:
+        raise InvalidParameter(name, "that of an empty text, which only query_batch knows")
+    return taken.words

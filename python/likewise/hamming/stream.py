@@ -1,0 +1,311 @@
+"""The batch problem: a small set of fingerprints against a huge file of them that is read once, in order."""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_integer, num_threads
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.hamming.fingerprints import take_fingerprints
+from likewise.hamming.ids import id_column
+from likewise.io.fingerprints.files import FlatFile, Found, ParquetFile, file_identity, open_fingerprints
+from likewise.io.fingerprints.resumable_parquet import ResumableParquet
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+from likewise.stages.sketch import Sketches
+
+# Rows of the file searched by one call are so many that it takes about this long.
+_SECONDS_A_CALL = 1.0
+_FIRST_ROWS, _MOST_ROWS = 1 << 18, 1 << 27
+# A step of the output ends after this time, or with so many pairs held.
+_SECONDS_A_STEP = 10.0
+_PAIRS_A_STEP = 1 << 22
+# Pairs of one call: 16 bytes each, for each thread.
+_PAIRS_A_CALL = 1 << 21
+# Pairs that are given back as arrays: 3 GB while they are put in order.
+_MOST_PAIRS = 100_000_000
+
+Matches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
+
+
+@overload
+def hamming_stream(
+    queries: Any,  # noqa: ANN401
+    path: str | Path,
+    within: int,
+    *,
+    out: None = None,
+    bits: int | None = None,
+    query_ids: Sequence[str] | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Matches: ...
+@overload
+def hamming_stream(
+    queries: Any,  # noqa: ANN401
+    path: str | Path,
+    within: int,
+    *,
+    out: str | Path,
+    bits: int | None = None,
+    query_ids: Sequence[str] | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> int: ...
+def hamming_stream(
+    queries: Any,
+    path: str | Path,
+    within: int,
+    *,
+    out: str | Path | None = None,
+    bits: int | None = None,
+    query_ids: Sequence[str] | None = None,
+    threads: int | None = None,
+    progress: Progress = no_progress,
+) -> Matches | int:
+    """Find every fingerprint of a file at distance `within` or less of a query, in one pass over the file.
+
+    Parameters
+    ----------
+    queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
+        The small side; it and its tables are held in memory (70 to 100 bytes a query of 64 bits within 3).
+    path : str or Path
+        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64 (with its recipe beside it or without),
+        or ``.parquet`` with a column ``sketch``, as :meth:`likewise.Sketches.write` makes them. It is read
+        sequentially and never held.
+    within : int
+        Radius in bits, 0 to the width.
+    out : str or Path, optional
+        A ``.parquet`` file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``,
+        in order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes
+        on.
+    bits : int, optional
+        Width of the fingerprints, where queries are an array and it is less than its words hold.
+    query_ids : sequence of str or int, or Arrow data, optional
+        Ids of the queries, numbers in decimal; those of Sketches where None.
+    threads : int, optional
+        Threads that search, beside one that reads; all processors where None.
+    progress : callable
+        Told of rows searched.
+
+    Returns
+    -------
+    offsets : ndarray of shape (q + 1,), int64
+        Matches of query i are ``offsets[i]:offsets[i + 1]`` of the others.
+    rows : ndarray of shape (m,), int64
+        Rows of the file, rising for each query.
+    distances : ndarray of shape (m,), uint16
+        Bits that differ.
+
+    With `out` the number of pairs written instead.
+
+    Raises
+    ------
+    InvalidParameter
+        If shapes do not fit, `within` is out of range, or there are more than 100,000,000 pairs and no `out`.
+    InvalidInput
+        If the file holds something else, or changes while it is read; if `out` is there already, or is named otherwise.
+    RecipeMismatch
+        If queries and file were sketched by different recipes, or `out` was begun with other input.
+
+    Notes
+    -----
+    Exact. Tables stand on the small side (Manku et al. 2007, section 3.3, turned about): keys are chosen by cost from
+    the queries and a sample of the file; where none pays, every pair is compared.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "codes"
+    >>> np.array([0, 7, 255], "<u8").tofile(path)
+    >>> offsets, rows, distances = hamming_stream(np.array([1, 254], np.uint64), path, 1)
+    >>> offsets.tolist(), rows.tolist(), distances.tolist()
+    ([0, 1, 2], [0, 2], [1, 1])
+    """
+    started = time.perf_counter()
+    if out is not None and Path(out).suffix != ".parquet":
+        raise InvalidInput("pairs of fingerprints are written as .parquet; name the file so", str(out))
+    words, bits, is_empty, query_ids = _queries(queries, bits, query_ids)
+    within = check_integer("within", within, 0, bits)
+    source = open_fingerprints(Path(path), -(-bits // 64))
+    _check_recipe(queries, bits, source)
+    workers = num_threads(threads)
+    live = np.flatnonzero(~is_empty)
+    num_words = source.num_words
+    searched = words if len(live) == len(is_empty) else words.reshape(-1, num_words)[live].reshape(-1)
+    tables = _native.StreamTables(searched, bits, source.sample(), within=within, threads=workers)
+    before = file_identity(source.path)
+    progress(StageStarted("streaming", source.num_rows, "rows"))
+    if out is None:
+        result: Matches | int = _collect(_search(source, tables, live, is_empty, 0, workers, progress), len(is_empty))
+        _check_unchanged(source, before)
+    else:
+        identity = {
+            "queries": _digest(words, is_empty, query_ids),
+            "num_queries": len(is_empty),
+            "bits": bits,
+            "within": within,
+            "file_sketch_id": None if source.recipe is None else source.recipe.sketch_id,
+            "file_empty_rows": source.empty_rows_beside,
+            **{f"file_{name}": value for name, value in before.items()},
+        }
+        output = ResumableParquet(Path(out), _schema(query_ids), identity)
+        found = _search(source, tables, live, is_empty, output.num_done, workers, progress)
+        result = _write(found, output, query_ids, lambda: _check_unchanged(source, before))
+    progress(StageFinished("streaming", time.perf_counter() - started))
+    return result
+
+
+def _queries(
+    queries: Any,  # noqa: ANN401
+    bits: int | None,
+    query_ids: Sequence[str] | None,
+) -> tuple[NDArray[np.uint64], int, NDArray[np.bool_], Sequence[str] | None]:
+    """Return flat words, width, which queries are empty texts, and ids."""
+    if isinstance(queries, str | Path):
+        raise InvalidParameter("queries", f"{str(queries)!r} given; read the fingerprints first, or map them")
+    taken = take_fingerprints("queries", queries)
+    if taken.recipe is not None:
+        if bits not in (None, taken.bits):
+            raise InvalidParameter("bits", f"{bits} given; the sketches have {taken.bits}")
+        bits = taken.bits
+        query_ids = taken.doc_ids if query_ids is None else query_ids
+    else:
+        bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256, 32)
+        if -(-bits // 64) != taken.bits // 64:
+            raise InvalidParameter("bits", f"{bits} bits are not {taken.bits // 64} words")
+    is_empty = np.zeros(len(taken), bool)
+    is_empty[taken.empty_rows] = True
+    if query_ids is not None:
+        query_ids = [str(query_id) for query_id in id_column("query_ids", query_ids).to_pylist()]
+        if len(query_ids) != len(taken):
+            raise InvalidParameter("query_ids", f"{len(query_ids)} given for {len(taken)} queries")
+    return taken.words, bits, is_empty, query_ids
+
+
+def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> None:  # noqa: ANN401
+    if source.recipe is None:
+        return
+    if isinstance(queries, Sketches):
+        differing = queries.recipe.sketch_differences(source.recipe)
+        if differing:
+            raise RecipeMismatch("queries and file were sketched by different recipes", differing)
+    if source.recipe.bits != bits:
+        raise InvalidInput(f"its fingerprints have {source.recipe.bits} bits, the queries {bits}", str(source.path))
+
+
+def _check_unchanged(source: FlatFile | ParquetFile, before: dict[str, object]) -> None:
+    after = file_identity(source.path)
+    differing = {name: (after[name], before[name]) for name in before if after[name] != before[name]}
+    if differing:
+        raise RecipeMismatch(f"{source.path} changed while it was read", differing)
+
+
+def _digest(words: NDArray[np.uint64], is_empty: NDArray[np.bool_], query_ids: Sequence[str] | None) -> str:
+    digest = hashlib.sha256(words.tobytes())
+    digest.update(is_empty.tobytes())
+    for query_id in query_ids or ():
+        digest.update(f"{len(query_id)}:{query_id}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:32]
+
+
+def _search(
+    source: FlatFile | ParquetFile,
+    tables: _native.StreamTables,
+    live: NDArray[np.int64],
+    is_empty: NDArray[np.bool_],
+    row: int,
+    threads: int,
+    progress: Progress,
+) -> Iterator[tuple[int, Found]]:
+    """Yield the hits from a row on, call by call: the row after them, and them, queries as rows of all queries."""
+    empty_queries = np.flatnonzero(is_empty)
+    num_rows = _FIRST_ROWS
+    while row < source.num_rows:
+        began = time.perf_counter()
+        high = min(row + num_rows, source.num_rows)
+        rows, queries, distances, done = source.search(tables, row, high, max_hits=_PAIRS_A_CALL, threads=threads)
+        empty = source.empty_rows(row, row + done)
+        if len(live) < len(is_empty):
+            queries = live[queries]
+        if len(empty):
+            # An empty text matches empty texts alone.
+            others = ~np.isin(rows, empty)
+            rows, queries, distances = rows[others], queries[others], distances[others]
+            rows = np.concatenate([rows, np.repeat(empty, len(empty_queries))])
+            queries = np.concatenate([queries, np.tile(empty_queries, len(empty))])
+            distances = np.concatenate([distances, np.zeros(len(empty) * len(empty_queries), np.uint32)])
+            order = np.lexsort((queries, rows))
+            rows, queries, distances = rows[order], queries[order], distances[order]
+        row += done
+        progress(StageAdvanced("streaming", row))
+        yield row, (rows, queries, distances, done)
+        seconds = max(1e-6, time.perf_counter() - began)
+        num_rows = int(np.clip(done * _SECONDS_A_CALL / seconds, num_rows / 4, num_rows * 4))
+        num_rows = min(max(num_rows, 1), _MOST_ROWS)
+
+
+def _collect(found: Iterator[tuple[int, Found]], num_queries: int) -> Matches:
+    rows, queries, distances = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.uint16)]
+    num_pairs = 0
+    for _, (some_rows, some_queries, some_distances, _) in found:
+        num_pairs += len(some_rows)
+        if num_pairs > _MOST_PAIRS:
+            raise InvalidParameter("out", f"there are over {_MOST_PAIRS:,} pairs; name a Parquet file for them")
+        rows.append(some_rows)
+        queries.append(some_queries)
+        distances.append(some_distances.astype(np.uint16))
+    of_query = np.concatenate(queries)
+    # Stable: the rows of a query come in order.
+    order = np.argsort(of_query, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(of_query, minlength=num_queries))]).astype(np.int64)
+    return offsets, np.concatenate(rows)[order], np.concatenate(distances)[order]
+
+
+def _schema(query_ids: Sequence[str] | None) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+
+    fields = {"query_row": pa.int64(), "row": pa.int64(), "distance": pa.int32()}
+    if query_ids is not None:
+        fields = {"query_row": pa.int64(), "query_id": pa.string(), "row": pa.int64(), "distance": pa.int32()}
+    return pa.schema(fields)
+
+
+def _write(
+    found: Iterator[tuple[int, Found]],
+    output: ResumableParquet,
+    query_ids: Sequence[str] | None,
+    check: Any,  # noqa: ANN401 - a callable
+) -> int:
+    import pyarrow as pa
+
+    schema = _schema(query_ids)
+    ids = None if query_ids is None else pa.array(query_ids, pa.string())
+
+    def table(held: list[Found]) -> Any:  # noqa: ANN401
+        rows = np.concatenate([part[0] for part in held] or [np.zeros(0, np.int64)])
+        queries = np.concatenate([part[1] for part in held] or [np.zeros(0, np.int64)])
+        distances = np.concatenate([part[2] for part in held] or [np.zeros(0, np.uint32)]).astype(np.int32)
+        columns = {"query_row": pa.array(queries), "row": pa.array(rows), "distance": pa.array(distances)}
+        if ids is not None:
+            columns["query_id"] = ids.take(columns["query_row"])
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+    held: list[Found] = []
+    num_held, row, stepped = 0, output.num_done, time.perf_counter()
+    for row, part in found:
+        held.append(part)
+        num_held += len(part[0])
+        if num_held > _PAIRS_A_STEP or time.perf_counter() - stepped > _SECONDS_A_STEP:
+            output.step(table(held), row)
+            held, num_held, stepped = [], 0, time.perf_counter()
+    check()
+    if held or not output.num_written:
+        output.step(table(held), row)
+    output.finish()
+    return output.num_written

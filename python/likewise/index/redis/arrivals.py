@@ -1,0 +1,136 @@
+"""Documents that arrive: sketched, with what decides on them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.index.redis.layout import MAX_ID_BYTES, Layout
+from likewise.index.redis.search import ShortSet
+from likewise.recipe.recipe import Recipe
+from likewise.stages.documents import as_documents
+from likewise.stages.sketch import EMPTY, Sketches
+
+# In a distance-only run a document with fewer features is also measured by them (definitions, Measures).
+SHORT_FEATURES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Some documents, sketched.
+
+    Parameters
+    ----------
+    raw : ndarray of shape (n, bytes), uint8
+        Fingerprints as bytes.
+    words : ndarray of shape (n, words), uint64
+        Fingerprints as words.
+    is_empty : ndarray, bool
+        Empty documents.
+    sets : list of (ShortSet or None)
+        Feature sets of those with so few features that they are looked at.
+    digests : ndarray, uint32, optional
+        Of the texts: with equal fingerprints enough to tell them apart; None where sketches were given.
+    """
+
+    raw: NDArray[np.uint8]
+    words: NDArray[np.uint64]
+    is_empty: NDArray[np.bool_]
+    sets: list[ShortSet | None]
+    digests: NDArray[np.uint32] | None
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def part(self, start: int, stop: int) -> "Arrivals":
+        """Return the documents ``start:stop``."""
+        digests = None if self.digests is None else self.digests[start:stop]
+        which = slice(start, stop)
+        return Arrivals(self.raw[which], self.words[which], self.is_empty[which], self.sets[which], digests)
+
+    def is_same_text(self, i: int, digest: int | None, fingerprint: bytes) -> bool:
+        """Return whether document `i` is the one with this fingerprint and, where both have one, this digest."""
+        is_same = digest is None or self.digests is None or int(self.digests[i]) == digest
+        return is_same and bool(self.raw[i].tobytes() == fingerprint)
+
+
+def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) -> Arrivals:  # noqa: ANN401
+    """Return documents, sketched: texts of any kind that :func:`likewise.sketch` takes, or Sketches.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text, or a sketch is of so few features that its text is needed.
+    RecipeMismatch
+        If sketches were made by another recipe.
+    """
+    if isinstance(documents, Sketches):
+        return _of_sketches(documents, recipe, layout)
+    texts = as_documents(documents, recipe)
+    assert recipe.bits is not None
+    batch = _native.sketch_simhash(texts, recipe.feature_rules, bits=recipe.bits, sets=True, threads=threads)
+    is_empty = np.asarray(batch.shapes) == EMPTY
+    words = np.asarray(batch.sketches).reshape(-1, recipe.num_words)
+    sets = _short_sets(texts, recipe, batch, is_empty)
+    digests = np.asarray(texts.hashes(0)).astype(np.uint32)
+    return Arrivals(layout.fingerprint_bytes(words), words, is_empty, sets, digests)
+
+
+def is_short(num_features: Any, recipe: Recipe) -> Any:  # noqa: ANN401 - of one document or of an array
+    """Return whether so many features are few enough that a document with under 64 may match it."""
+    assert recipe.short_threshold is not None
+    return num_features * recipe.short_threshold < SHORT_FEATURES
+
+
+def _short_sets(
+    texts: _native.Texts, recipe: Recipe, batch: _native.SketchBatch, is_empty: NDArray[np.bool_]
+) -> list[ShortSet | None]:
+    sets: list[ShortSet | None] = [None] * len(is_empty)
+    few = np.flatnonzero(is_short(np.asarray(batch.num_features), recipe) & ~is_empty)
+    if not len(few):
+        return sets
+    digests = np.asarray(batch.digests).reshape(-1, 2)
+    part = texts if len(few) == len(texts) else texts.take(few.astype(np.uint32))
+    # The short check counts each feature once.
+    offsets, values, _ = (np.asarray(column) for column in _native.features(part, recipe.unweighted_rules))
+    bounds = offsets.tolist()
+    for i, row in enumerate(few.tolist()):
+        sets[row] = ShortSet(digests[row].tobytes(), np.sort(values[bounds[i] : bounds[i + 1]]))
+    return sets
+
+
+def _of_sketches(sketches: Sketches, recipe: Recipe, layout: Layout) -> Arrivals:
+    differing = recipe.sketch_differences(sketches.recipe)
+    if differing:
+        raise RecipeMismatch(
+            "the index holds sketches of another recipe; sketch the texts again with its own", differing
+        )
+    few = np.flatnonzero(is_short(sketches.num_features, recipe) & ~sketches.is_empty)
+    if len(few):
+        raise InvalidInput(
+            f"a sketch of {sketches.num_features[few[0]]} features: so short texts are also measured by their "
+            "features, give the text",
+            row=int(few[0]),
+        )
+    words = np.ascontiguousarray(sketches.array, np.uint64).reshape(-1, recipe.num_words)
+    return Arrivals(layout.fingerprint_bytes(words), words, sketches.is_empty, [None] * len(words), None)
+
+
+def encoded_ids(ids: list[str]) -> list[bytes]:
+    """Return ids as bytes.
+
+    Raises
+    ------
+    InvalidInput
+        If one is empty, or longer than 1,000 bytes.
+    """
+    encoded = []
+    for row, doc_id in enumerate(ids):
+        packed = doc_id.encode()
+        if not 1 <= len(packed) <= MAX_ID_BYTES:
+            raise InvalidInput(f"an id of {len(packed)} bytes; expected 1 to {MAX_ID_BYTES}", row=row)
+        encoded.append(packed)
+    return encoded

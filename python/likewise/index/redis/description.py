@@ -1,0 +1,151 @@
+"""What an index is: recipe, layout, age limit, identity; kept on the server and checked when it is opened."""
+
+import secrets
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from likewise.checks import check_integer
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.companions import NAMES, companions_of, with_companions
+from likewise.index.opening import check_recipe
+from likewise.index.redis.layout import FORMAT, Layout, layout_of
+from likewise.index.redis.server import Server
+from likewise.recipe.recipe import Recipe, as_recipe
+
+_DEFAULT_LAYOUT = "packed"
+# Key of the weight table and the lists of words.
+_COMPANIONS = b"companions"
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What an index is.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What decides, resolved.
+    layout : Layout
+        Where everything stands.
+    ttl_s : int, optional
+        Age at which documents are forgotten.
+    identity : bytes
+        Drawn when the index was made.
+    """
+
+    recipe: Recipe
+    layout: Layout
+    ttl_s: int | None
+    identity: bytes
+
+
+def open_description(
+    server: Server, recipe: Recipe | None, layout: str | None, ttl: int | None, *, create: bool
+) -> Description:
+    """Return the description of the index on the server, which is made where there is none.
+
+    Raises
+    ------
+    RecipeMismatch, InvalidParameter
+        If what is given is not what is there, or the recipe is not served.
+    InvalidInput
+        If there is no index and none may be made.
+    StoreError
+        If it is of another format.
+    """
+    if recipe is not None:
+        recipe = as_recipe(recipe)
+    server.check()
+    if ttl is not None:
+        ttl = check_integer("ttl", ttl, 1, 2**31)
+    stored = server.call("HGETALL", server.prefix + b"meta")
+    if not stored:
+        if recipe is None or not create:
+            raise InvalidInput(
+                f"there is no index with this prefix on {server.name}; make one with a recipe, "
+                "Recipe.simhash(within=3), or `likewise index create --url`"
+            )
+        recipe = check_served(recipe)
+        chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
+        server.set_layout(chosen)
+        # Before there is an index, so that there is none without them; by identity, since another client may be first.
+        for name, content in companions_of(recipe).items():
+            server.call("HSET", server.prefix + _COMPANIONS, _companion(name, recipe), content)
+        stored = server.run("create", *_fields(recipe, chosen, ttl))
+        # Another client may have been first: what is there counts.
+        stored = dict(zip(stored[::2], stored[1::2], strict=True))
+    return _checked(server, {k.decode(): v for k, v in stored.items()}, recipe, layout, ttl)
+
+
+def check_served(recipe: Recipe) -> Recipe:
+    """Return the recipe, resolved.
+
+    Raises
+    ------
+    InvalidParameter
+        If an index on a server does not serve it.
+    """
+    if recipe.method != "simhash" or not recipe.is_distance_only:
+        raise InvalidParameter(
+            "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
+        )
+    return check_recipe(recipe)
+
+
+def _companion(name: str, recipe: Recipe) -> str:
+    """Return under which name something stands that a recipe reads beside its fields."""
+    return f"{name}:{getattr(recipe, f'{name}_id')}"
+
+
+def _with_companions(server: Server, recipe: Recipe) -> Recipe:
+    """Return a recipe with its weight table and lists of words, as the one who made the index gave them."""
+    names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
+    if not names:
+        return recipe
+    fields = [_companion(name, recipe) for name in names]
+    found = server.call("HMGET", server.prefix + _COMPANIONS, *fields)
+    lost = [name for name, content in zip(names, found, strict=True) if content is None]
+    if lost:
+        raise StoreError(f"the index on {server.name} has lost its {lost[0]}; open it with the recipe it was made by")
+    return with_companions(recipe, dict(zip(names, found, strict=True)))
+
+
+def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
+    fields: dict[str, object] = {
+        "format": FORMAT,
+        "identity": secrets.token_hex(16),
+        "recipe": recipe.to_json(),
+        "recipe_id": recipe.recipe_id,
+        "sketch_id": recipe.sketch_id,
+        "layout": layout.kind,
+        "library": version("likewise"),
+    }
+    if ttl is not None:
+        fields["ttl_s"] = ttl
+    return [one for field in fields.items() for one in field]
+
+
+def _checked(
+    server: Server, stored: dict[str, bytes], recipe: Recipe | None, layout: str | None, ttl: int | None
+) -> Description:
+    if "format" not in stored or "recipe" not in stored:
+        raise StoreError(f"the keys with this prefix on {server.name} are no index of Likewise")
+    if int(stored["format"]) != FORMAT:
+        raise StoreError(
+            f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
+        )
+    text, recipe_id = stored["recipe"].decode(), stored["recipe_id"].decode()
+    if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):
+        recipe = _with_companions(server, Recipe.from_json(text))
+    if recipe.recipe_id != recipe_id:
+        differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}
+        raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
+    kind = stored["layout"].decode()
+    if layout is not None and layout != kind:
+        raise InvalidParameter("layout", f"{layout!r} given; the index on {server.name} has {kind!r}")
+    ttl_s = int(stored["ttl_s"]) if "ttl_s" in stored else None
+    if ttl is not None and ttl != ttl_s:
+        raise InvalidParameter("ttl", f"{ttl} given; the index on {server.name} has {ttl_s}")
+    chosen = layout_of(recipe, kind)
+    server.set_layout(chosen)
+    return Description(check_served(recipe), chosen, ttl_s, stored["identity"])

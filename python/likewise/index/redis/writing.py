@@ -1,0 +1,209 @@
+"""Writing: commits that hold only if what they were decided on still holds, and a lock for who cannot wait."""
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from likewise.errors import StoreError
+from likewise.index.redis.acknowledged import Acknowledged
+from likewise.index.redis.arrivals import Arrivals
+from likewise.index.redis.decision import BATCH, Decision, Seen, catch_up, see
+from likewise.index.redis.layout import HAS_DIGEST, NO_ROW, Layout
+from likewise.index.redis.search import Reader, State, Unreadable
+from likewise.index.redis.server import Server
+
+# How long a writer that died may keep others waiting.
+_LOCK_MS = 10_000
+_LOCK_PATIENCE_S = 30.0
+_PAUSE_S = 0.002
+# Attempts that others may spoil before the lock is taken.
+_FREE_ATTEMPTS = 6
+_NO_TOKEN = b""
+
+
+class Writer:
+    """Writes of one client; one at a time.
+
+    Every write carries the client's name and a counter, under which the server remembers the last one: a call that is
+    sent again after its reply was lost is told what the first one did.
+
+    Parameters
+    ----------
+    server : Server
+    reader : Reader
+    layout : Layout
+    identity : bytes
+        Of the index.
+    name : bytes
+        Of this client.
+    acknowledged : Acknowledged
+        Where its writes are noted.
+    """
+
+    def __init__(
+        self, server: Server, reader: Reader, layout: Layout, identity: bytes, name: bytes, acknowledged: Acknowledged
+    ) -> None:
+        self._server, self._reader, self._layout, self._identity = server, reader, layout, identity
+        self._name, self._acknowledged = name, acknowledged
+        self._counter = 0
+        self._one_at_a_time = threading.Lock()
+
+    def forget(self) -> None:
+        """Take this client's name off the server."""
+        self._server.call("HDEL", self._server.prefix + b"writers", self._name)
+
+    def add(
+        self,
+        arrivals: Arrivals,
+        ids: list[str],
+        encoded: list[bytes],
+        hashes: Any,  # noqa: ANN401 - ndarray of uint64
+        recipe: Any,  # noqa: ANN401 - Recipe
+    ) -> tuple[Seen, Decision, dict[int, int]]:
+        """Decide and add in one transaction; return what decided, the verdicts, and the rows of those added.
+
+        Where all ids are known the transaction adds nothing; it proves that what was read is of one history.
+        """
+        with self._one_at_a_time, ExitStack() as lock:
+            token, num_spoiled, seen, behind = _NO_TOKEN, 0, None, None
+            while True:
+                if num_spoiled >= _FREE_ATTEMPTS and not token:
+                    token = lock.enter_context(self.lock())
+                try:
+                    if seen is None:
+                        seen = see(self._reader, arrivals, ids, hashes)
+                    elif behind is not None:
+                        catch_up(self._reader, seen, arrivals, encoded, behind, self._layout)
+                    decision = Decision(arrivals, seen, recipe, self._layout)
+                except Unreadable:
+                    if token:
+                        raise
+                    num_spoiled += 1
+                    seen = None
+                    continue
+                finally:
+                    behind = None
+                added = [i for i in range(len(ids)) if i not in seen.known]
+                columns = _columns(arrivals, decision, added, encoded, hashes)
+                status, number = self._send("commit", token, *_proof(seen, self._reader.now), *columns)
+                if status in (b"ok", b"done"):
+                    self._acknowledged.add(self._counter, ids)
+                    return seen, decision, {i: number + place for place, i in enumerate(added)}
+                if status == b"locked":
+                    self._wait()
+                    continue
+                num_spoiled += 1
+                if status == b"behind":
+                    behind = number
+                    continue
+                seen = None
+                if status == b"lost":
+                    lock.close()
+                    token = _NO_TOKEN
+
+    def _wait(self) -> None:
+        """Return when nobody holds the lock."""
+        give_up = time.monotonic() + _LOCK_PATIENCE_S
+        while self._server.call("EXISTS", self._server.prefix + b"lock"):
+            if time.monotonic() > give_up:
+                raise StoreError(f"another client holds the lock of the index on {self._server.name}")
+            time.sleep(_PAUSE_S)
+
+    def remove(self, token: bytes, state: State, row: int, doc_id: str, columns: tuple[bytes, ...]) -> bool:
+        """Take a document out, under the lock; return whether the lock and the state still held."""
+        status, _ = self._send("remove", token, state.mark, row, *columns)
+        if status not in (b"ok", b"done"):
+            return False
+        self._acknowledged.add(self._counter, [], doc_id)
+        return True
+
+    def _send(self, name: str, token: bytes, *arguments: Any) -> tuple[bytes, int]:  # noqa: ANN401
+        self._counter += 1
+        status, number = self._server.run(name, self._identity, self._name, self._counter, token, *arguments)
+        if status == b"replaced":
+            raise StoreError(f"the index on {self._server.name} was deleted or replaced; open it again")
+        return status, number
+
+    @contextmanager
+    def alone(self) -> Iterator[bytes]:
+        """Keep the other threads of this client and all other clients from writing meanwhile."""
+        with self._one_at_a_time, self.lock() as token:
+            yield token
+
+    @contextmanager
+    def lock(self) -> Iterator[bytes]:
+        """Keep other clients from writing meanwhile; for 10 seconds, unless :meth:`hold` says more.
+
+        Raises
+        ------
+        StoreError
+            If others do not give the lock back.
+        """
+        token = secrets.token_hex(8).encode()
+        key = self._server.prefix + b"lock"
+        give_up = time.monotonic() + _LOCK_PATIENCE_S
+        # A lost reply: the second SET finds the first one's token.
+        while not (
+            self._server.call("SET", key, token, "NX", "PX", _LOCK_MS) or self._server.call("GET", key) == token
+        ):
+            if time.monotonic() > give_up:
+                raise StoreError(f"other clients keep the lock of the index on {self._server.name}")
+            time.sleep(_PAUSE_S)
+        try:
+            yield token
+        finally:
+            self._server.run("hold", token, 0)
+
+    def hold(self, token: bytes) -> None:
+        """Keep the lock for another 10 seconds, where it was not lost."""
+        self._server.run("hold", token, _LOCK_MS)
+
+
+def _proof(seen: Seen, now: str) -> tuple[Any, ...]:
+    """Return what a commit was decided on, as commit.lua takes it."""
+    state = seen.state
+    return state.steps, state.mark, state.num_rows, state.epoch, seen.least_row, now
+
+
+def _columns(
+    arrivals: Arrivals,
+    decision: Decision,
+    added: list[int],
+    encoded: list[bytes],
+    hashes: Any,  # noqa: ANN401
+) -> tuple[bytes, ...]:
+    """Return the columns of the documents to be added, as commit.lua takes them."""
+    which = np.array(added, np.int64)
+    flags = decision.flags[which]
+    digests = np.zeros(len(added), np.uint32)
+    if arrivals.digests is not None:
+        flags = flags | np.uint8(HAS_DIGEST)
+        digests = arrivals.digests[which]
+    leader = decision.leader[which]
+    in_batch = leader >= BATCH
+    # Rows of the batch count among those added.
+    place = np.full(len(arrivals), NO_ROW, np.int64)
+    place[which] = np.arange(len(added))
+    leader[in_batch] = place[leader[in_batch] - BATCH]
+    leader[leader < 0] = NO_ROW
+    ids = [encoded[i] for i in added]
+    sets = [arrivals.sets[i] for i in added]
+    packed_sets = [b"" if one is None else one.digest + one.features.astype("<u8").tobytes() for one in sets]
+    return (
+        arrivals.raw[which].tobytes(),
+        flags.tobytes(),
+        decision.distance[which].astype(np.uint8).tobytes(),
+        leader.astype("<u4").tobytes(),
+        in_batch.tobytes(),
+        digests.astype("<u4").tobytes(),
+        hashes[which].astype("<u8").tobytes(),
+        np.cumsum([len(one) for one in ids]).astype("<u4").tobytes(),
+        b"".join(ids),
+        np.cumsum([len(one) for one in packed_sets]).astype("<u4").tobytes(),
+        b"".join(packed_sets),
+    )

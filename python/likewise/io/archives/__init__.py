@@ -1,0 +1,1 @@
+"""Web archives, and the text of HTML pages."""

@@ -1,0 +1,260 @@
+"""Web archives: WARC, its texts (WET) and ARC, read record by record, written back byte for byte."""
+
+import tempfile
+import threading
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidInput
+from likewise.io.archives.html_text import HtmlReaders, html_reader
+from likewise.io.archives.warc_documents import FIELDS, Record, check_rules, fields_as_json, read_record, record_bytes
+from likewise.io.archives.warc_records import (
+    HEADER_BYTES,
+    PackedArchive,
+    RecordPlace,
+    begins_archive,
+    is_arc,
+    plain_places,
+)
+from likewise.io.source.source import BadRow, Job, Piece, ReadOnce, ReadRules
+
+_GZIP_LEVEL = 6
+_GZIP_WINDOW = 31
+_PACKED_AT_ONCE = 64
+
+
+@dataclass(eq=False)
+class WarcFile(ReadOnce):
+    """A web archive. Its documents are the pages and texts in it; all other records pass through.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    codec : {"gzip"}, optional
+        How it is packed. Where each record is a gzip member of its own, members are read and copied as they are; any
+        other file is unpacked once into the directory of the run, and written back with a member for each record.
+    readers : HtmlReaders, optional
+        Take the text out of pages; archives of one run may share them.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+    codec: str | None = None
+    readers: HtmlReaders = field(default_factory=HtmlReaders)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._arc = False
+        self._is_by_member = False
+        self._read_path = self.path
+        self._wrong: tuple[str, bool] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        # Records that are no documents: offset and length of each.
+        self._others: list[tuple[int, int]] = []
+        self._kinds: Counter[str] = Counter()
+        self._num_cut = self._num_marked_cut = 0
+        # Records of jobs that were handed out and never read, since an earlier run had done them.
+        self._unread: dict[int, list[RecordPlace]] = {}
+        self._num_jobs = 0
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the archive between records."""
+        check_rules(self.rules, self.name)
+        self._begin()
+        batch: list[RecordPlace] = []
+        num_bytes = 0
+        with self.readers.used():
+            for place in self._places(work):
+                batch.append(place)
+                num_bytes += place.length
+                if num_bytes >= piece_bytes:
+                    yield self._job(batch, num_bytes)
+                    batch, num_bytes = [], 0
+            if batch:
+                yield self._job(batch, num_bytes)
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return what is read of a record beside its text."""
+        return list(FIELDS)
+
+    def _job(self, places: list[RecordPlace], num_bytes: int) -> Job:
+        number, self._num_jobs = self._num_jobs, self._num_jobs + 1
+        self._unread[number] = places
+        # Of an unpacked copy no byte is one of the file's.
+        return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
+
+    def provenance(self) -> dict[str, object]:
+        """Return what decides on the texts beside the recipe: the library that reads pages, unless the recipe does."""
+        return {} if self.rules.keeps_markup else {"html": html_reader()}
+
+    def record_counts(self) -> dict[str, object]:
+        """Return how many records there are of each type, and how many of them are cut.
+
+        Returns
+        -------
+        dict
+            ``num_records``: by type. ``num_cut``: shorter than they say. ``num_marked_cut``: whole, but the crawler
+            says that it cut what it fetched.
+        """
+        self._read_rest()
+        return {
+            "num_records": dict(sorted(self._kinds.items())),
+            "num_cut": self._num_cut,
+            "num_marked_cut": self._num_marked_cut,
+        }
+
+    def write_kept(
+        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    ) -> None:
+        """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        offsets, lengths : ndarray of shape (n,)
+            The kept records, rising.
+        threads : int
+            Threads of this call.
+        """
+        self._read_rest()
+        others = np.array(self._others, np.uint64).reshape(-1, 2)
+        starts = np.concatenate([offsets.astype(np.uint64), others[:, 0]])
+        sizes = np.concatenate([lengths.astype(np.uint64), others[:, 1]])
+        order = np.argsort(starts, kind="stable")
+        starts, sizes = starts[order], sizes[order]
+        if self.codec is not None and not len(starts):
+            # Of no bytes at all nobody could say whether they are all there.
+            with target.open("xb") as out:
+                out.write(_packed(b""))
+        elif self._read_path == self.path:
+            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=threads)
+        else:
+            self._pack(target, starts, sizes, threads)
+
+    def _pack(self, target: Path, starts: NDArray[np.uint64], sizes: NDArray[np.uint64], threads: int) -> None:
+        ranges = iter(zip(starts.tolist(), sizes.tolist(), strict=True))
+        with self._read_path.open("rb") as source, target.open("xb") as out, ThreadPoolExecutor(threads) as pool:
+            while part := list(islice(ranges, _PACKED_AT_ONCE)):
+                records = []
+                for start, size in part:
+                    source.seek(start)
+                    records.append(source.read(size))
+                for packed in pool.map(_packed, records):
+                    out.write(packed)
+
+    def _places(self, work: Path) -> Iterator[RecordPlace]:
+        if self.codec is None:
+            with self.path.open("rb") as file:
+                start = file.read(HEADER_BYTES)
+            self._arc = is_arc(start)
+            if start and not begins_archive(start):
+                raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self.name)
+            yield from plain_places(self.path, self.num_bytes, arc=self._arc)
+            return
+        packed = PackedArchive(self.path, self.name, self.rules)
+        self._is_by_member, self._arc = packed.has_record_members()
+        if self._is_by_member:
+            yield from packed.places(arc=self._arc)
+            return
+        if self._read_path == self.path or not self._read_path.exists():
+            with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
+                self._read_path = Path(file.name)
+            self._wrong = packed.unpack(self._read_path)
+        num_bytes, is_whole = self._read_path.stat().st_size, True
+        for place in plain_places(self._read_path, num_bytes, arc=self._arc):
+            is_whole = is_whole and place.reason is None
+            yield place
+        if is_whole and self._wrong is not None:
+            # All records are there; what is missing is the end of the packing.
+            yield RecordPlace(num_bytes, 0, *self._wrong)
+
+    def _read(self, number: int) -> Iterator[Piece]:
+        places = self._unread[number]
+        records = self._records(places)
+        with self.readers.used():
+            self._extract([record for record in records if record is not None])
+        yield self._piece(number, places, records)
+
+    def _read_rest(self) -> None:
+        """Tell apart the records that nobody read in this process; their texts are not wanted any more."""
+        for number, places in list(self._unread.items()):
+            self._piece(number, places, self._records(places))
+
+    def _records(self, places: list[RecordPlace]) -> list[Record | None]:
+        """Return what stands at these places; None for damage."""
+        most = self.rules.max_document_bytes + 2 * HEADER_BYTES
+        records: list[Record | None] = []
+        with self._read_path.open("rb") as file:
+            for place in places:
+                if place.reason is not None:
+                    records.append(None)
+                    continue
+                file.seek(place.offset)
+                data = record_bytes(file.read(min(place.length, most)), is_packed=self._is_by_member, most=most)
+                records.append(read_record(data, self.rules, arc=self._arc))
+        return records
+
+    def _extract(self, records: list[Record]) -> None:
+        """Put texts in the place of pages."""
+        with_page = [record for record in records if record.page is not None]
+        pages = [record.page for record in with_page if record.page is not None]
+        for record, (text, reason) in zip(with_page, self.readers.texts(pages), strict=True):
+            record.page, record.text = None, text
+            record.reason = reason or None
+
+    def _piece(self, number: int, places: list[RecordPlace], records: list[Record | None]) -> Piece:
+        bad_rows, others, documents = [], [], []
+        for line, (place, record) in enumerate(zip(places, records, strict=True)):
+            reason = place.reason if record is None else record.reason
+            if reason is not None:
+                bad_rows.append(BadRow(line, place.offset, place.length, reason))
+            elif record is not None and record.is_document:
+                documents.append((line, place, record))
+            else:
+                others.append((place.offset, place.length))
+        with self._lock:
+            del self._unread[number]
+            self._others += others
+            self._kinds.update(record.kind for record in records if record is not None)
+            self._num_cut += sum(place.is_cut for place in places)
+            self._num_marked_cut += sum(record.is_marked_cut for record in records if record is not None)
+        fields = [fields_as_json(record, self.rules.fields) for _, _, record in documents]
+        return Piece(
+            texts=_native.Texts.from_list([record.text or "" for _, _, record in documents]),
+            ids=_native.Texts.from_list([record.doc_id for _, _, record in documents]),
+            has_id=np.array([bool(record.doc_id) for _, _, record in documents], np.uint8),
+            offsets=np.array([place.offset for _, place, _ in documents], np.uint64),
+            lengths=np.array([place.length for _, place, _ in documents], np.uint32),
+            lines=np.array([line for line, _, _ in documents], np.uint32),
+            num_lines=len(places),
+            num_blank=0,
+            fields=[_native.Texts.from_list([of_one[i] for of_one in fields]) for i in range(len(self.rules.fields))],
+            bad_rows=bad_rows,
+        )
+
+
+def _packed(record: bytes) -> bytes:
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    return packer.compress(record) + packer.flush()

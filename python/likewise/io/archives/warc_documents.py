@@ -1,0 +1,226 @@
+"""What a record of a web archive says: whether it is a document, its text or page, its id and fields."""
+
+import io
+import json
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from likewise.errors import InvalidInput, MissingExtra
+from likewise.io.archives.warc_records import HEADER_BYTES, header_of
+from likewise.io.source.source import ReadRules
+
+FIELDS = ("record_id", "url", "date", "content_type", "status")
+_HTML = ("text/html", "application/xhtml+xml")
+_TEXT = ("text/plain",)
+# From the most to the least that is undone of what a server did to a body; archives often say more than is true.
+_DECODINGS: tuple[Literal["all", "content", "transfer", "none"], ...] = ("all", "content", "transfer", "none")
+_ARC_HEAD = (
+    b"WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: %s\r\nWARC-Date: %s\r\nContent-Type: %s\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
+
+
+@dataclass(slots=True)
+class Record:
+    """A record, read.
+
+    Parameters
+    ----------
+    kind : str
+        Its type, such as ``response``.
+    is_document : bool
+        Whether it is a page or a text that was fetched, or converted from one.
+    text : str, optional
+        The text, where it needs no extraction.
+    page : (bytes, str), optional
+        HTML and its charset, where it does.
+    doc_id : str
+        By the rules; ``""`` where there is none.
+    fields : dict of str to str
+        What `keep` may ask for, as text.
+    reason : str, optional
+        Why a document cannot be used.
+    is_marked_cut : bool
+        Whether the crawler says that it cut what it fetched.
+    """
+
+    kind: str
+    is_document: bool = False
+    text: str | None = None
+    page: tuple[bytes, str] | None = None
+    doc_id: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    is_marked_cut: bool = False
+
+
+def check_rules(rules: ReadRules, name: str) -> None:
+    """Raise InvalidInput if an archive is asked for fields that it has not; MissingExtra if it cannot be read."""
+    try:
+        import fastwarc.warc  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("web", "reading web archives") from error
+    if rules.text_fields != ("text",):
+        raise InvalidInput(
+            f"a record has no field {rules.text_fields[0]!r}: its text is that of its page; leave out --text-field",
+            name,
+        )
+    if rules.id_field not in (None, "", *FIELDS[:2]):
+        raise InvalidInput(f"a record has no field {rules.id_field!r} for its id; --id-field is record_id or url", name)
+
+
+def record_bytes(data: bytes, *, is_packed: bool, most: int) -> bytes:
+    """Return a record's first `most` bytes, unpacked."""
+    return zlib.decompressobj(31).decompress(data, most) if is_packed else data[:most]
+
+
+def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
+    """Return what a record says.
+
+    Parameters
+    ----------
+    data : bytes
+        The record, unpacked; its first bytes where it is longer than any document may be.
+    rules : ReadRules
+        What is read of it.
+    arc : bool
+        Whether it is one of ARC.
+    """
+    if arc:
+        data, kind = _warc_of(data)
+        if kind == "warcinfo":
+            return Record(kind)
+    try:
+        record, body = opened_record(data, rules.max_document_bytes + 1)
+    except (OSError, ValueError, StopIteration, EOFError, MemoryError) as error:
+        return Record("unreadable", reason=f"the record cannot be read: {error or type(error).__name__}")
+    kind = str(record.record_type).rpartition(".")[2].lower()
+    found = Record(kind, is_marked_cut=record.headers.get("WARC-Truncated") is not None)
+    content_type, status, is_wanted = _content(record, kind)
+    if not is_wanted or not content_type.startswith((*_HTML, *_TEXT)):
+        return found
+    found.is_document = True
+    found.fields = {
+        "record_id": record.headers.get("WARC-Record-ID") or "",
+        "url": _url(record),
+        "date": record.headers.get("WARC-Date") or "",
+        "content_type": content_type,
+        "status": status,
+    }
+    found.doc_id = "" if rules.id_field == "" else found.fields[rules.id_field or "record_id"]
+    if not found.doc_id and rules.requires_id:
+        found.reason = f"the record has no {rules.id_field}"
+    elif len(body) > rules.max_document_bytes:
+        found.reason = f"the document has over {rules.max_document_bytes} bytes, which --max-document allows"
+    elif content_type.startswith(_TEXT):
+        found.text = _escaped(_decoded(body, record)) if rules.keeps_markup else _decoded(body, record)
+    elif rules.keeps_markup:
+        found.text = _decoded(body, record)
+    else:
+        found.page = body, record.http_charset or ""
+    return found
+
+
+def fields_as_json(record: Record, names: tuple[str, ...]) -> list[str]:
+    """Return fields as JSON, ``""`` where the record has none; a status is a number."""
+    values = [(name, record.fields.get(name, "")) for name in names]
+    return [value if name == "status" or not value else json.dumps(value) for name, value in values]
+
+
+def _warc_of(data: bytes) -> tuple[bytes, str]:
+    """Return a record of ARC as one of WARC, and its type."""
+    header = header_of(data[:HEADER_BYTES], arc=True)
+    assert header is not None
+    url, _, date, content_type, _ = _arc_fields(data[: header[0]])
+    if url.startswith(b"filedesc:"):
+        return b"", "warcinfo"
+    is_http = data[header[0] : header[0] + 5] == b"HTTP/"
+    block = data[header[0] : sum(header)]
+    kind = b"application/http; msgtype=response" if is_http else content_type
+    return _ARC_HEAD % (b"response", url, _iso_date(date), kind, header[1]) + block, "response"
+
+
+def _arc_fields(line: bytes) -> list[bytes]:
+    """Return URL, address, date, type and length of a header, which may have blanks in its URL, or more fields."""
+    parts = line.split()
+    dates = [i for i, part in enumerate(parts) if len(part) == 14 and part.isdigit()]
+    at = dates[0] if dates else len(parts) - 3
+    return [b"%20".join(parts[: at - 1]), parts[at - 1], parts[at], parts[min(at + 1, len(parts) - 1)], parts[-1]]
+
+
+def _iso_date(date: bytes) -> bytes:
+    """Return 20080430204825 as 2008-04-30T20:48:25Z."""
+    if len(date) != 14:
+        return date
+    return b"%b-%b-%bT%b:%b:%bZ" % (date[:4], date[4:6], date[6:8], date[8:10], date[10:12], date[12:])
+
+
+def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
+    """Return a record and its body, with what a server did to it undone as far as it can be.
+
+    Parameters
+    ----------
+    data : bytes
+        The record, of WARC.
+    most : int
+        Bytes of the body that are read.
+
+    Returns
+    -------
+    record : fastwarc.warc.WarcRecord
+    body : bytes
+        Without chunks and packing where its headers tell the truth about them, else as it stands.
+
+    Raises
+    ------
+    OSError, StopIteration
+        If it is no record.
+    """
+    from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+    failure: Exception | None = None
+    for decoding in _DECODINGS:
+        record = next(iter(ArchiveIterator(io.BytesIO(data), parse_http=False, max_header_len=HEADER_BYTES)))
+        if not (record.is_http and record.record_type == WarcRecordType.response):
+            return record, record.reader.read(most)
+        try:
+            record.parse_http(auto_decode=decoding, max_header_len=HEADER_BYTES)
+            return record, record.reader.read(most)
+        except (OSError, ValueError) as error:
+            failure = failure or error
+    assert failure is not None
+    raise failure
+
+
+def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 - fastwarc's record
+    """Return the type of a record's content, the status of its answer, and whether such records are documents."""
+    if kind == "response" and record.is_http:
+        status = str(record.http_headers.status_code or "") if record.http_headers is not None else ""
+        return (record.http_content_type or "").lower(), status, status.startswith("2")
+    # The resources of wget are its own log and arguments.
+    is_wanted = kind in ("conversion", "resource") and not record.is_http and not _url(record).startswith("metadata:")
+    return (record.headers.get("Content-Type") or "").lower().strip(), "", is_wanted
+
+
+def _url(record: Any) -> str:  # noqa: ANN401
+    """Return the address of a record; old archives of wget have it in angle brackets."""
+    return (record.headers.get("WARC-Target-URI") or "").strip("<>")
+
+
+def _decoded(body: bytes, record: Any) -> str:  # noqa: ANN401
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
+
+    charset = record.http_charset if record.is_http else None
+    known = map_encoding_to_html5(charset, fallback_utf8=False) if charset else None
+    if known in (None, "utf-8"):
+        try:
+            return body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            known = None
+    return str(bytes_to_str(body, known or detect_encoding(body, from_html_meta=True) or "utf-8"))
+
+
+def _escaped(text: str) -> str:
+    """Return a text as HTML that shows it."""
+    return text.replace("&", "&amp;").replace("<", "&lt;")

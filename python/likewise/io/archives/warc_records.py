@@ -1,0 +1,361 @@
+"""Where the records of a web archive stand: boundaries by their own lengths, damage told apart from records."""
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from likewise.errors import InvalidInput
+from likewise.io.source.source import ReadRules
+
+# Of a record's headers; longer ones are damage.
+HEADER_BYTES = 1 << 16
+_USUAL_HEADER_BYTES = 1 << 12
+_WINDOW_BYTES = 1 << 20
+# What is fed to the inflater at once: bytes behind a member's end are copied.
+_FEED_BYTES = 1 << 14
+_INFLATED_BYTES = 1 << 20
+# A small file may well unpack to this much.
+_UNSUSPECTED_BYTES = 64_000_000
+_TAIL_BYTES = 64
+_GZIP = b"\x1f\x8b\x08"
+_ARC = b"filedesc://"
+_HEADERS_END = re.compile(rb"\r?\n\r?\n")
+_CONTENT_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.I)
+_WARC_START = re.compile(rb"WARC/[01]\.[0-9]{1,3}\r?\n")
+# URL, address, date, type, length; version 2 has more fields before the length.
+_ARC_LINE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\n]* [0-9A-Fa-f.:]+ [0-9]{8,14} [^\n]*?([0-9]{1,18})\r?\n")
+_LINE_ENDS = b"\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """A stretch of an archive: one record, or why it is none.
+
+    Parameters
+    ----------
+    offset, length : int
+        Bytes of the file; of a packed file the whole gzip member. Line ends behind a record belong to it.
+    reason : str, optional
+        What is wrong: the record is cut, or none begins here.
+    is_cut : bool
+        Whether it is shorter than it says.
+    """
+
+    offset: int
+    length: int
+    reason: str | None = None
+    is_cut: bool = False
+
+
+def is_arc(start: bytes) -> bool:
+    """Return whether an unpacked archive that begins so is of the format before WARC."""
+    return start.startswith(_ARC)
+
+
+def begins_archive(start: bytes) -> bool:
+    """Return whether a file that begins so is an archive, though perhaps a damaged one."""
+    return is_arc(start) or _WARC_START.match(start) is not None
+
+
+def header_of(start: bytes, *, arc: bool) -> tuple[int, int] | None:
+    """Return the bytes of a record's header and of its block, or None if no record begins so.
+
+    Parameters
+    ----------
+    start : bytes
+        The record from its first byte; its header whole.
+    arc : bool
+        Whether it is one of ARC.
+    """
+    if arc:
+        line = _ARC_LINE.match(start)
+        return None if line is None else (line.end(), int(line[1]))
+    if not _WARC_START.match(start):
+        return None
+    end = _HEADERS_END.search(start, 0, HEADER_BYTES)
+    if end is None:
+        return None
+    lengths = {int(found[1]) for found in _CONTENT_LENGTH.finditer(start, 0, end.end())}
+    # Without a length nothing says where the record ends, and two lengths say nothing.
+    return (end.end(), lengths.pop()) if len(lengths) == 1 else None
+
+
+class _Window:
+    """A file looked at by position, a megabyte at a time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._base = 0
+        self._data = b""
+
+    def at(self, offset: int, num_bytes: int) -> bytes:
+        """Return bytes from `offset`; fewer at the end of the file."""
+        if offset < self._base or offset + num_bytes > self._base + len(self._data):
+            self._file.seek(offset)
+            self._base, self._data = offset, self._file.read(max(_WINDOW_BYTES, num_bytes))
+        return self._data[offset - self._base : offset - self._base + num_bytes]
+
+
+def plain_places(path: Path, num_bytes: int, *, arc: bool) -> Iterator[RecordPlace]:
+    """Yield the records of an archive that is not packed, with damage between them; together they are the whole file.
+
+    Parameters
+    ----------
+    path : Path
+        The archive.
+    num_bytes : int
+        Its size.
+    arc : bool
+        Whether it is one of ARC.
+    """
+    with path.open("rb") as file:
+        window, offset = _Window(file), 0
+        while offset < num_bytes:
+            header = header_of(window.at(offset, _USUAL_HEADER_BYTES), arc=arc)
+            header = header or header_of(window.at(offset, HEADER_BYTES), arc=arc)
+            end = None if header is None else offset + sum(header)
+            if end is not None and end <= num_bytes:
+                end = _behind_line_ends(window, end)
+                yield RecordPlace(offset, end - offset)
+                offset = end
+                continue
+            # A length that is wrong must not take what follows with it.
+            stop = _next_start(window, offset + 1, num_bytes, arc=arc)
+            found = stop - offset
+            if header is None:
+                yield RecordPlace(offset, found, f"no record begins here: {found} bytes are passed over")
+            else:
+                yield _cut(offset, found, found - header[0], header[1])
+            offset = stop
+
+
+def _cut(offset: int, length: int, there: int, said: int) -> RecordPlace:
+    reason = f"the record is cut: {max(0, there)} bytes are there of the {said} that its header says"
+    return RecordPlace(offset, length, reason, is_cut=True)
+
+
+def _behind_line_ends(window: _Window, offset: int) -> int:
+    while ends := window.at(offset, 16):
+        behind = len(ends) - len(ends.lstrip(_LINE_ENDS))
+        offset += behind
+        if behind < len(ends):
+            break
+    return offset
+
+
+def _next_start(window: _Window, offset: int, num_bytes: int, *, arc: bool) -> int:
+    """Return where the next record begins at a line's start, or the end of the file."""
+    pattern = _ARC_LINE if arc else _WARC_START
+    while offset < num_bytes:
+        data = window.at(offset - 1, _WINDOW_BYTES)
+        line = -1
+        while (line := data.find(b"\n", line + 1)) >= 0:
+            if pattern.match(data, line + 1):
+                return offset + line
+        # A start that this stretch cuts is found in the next.
+        offset += max(1, len(data) - 256) if offset - 1 + len(data) < num_bytes else len(data)
+    return num_bytes
+
+
+@dataclass(slots=True)
+class _Member:
+    """A gzip member, gone through."""
+
+    offset: int
+    length: int
+    head: bytes
+    tail: bytes
+    num_bytes: int
+    reason: str | None = None
+    is_cut: bool = False
+
+
+class PackedArchive:
+    """A gzip file, gone through member by member.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        It, for messages.
+    rules : ReadRules
+        Of which the limits of unpacking act.
+    """
+
+    def __init__(self, path: Path, name: str, rules: ReadRules) -> None:
+        self._path = path
+        self._name = name
+        self._rules = rules
+        self._num_unpacked = 0
+
+    def has_record_members(self) -> tuple[bool, bool]:
+        """Return whether each member is one record, as the standard asks, by the first of them; and whether it is ARC.
+
+        Raises
+        ------
+        InvalidInput
+            If no archive is in it, nor one without records: a whole member in which nothing is.
+        """
+        if not self._path.stat().st_size:
+            raise InvalidInput("the file is empty: it has no gzip header; fetch it again, or leave it out", self._name)
+        first, holds_nothing = None, True
+        for member in self._members(most=1):
+            is_whole, is_blank = member.reason is None, not member.num_bytes
+            # Damage at the start says nothing of what comes behind.
+            if (is_whole and not is_blank) or _header(member) is not None:
+                first = member
+                break
+            holds_nothing = holds_nothing and is_whole and is_blank
+        if first is None and holds_nothing:
+            # An archive of which no record is left, and all of it is there.
+            return True, False
+        header = None if first is None else _header(first)
+        if first is None or header is None:
+            raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self._name)
+        self._num_unpacked = 0
+        return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
+
+    def places(self, *, arc: bool) -> Iterator[RecordPlace]:
+        """Yield the members as records, with damage between them; but for empty ones they are the whole file.
+
+        Raises
+        ------
+        InvalidInput
+            If one holds several records, or the file unpacks to more than the rules allow.
+        """
+        for member in self._members():
+            header = header_of(member.head, arc=arc)
+            if member.reason is not None:
+                yield RecordPlace(member.offset, member.length, member.reason, member.is_cut)
+            elif not member.num_bytes:
+                continue
+            elif header is None:
+                yield RecordPlace(member.offset, member.length, "no record begins in this gzip member")
+            elif member.num_bytes < sum(header):
+                yield _cut(member.offset, member.length, member.num_bytes - header[0], header[1])
+            elif _rest(member, sum(header)) is not None:
+                raise InvalidInput(
+                    f"the gzip member at byte {member.offset} holds more than one record, those before it one each; "
+                    "unpack the file and read it so",
+                    self._name,
+                )
+            else:
+                yield RecordPlace(member.offset, member.length)
+
+    def unpack(self, target: Path) -> tuple[str, bool] | None:
+        """Write what is in it to a new file; of a member that is cut or damaged, what comes before.
+
+        Returns
+        -------
+        (str, bool), optional
+            What is wrong with the file, and whether it is cut.
+
+        Raises
+        ------
+        InvalidInput
+            If the file unpacks to more than the rules allow.
+        """
+        with target.open("wb") as out:
+            wrong = [(member.reason, member.is_cut) for member in self._members(out=out) if member.reason is not None]
+        return wrong[0] if wrong else None
+
+    def _members(self, *, most: int | None = None, out: BinaryIO | None = None) -> Iterator[_Member]:
+        """Go through the members; with `most`, only until it is clear whether the first of them is one record."""
+        size = self._path.stat().st_size
+        with self._path.open("rb") as file:
+            window, offset = _Window(file), 0
+            while offset < size:
+                member = self._member(window, offset, size, out, stops_early=most is not None)
+                yield member
+                is_first = member.reason is None and member.num_bytes > 0
+                if most is not None and (is_first or not member.length):
+                    return
+                offset = member.offset + member.length
+
+    def _member(self, window: _Window, offset: int, size: int, out: BinaryIO | None, *, stops_early: bool) -> _Member:
+        member = _Member(offset, 0, b"", b"", 0)
+        if not window.at(offset, 3).startswith(_GZIP):
+            stop = self._next_member(window, offset + 1, size)
+            member.length, member.reason = stop - offset, f"{stop - offset} bytes are no gzip data"
+            return member
+        inflater, at, pending = zlib.decompressobj(31), offset, b""
+        try:
+            while not inflater.eof:
+                if not pending:
+                    pending = window.at(at, _FEED_BYTES)
+                    at += len(pending)
+                    if not pending:
+                        member.length, member.is_cut = size - offset, True
+                        member.reason = (
+                            f"the file is cut: it ends inside this gzip member, of which {member.num_bytes} "
+                        )
+                        member.reason += "unpacked bytes are there"
+                        return member
+                data = inflater.decompress(pending, _INFLATED_BYTES)
+                pending = inflater.unconsumed_tail
+                self._take(member, data, at, out)
+                if stops_early and member.num_bytes > HEADER_BYTES and _is_longer(member):
+                    return member
+        except zlib.error as error:
+            stop = self._next_member(window, offset + 1, size)
+            member.length = stop - offset
+            member.reason = f"the gzip data is damaged: {error}"
+            return member
+        member.length = at - len(inflater.unused_data) - offset
+        return member
+
+    def _take(self, member: _Member, data: bytes, packed: int, out: BinaryIO | None) -> None:
+        if out is not None:
+            out.write(data)
+        if len(member.head) < HEADER_BYTES:
+            member.head += data[: HEADER_BYTES - len(member.head)]
+        member.tail = data[-_TAIL_BYTES:] if len(data) >= _TAIL_BYTES else (member.tail + data)[-_TAIL_BYTES:]
+        member.num_bytes += len(data)
+        self._num_unpacked += len(data)
+        rules = self._rules
+        most = rules.max_unpack_ratio * packed
+        if self._num_unpacked > rules.max_unpacked_bytes or self._num_unpacked > max(_UNSUSPECTED_BYTES, most):
+            raise InvalidInput(
+                f"{packed} bytes unpack to {self._num_unpacked} and more: a decompression bomb, unless --max-unpacked "
+                "and --max-unpack-ratio say otherwise",
+                self._name,
+            )
+
+    @staticmethod
+    def _next_member(window: _Window, offset: int, size: int) -> int:
+        """Return where the next member begins that can be unpacked and holds a record, or the end of the file."""
+        while offset < size:
+            data = window.at(offset, _WINDOW_BYTES)
+            found = data.find(_GZIP)
+            while found >= 0:
+                start = window.at(offset + found, _USUAL_HEADER_BYTES)
+                try:
+                    head = zlib.decompressobj(31).decompress(start, HEADER_BYTES)
+                except zlib.error:
+                    head = b""
+                if _WARC_START.match(head) or _ARC_LINE.match(head):
+                    return offset + found
+                found = data.find(_GZIP, found + 1)
+            offset += max(1, len(data) - len(_GZIP) + 1) if offset + len(data) < size else len(data)
+        return size
+
+
+def _rest(member: _Member, used: int) -> str | None:
+    """Return what follows the record in its member beside line ends; None if nothing does."""
+    rest = member.num_bytes - used
+    if rest <= 0:
+        return None
+    return None if rest <= _TAIL_BYTES and not member.tail[-rest:].strip(_LINE_ENDS) else "more"
+
+
+def _header(member: _Member) -> tuple[int, int] | None:
+    return header_of(member.head, arc=is_arc(member.head))
+
+
+def _is_longer(member: _Member) -> bool:
+    header = _header(member)
+    return header is None or member.num_bytes > sum(header) + _TAIL_BYTES

@@ -1,0 +1,1 @@
+"""Files of fingerprints, sketches and pairs of rows."""

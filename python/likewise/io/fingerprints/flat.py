@@ -1,0 +1,159 @@
+"""Flat files of fingerprints: words of 64 bits one after another, little-endian."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.fingerprints.sketch_columns import check_columns, check_no_nulls
+from likewise.recipe.recipe import Recipe
+
+_RECIPE_KEY = b"likewise.recipe"
+_BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class FlatFile:
+    """Fingerprints in a flat file.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    offset : int
+        First byte.
+    num_rows : int
+        Fingerprints.
+    bits : int
+        Width of each; they take whole words of 64 bits, word 0 first.
+    empty_rows : ndarray, uint32
+        Rows of empty texts, ascending.
+    recipe : Recipe, optional
+        What made them, where it is known.
+    """
+
+    path: Path
+    offset: int
+    num_rows: int
+    bits: int
+    empty_rows: NDArray[np.uint32]
+    recipe: Recipe | None
+
+    @property
+    def native(self) -> tuple[Path, int, int, NDArray[np.uint32]]:
+        """What the native functions take."""
+        return self.path, self.offset, self.num_rows, self.empty_rows
+
+
+def flat_from_parquet(path: Path, target: Path) -> FlatFile:
+    """Write the fingerprints of a Parquet file of sketches to a flat file, some at a time.
+
+    Raises
+    ------
+    InvalidInput
+        If the file holds no fingerprints with their recipe, or one of them is null.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"this is no Parquet file: {error}", str(path)) from error
+    with file:
+        metadata = file.schema_arrow.metadata or {}
+        if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
+            raise InvalidInput("the file holds no sketches with their recipe", str(path))
+        recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
+        if recipe.bits is None:
+            raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+        check_columns(file.schema_arrow, ["is_empty"], path)
+        num_rows, empty_rows = 0, []
+        with target.open("wb") as out:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=["sketch", "is_empty"]):
+                for name in ("sketch", "is_empty"):
+                    check_no_nulls(batch.column(name), name, path, num_rows)
+                _words(batch.column("sketch")).tofile(out)
+                is_empty = batch.column("is_empty").to_numpy(zero_copy_only=False)
+                empty_rows.append(np.flatnonzero(is_empty).astype(np.uint32) + np.uint32(num_rows))
+                num_rows += batch.num_rows
+    empty = np.concatenate(empty_rows) if empty_rows else np.zeros(0, np.uint32)
+    return FlatFile(target, 0, num_rows, recipe.bits, empty, recipe)
+
+
+def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
+    flat = column.flatten() if hasattr(column, "flatten") else column
+    words: NDArray[np.int64] = flat.to_numpy(zero_copy_only=False)
+    return np.ascontiguousarray(words)
+
+
+def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN401 - a dtype of NumPy
+    """Return what to do about 64-bit words in another order than fingerprints have; None where it is theirs."""
+    if kind.kind not in "iu" or kind.itemsize != 8:
+        return None
+    if kind.newbyteorder("<") != kind:
+        return "its bytes are big-endian: store it again as numpy.save(path, array.astype('<u8'))"
+    if fortran_order:
+        return "its columns lie one after another: store it again as numpy.save(path, numpy.ascontiguousarray(array))"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class RecipeBeside:
+    """What stands beside an array of fingerprints.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What made them.
+    bits : int
+        Width of each.
+    empty_rows : ndarray, uint32
+        Rows of empty texts, ascending.
+    """
+
+    recipe: Recipe
+    bits: int
+    empty_rows: NDArray[np.uint32]
+
+
+def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
+    """Return the recipe and the empty texts beside an array, as :meth:`likewise.Sketches.write` puts them there.
+
+    Raises
+    ------
+    InvalidInput
+        If what stands there cannot be read, does not fit the array, or is of MinHash signatures.
+    """
+    beside = path.with_name(f"{path.name}.recipe.json")
+    if not beside.exists():
+        return None
+    try:
+        fields = json.loads(beside.read_text(encoding="utf-8"))
+        recipe = Recipe.from_json(json.dumps(fields["recipe"]))
+        empty_rows = np.unique(np.array(fields["empty_rows"], np.uint32))
+    except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
+        raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
+    if recipe.bits is None:
+        raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+    if len(empty_rows) and empty_rows[-1] >= num_rows:
+        raise InvalidInput(f"it names row {empty_rows[-1]} of {num_rows}", str(beside))
+    return RecipeBeside(recipe, recipe.bits, empty_rows)
+
+
+def recipe_of_metadata(data: bytes, path: Path) -> Recipe:
+    """Return the recipe that stands in the metadata of a file.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+    """
+    try:
+        return Recipe.from_json(data.decode())
+    except (InvalidParameter, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the recipe of these sketches cannot be read: {error}", str(path)) from error

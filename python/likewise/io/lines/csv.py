@@ -1,0 +1,253 @@
+"""CSV and TSV: cut at ends of records, read again by offset, written back byte for byte under their header."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidInput
+from likewise.io.lines.lines import LineFile, piece_of
+from likewise.io.source.source import Job, Piece
+
+# So many bytes of TSV show whether it has quoted fields.
+_SHOWING_BYTES = 1 << 20
+# A header ends within so many bytes, or is refused.
+_HEADER_BYTES = 17 << 20
+_STEP_BYTES = 64 << 20
+
+
+@dataclass(eq=False)
+class CsvFile(LineFile):
+    """A file of records under a header that names their fields.
+
+    Parameters
+    ----------
+    delimiter : str
+        The character between fields, of one byte.
+    is_tsv : bool
+        Whether it is TSV, which has no quoted fields unless it looks so (:func:`shows_quotes`).
+    """
+
+    delimiter: str = ","
+    is_tsv: bool = False
+
+    def __post_init__(self) -> None:
+        self._reader: _native.CsvReader | None = None
+        self._has_quotes: bool | None = None if self.rules.quote is None else self.rules.quote == "double"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what goes to another process: all but the native reader, which is opened there anew."""
+        return vars(self) | {"_reader": None}
+
+    @property
+    def has_quotes(self) -> bool:
+        """Whether a quote at the beginning of a field opens a quoted one."""
+        if self._has_quotes is None:
+            self._has_quotes = not self.is_tsv or shows_quotes(self._first_bytes(), self.delimiter)
+        return self._has_quotes
+
+    @property
+    def quote(self) -> str:
+        """What of ``--quote`` is meant."""
+        return "double" if self.has_quotes else "none"
+
+    def take_quote(self, quote: str | None) -> None:
+        """Read quotes as those of another file of the same records were; None: by what the file shows."""
+        if quote is not None and self.rules.quote is None:
+            self._has_quotes = quote == "double"
+
+    @property
+    def _dialect(self) -> tuple[int, bool]:
+        return ord(self.delimiter), self.has_quotes
+
+    def _first_bytes(self) -> bytes:
+        """Return the first bytes of the plain file; nothing where they cannot be unpacked."""
+        if self.is_plain:
+            with self.plain_path.open("rb") as file:
+                return file.read(_SHOWING_BYTES)
+        import pyarrow as pa
+
+        with suppress(OSError, pa.ArrowException), pa.input_stream(str(self.path), compression=self.codec) as file:
+            return bytes(file.read(_SHOWING_BYTES))
+        return b""
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the file at ends of records, while it is unpacked where it is packed."""
+        splitter: _native.CsvSplitter | None = None
+        done, num_before, num_packed = 0, 0, 0
+        for end, is_last, unpacked in self._growing(piece_bytes, work):
+            num_packed += unpacked
+            # Behind damage the rest of a record is missing, unless all lines are whole.
+            is_end = is_last and (self._damage is None or self._damage.num_plain == end)
+            if splitter is None:
+                # While the file grows, a header might still be cut.
+                if not is_last and end < _HEADER_BYTES:
+                    continue
+                if self._damage is not None and not end:
+                    break
+                names, done, num_blank = _native.csv_header(str(self.plain_path), *self._dialect)
+                self._reader = self._open(names)
+                if self._reader is None:
+                    break
+                num_before = num_blank + 1
+                splitter = self._splitter(done)
+            while (piece := splitter.next_piece(end, piece_bytes, is_end)) is not None:
+                offset, length, stray_lines = piece
+                yield Job(
+                    length if self.codec is None else num_packed,
+                    self._read_job(offset, length, stray_lines, num_before),
+                )
+                done, num_before, num_packed = offset + length, 0, 0
+            if is_last and not is_end and (rest := self._whole_records(done, end)) is not None:
+                offset, length, stray_lines = rest
+                yield Job(num_packed, self._read_job(offset, length, stray_lines, num_before))
+                done, num_before, num_packed = offset + length, 0, 0
+        if num_before and splitter is not None:
+            # Nothing but a header: its line is counted all the same.
+            yield Job(num_packed, self._read_job(done, 0, [], num_before))
+        yield from self.damage_jobs(done)
+
+    def _splitter(self, start: int) -> _native.CsvSplitter:
+        delimiter, has_quotes = self._dialect
+        return _native.CsvSplitter(str(self.plain_path), delimiter=delimiter, has_quotes=has_quotes, start=start)
+
+    def _whole_records(self, start: int, end: int) -> tuple[int, int, list[int]] | None:
+        """Return the piece of the records from `start` on that end before byte `end`, where a file is cut, if any."""
+        splitter, behind, stray_lines = self._splitter(start), start, []
+        while (piece := splitter.next_piece(end, 1, is_end=False)) is not None:
+            behind = piece[0] + piece[1]
+            stray_lines += piece[2]
+        return None if behind == start else (start, behind - start, stray_lines)
+
+    def _growing(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, bool, int]]:
+        """Yield up to where whole lines are there, whether these are all, and bytes of the packed file since before."""
+        if self.codec is None:
+            size = self.path.stat().st_size
+            # By steps, between which Ctrl-C acts.
+            yield from ((min(end, size), end >= size, 0) for end in range(_STEP_BYTES, size + _STEP_BYTES, _STEP_BYTES))
+            return
+        before = 0
+        for offset, length, num_packed in self.plain_pieces(piece_bytes, work):
+            before = offset + length
+            yield before, False, num_packed
+        yield before, True, 0
+
+    def _read_job(
+        self, offset: int, length: int, stray_lines: list[int], num_before: int
+    ) -> Callable[[], Iterator[Piece]]:
+        def read() -> Iterator[Piece]:
+            assert self._reader is not None
+            yield piece_of(self._reader.read(offset, length, stray_lines, num_before))
+
+        return read
+
+    def head_bytes(self) -> int:
+        """Return the bytes of the header with its line end."""
+        return _native.csv_header(str(self.plain_path), *self._dialect)[1]
+
+    def header(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(_native.csv_header(str(self.plain_path), *self._dialect)[0])
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.header()) if self.is_plain else []
+
+    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
+        """Read the texts of these records again."""
+        if self._reader is None:
+            self._reader = self._open(self.header())
+        assert self._reader is not None
+        return _native.read_csv_texts(self._reader, offsets, lengths)
+
+    def _open(self, names: Sequence[str]) -> _native.CsvReader | None:
+        """Return what reads records under this header; None if the file is empty."""
+        if not names:
+            return None
+        rules = self.rules
+        delimiter, has_quotes = self._dialect
+        id_field = rules.id_name(names)
+        return _native.CsvReader(
+            str(self.plain_path),
+            delimiter=delimiter,
+            has_quotes=has_quotes,
+            text_columns=[self._column(names, name) for name in rules.text_fields],
+            id_column=None if id_field is None else self._column(names, id_field),
+            id_required=rules.requires_id,
+            field_columns=[names.index(name) if name in names else None for name in rules.fields],
+            max_document=rules.max_document_bytes,
+        )
+
+    def _column(self, names: Sequence[str], name: str) -> int:
+        if name not in names:
+            listed = ", ".join(map(repr, names[:20]))
+            raise InvalidInput(
+                f"there is no column {name!r}; the header has {listed}. Name the right ones with --text-field and "
+                "--id-field, or the right character with --delimiter",
+                self.name,
+                1,
+            )
+        if names.count(name) > 1:
+            raise InvalidInput(f"the header has {names.count(name)} columns {name!r}; rename all but one", self.name, 1)
+        return names.index(name)
+
+
+def take_quotes(files: Sequence[object], entries: Sequence[Mapping[str, Any]]) -> None:
+    """Read quotes in kept files as they were read in the inputs of their run.
+
+    Parameters
+    ----------
+    files : sequence of InputFile
+        The kept files.
+    entries : sequence of dict
+        What the summary of the run has of its inputs.
+    """
+    quotes = {entry["path"]: entry.get("quote") for entry in entries}
+    for file in files:
+        if isinstance(file, CsvFile):
+            file.take_quote(quotes.get(file.name))
+
+
+def shows_quotes(start: bytes, delimiter: str) -> bool:
+    """Return whether TSV that begins so has quoted fields.
+
+    Parameters
+    ----------
+    start : bytes
+        Its first megabyte.
+    delimiter : str
+        What stands between fields.
+
+    Returns
+    -------
+    bool
+        If all names of the header are quoted; or if each field that begins with a quote is closed by one before a
+        delimiter or a line end, and in one of them quotes are doubled. Only a writer of quoted fields leaves these.
+    """
+    start = start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    between = delimiter.encode()
+    header = re.split(rb"[\r\n]", start, maxsplit=1)[0].split(between)
+    if all(len(name) > 1 and name.startswith(b'"') and name.endswith(b'"') for name in header):
+        return True
+    opening = re.compile(rb'(?:\A|[\r\n%s])"' % re.escape(between))
+    inside = re.compile(rb'(?:[^"]++|"")*+')
+    at, is_doubled = 0, False
+    while found := opening.search(start, at):
+        field = inside.match(start, found.end())
+        assert field is not None
+        if field.end() == len(start):
+            # The rest of this field is not among these bytes.
+            break
+        behind = start[field.end() + 1 : field.end() + 2]
+        if behind not in (b"", b"\r", b"\n", between):
+            return False
+        is_doubled |= b'""' in field[0]
+        # The line end or delimiter behind may stand before the next quote.
+        at = field.end() + 1
+    return is_doubled

@@ -1,0 +1,72 @@
+"""JSON Lines: read in pieces, read again by offset, written back byte for byte."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.io.lines.lines import LineFile, piece_of
+from likewise.io.source.source import Job, Piece
+
+
+@dataclass(eq=False)
+class JsonlFile(LineFile):
+    """A file of one JSON object a line."""
+
+    @cached_property
+    def native_rules(self) -> _native.JsonlRules:
+        """What the native reader takes from each row."""
+        rules = self.rules
+        return _native.JsonlRules(
+            list(rules.text_fields),
+            rules.id_name(("id",)),
+            rules.requires_id,
+            list(rules.fields),
+            rules.max_document_bytes,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what goes to another process: all but the native rules, which are made there anew."""
+        return {name: value for name, value in vars(self).items() if name != "native_rules"}
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the file at line ends, unpacking it on the way."""
+        end = 0
+        for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
+            yield Job(num_bytes, partial(self._read, offset, length))
+            end = offset + length
+        yield from self.damage_jobs(end)
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the fields of the object on a line, those inside others dotted; none if it is no object."""
+        if not self.is_plain:
+            return []
+        with self.plain_path.open("rb") as file:
+            file.seek(offset)
+            try:
+                row = json.loads(file.read(length))
+            except (ValueError, RecursionError):
+                return []
+        return _names(row) if isinstance(row, dict) else []
+
+    def _read(self, offset: int, length: int) -> Iterator[Piece]:
+        yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))
+
+    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
+        """Read the texts of these lines again."""
+        return _native.read_jsonl_texts(str(self.plain_path), offsets, lengths, self.native_rules)
+
+
+def _names(row: dict[str, Any]) -> list[str]:
+    names = []
+    for name, value in row.items():
+        names.append(name)
+        if isinstance(value, dict):
+            names += [f"{name}.{inner}" for inner in value]
+    return names

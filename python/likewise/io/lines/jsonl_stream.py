@@ -1,0 +1,84 @@
+"""JSON Lines as they arrive: whole lines are read as soon as they are there, and none is waited for."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from likewise import _native
+from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.lines.lines import piece_of
+from likewise.io.source.source import Piece, ReadRules
+
+_READ_BYTES = 1 << 20
+
+
+def widen_pipe(stream: BinaryIO) -> None:
+    """Let a pipe hold what is read at once, so that a fast writer's lines come many at a time; Linux alone can."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import fcntl
+
+        fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _READ_BYTES)
+
+
+def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
+    """Write all of it where one call may write less."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
+
+
+@dataclass(frozen=True)
+class JsonlStream:
+    """Lines of a pipe or a terminal, in as many pieces as they come in.
+
+    Parameters
+    ----------
+    stream : binary file
+        Read once, to its end.
+    name : str
+        What errors call it.
+    rules : ReadRules
+        What is read of each row.
+    """
+
+    stream: BinaryIO
+    name: str = "stdin"
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    def pieces(self, work: Path) -> Iterator[Piece]:
+        """Yield documents as they arrive; line numbers go on from piece to piece.
+
+        Parameters
+        ----------
+        work : Path
+            A directory; one piece at a time stands there, since lines are parsed from files.
+        """
+        place = work / "lines.jsonl"
+        reader = JsonlFile(place, self.name, 0, self.rules)
+        num_lines = 0
+        widen_pipe(self.stream)
+        # Written over and never cut: some file systems flush a file that was cut, which takes longer than all the rest.
+        with place.open("wb", buffering=0) as file:
+            for lines in self._whole_lines():
+                file.seek(0)
+                write_all(file, lines)
+                piece = piece_of(_native.read_jsonl_piece(str(place), 0, len(lines), reader.native_rules))
+                bad_rows = [replace(bad, line=bad.line + num_lines) for bad in piece.bad_rows]
+                yield replace(piece, lines=piece.lines + num_lines, bad_rows=bad_rows)
+                num_lines += piece.num_lines
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        # A pipe gives what is there; a plain file, or a stream without `read1`, as much as is asked for.
+        read = getattr(self.stream, "read1", self.stream.read)
+        parts: list[bytes] = []
+        while data := read(_READ_BYTES):
+            end = data.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*parts, data[:end]])
+                parts = []
+            parts.append(data[end:])
+        if rest := b"".join(parts):
+            yield rest

@@ -1,0 +1,264 @@
+"""Files of lines or records: what JSON Lines and CSV have in common, packed or plain."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.errors import InvalidInput
+from likewise.io.refusals import FULL
+from likewise.io.source.source import BadRow, Job, Piece, ReadRules, as_array
+from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
+
+_COPY_BYTES = 4 << 20
+_LINES_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Why a packed file cannot be unpacked to its end.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong with it, and where.
+    num_plain : int
+        Bytes that were unpacked.
+    """
+
+    reason: str
+    num_plain: int
+
+
+@dataclass(eq=False)
+class LineFile:
+    """A file whose documents are ranges of bytes, written back as they came.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    codec : {"gzip", "zstd"}, optional
+        How it is packed. It is unpacked once, into the directory of the run, and read again from there.
+    keeps_unpacked : bool
+        Whether a run that continues may find there what was unpacked whole.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+    codec: str | None = None
+    keeps_unpacked: bool = field(default=False, init=False)
+    _plain_path: Path | None = field(default=None, init=False, repr=False)
+    _damage: Damage | None = field(default=None, init=False, repr=False)
+
+    @property
+    def plain_path(self) -> Path:
+        """The file itself, or what it was unpacked to."""
+        return self.path if self._plain_path is None else self._plain_path
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its lines can be read here: of a packed file, once this process has unpacked it."""
+        return self.codec is None or self._plain_path is not None
+
+    @property
+    def can_read_again(self) -> bool:
+        """Single texts are cheap to read again."""
+        return True
+
+    def head_bytes(self) -> int:
+        """Return the bytes before the first record that belong to every output."""
+        return 0
+
+    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
+        """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself.
+
+        Raises
+        ------
+        InvalidInput
+            Behind the last line, if the file is damaged there and the rules do not pass over that.
+        """
+        self._damage = None
+        if self.codec is None:
+            for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
+                yield offset, length, length
+            return
+        if self.keeps_unpacked:
+            self._plain_path = unpacked_path(work, self.path)
+            if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
+                yield from pieces
+                return
+        else:
+            with tempfile.NamedTemporaryFile(prefix="unpacked-", dir=work, delete=False) as file:
+                self._plain_path = Path(file.name)
+        packed = _native.PackedFile(
+            str(self.path),
+            str(self._plain_path),
+            codec=self.codec,
+            max_bytes=self.rules.max_unpacked_bytes,
+            max_ratio=self.rules.max_unpack_ratio,
+            threads=self.rules.threads,
+        )
+        pieces = []
+        while (piece := self._unpacked(packed, piece_bytes)) is not None:
+            pieces.append(piece)
+            yield piece
+        if (damage := packed.damage()) is not None:
+            self._damage = Damage(*damage)
+            if not self.rules.passes_damage:
+                raise InvalidInput(
+                    f"{self._damage.reason}; mend the file, or read what can be read with --on-error skip", self.name
+                )
+        elif self.keeps_unpacked:
+            tell_unpacked(self._plain_path, piece_bytes, pieces)
+
+    def damage_jobs(self, position: int) -> Iterator[Job]:
+        """Yield what gives the damage of the file, if any, as a bad row: behind byte `position` nothing was read."""
+        damage = self._damage
+        if damage is None:
+            return
+        length = damage.num_plain - position
+        with self.plain_path.open("rb") as file:
+            file.seek(position)
+            num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
+        reason = f"{damage.reason}; nothing behind this place was read"
+        piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
+        yield Job(0, lambda: iter([piece]))
+
+    def _unpacked(self, packed: _native.PackedFile, piece_bytes: int) -> tuple[int, int, int] | None:
+        try:
+            return packed.next_piece(piece_bytes)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            # It is not this file that is too large.
+            raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
+
+    def write_kept(
+        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    ) -> None:
+        """Write kept lines to a new file, packed as this one.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        offsets, lengths : ndarray of shape (n,)
+            The kept lines (bytes, without newline), rising.
+        threads : int
+            Threads of this call.
+        """
+        source = str(self.plain_path)
+        offsets, sizes = touching(offsets, lengths)
+        if head := self.head_bytes():
+            offsets = np.concatenate([np.zeros(1, np.uint64), offsets])
+            sizes = np.concatenate([np.array([head], np.uint64), sizes])
+        if self.codec is None:
+            _native.copy_lines(source, str(target), offsets, sizes, threads=threads)
+        else:
+            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=threads)
+
+    def stream_kept(
+        self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
+    ) -> None:
+        """Write kept lines to a stream, plain, each with a newline at its end.
+
+        Parameters
+        ----------
+        out : binary file
+            Standard output.
+        offsets, lengths : ndarray of shape (n,)
+            The kept lines, rising.
+        with_head : bool
+            Whether to begin with the header, where the format has one.
+        """
+        with self.plain_path.open("rb") as source:
+            if with_head and (head := self.head_bytes()):
+                _copy_range(source, out, 0, head)
+            for start, stop in _ranges(offsets, lengths):
+                _copy_range(source, out, start, stop)
+
+
+def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return lines as ranges of bytes with their newlines, those that follow one another as one.
+
+    A last line without a newline ends with its file, one byte before its range.
+    """
+    starts, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    for low in range(0, len(offsets), _LINES_AT_ONCE):
+        begins = offsets[low : low + _LINES_AT_ONCE]
+        ends = begins + lengths[low : low + _LINES_AT_ONCE].astype(np.uint64) + np.uint64(1)
+        is_first = np.ones(len(begins), bool)
+        is_first[1:] = begins[1:] != ends[:-1]
+        firsts = np.flatnonzero(is_first)
+        starts.append(begins[firsts])
+        sizes.append(ends[np.append(firsts[1:], len(begins)) - 1] - begins[firsts])
+    return np.concatenate(starts), np.concatenate(sizes)
+
+
+def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
+    """Return a piece of bad rows alone, each of which is a line."""
+    nothing = _native.Texts.from_list([])
+    return Piece(
+        texts=nothing,
+        ids=nothing,
+        has_id=np.zeros(0, np.uint8),
+        offsets=np.zeros(0, np.uint64),
+        lengths=np.zeros(0, np.uint32),
+        lines=np.zeros(0, np.uint32),
+        num_lines=len(bad_rows),
+        num_blank=0,
+        fields=[nothing] * num_fields,
+        bad_rows=bad_rows,
+    )
+
+
+def piece_of(native: _native.JsonlPiece) -> Piece:
+    """Return what the native readers of lines and records give."""
+    return Piece(
+        texts=native.texts,
+        ids=native.ids,
+        has_id=as_array(native.has_id, np.uint8),
+        offsets=as_array(native.offsets, np.uint64),
+        lengths=as_array(native.lengths, np.uint32),
+        lines=as_array(native.line_numbers, np.uint32),
+        num_lines=native.num_lines,
+        num_blank=native.num_blank,
+        fields=native.fields,
+        bad_rows=[BadRow(*error) for error in native.errors],
+    )
+
+
+def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterator[tuple[Any, Any]]:
+    """Yield (start, stop) of lines with their newline; lines that touch are one range."""
+    if not len(offsets):
+        return
+    ends = offsets.astype(np.int64) + lengths.astype(np.int64) + 1
+    breaks = np.flatnonzero(offsets[1:].astype(np.int64) != ends[:-1]) + 1
+    starts = offsets[np.concatenate([[0], breaks])].tolist()
+    stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()
+    yield from zip(starts, stops, strict=True)
+
+
+def _copy_range(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:
+    source.seek(start)
+    last = b""
+    while start < stop and (data := source.read(min(_COPY_BYTES, stop - start))):
+        out.write(data)
+        start += len(data)
+        last = data
+    if not last.endswith(b"\n"):
+        out.write(b"\n")

@@ -1,0 +1,119 @@
+"""Plain text: a file is a document, and its path is the id."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.errors import InvalidInput
+from likewise.io.source.source import BadRow, Job, Piece, ReadRules
+
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_COPY_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file that is one document.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes; the document's id.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        Only the longest document acts here: a text has no fields.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @property
+    def can_read_again(self) -> bool:
+        """The file is cheap to read again."""
+        return True
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Read the file as a whole."""
+        yield Job(self.num_bytes, self._read)
+
+    def _read(self) -> Iterator[Piece]:
+        document, reason = self._nothing(), None
+        if self.num_bytes > self.rules.max_document_bytes:
+            reason = f"the document has {self.num_bytes} bytes; --max-document allows {self.rules.max_document_bytes}"
+        else:
+            document, reason = self._document()
+        count = 1 if reason is None else 0
+        yield Piece(
+            texts=document.take(np.arange(count)),
+            ids=Texts.from_list([self.name][:count]),
+            has_id=np.ones(count, np.uint8),
+            offsets=np.zeros(count, np.uint64),
+            lengths=np.full(count, self.num_bytes, np.uint32),
+            lines=np.zeros(count, np.uint32),
+            num_lines=1,
+            num_blank=0,
+            fields=[Texts.from_list([""][:count]) for _ in self.rules.fields],
+            bad_rows=[] if reason is None else [BadRow(0, 0, self.num_bytes, reason)],
+        )
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return nothing: a text has no fields."""
+        return []
+
+    def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
+        """Read the text again."""
+        document, reason = self._document()
+        if reason is not None:
+            raise InvalidInput(f"the file changed while it was in use: {reason}", self.name)
+        return document.take(np.zeros(len(offsets), np.int64))
+
+    def write_kept(
+        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    ) -> None:
+        """Copy the file if it is kept; one that is removed has no copy."""
+        if not len(offsets):
+            return
+        with self.path.open("rb") as source, target.open("xb") as copy:
+            while data := source.read(_COPY_BYTES):
+                copy.write(data)
+
+    def _nothing(self) -> Texts:
+        return Texts.from_list([""])
+
+    def _document(self) -> tuple[Texts, str | None]:
+        """Return the document as a batch of one, and why there is none."""
+        data = self.path.read_bytes()
+        reason = None
+        if data.startswith(_UTF16_MARKS):
+            reason = "the file is UTF-16; convert it to UTF-8"
+        elif b"\0" in data:
+            reason = (
+                f"byte {data.index(0) + 1} is NUL: the file is binary, not text; take its bytes with --tokens bytes or "
+                "chunks"
+            )
+        else:
+            try:
+                return Texts.from_list([data.decode("utf-8-sig")]), None
+            except UnicodeDecodeError as error:
+                reason = f"byte {error.start + 1} is not UTF-8; convert the file"
+        return self._nothing(), reason
+
+
+@dataclass(frozen=True)
+class BinaryFile(TextFile):
+    """A file that is one document of bytes, for tokens ``bytes`` and ``chunks``."""
+
+    def _nothing(self) -> Texts:
+        return Texts.from_bytes([b""])
+
+    def _document(self) -> tuple[Texts, str | None]:
+        return Texts.from_bytes([self.path.read_bytes()]), None

@@ -1,0 +1,308 @@
+"""The life of an output directory: built under OUT/.unfinished, named at the end, never half finished."""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from likewise.errors import InvalidInput, RecipeMismatch
+from likewise.io.output.locks import try_lock
+from likewise.io.refusals import place_named
+
+UNFINISHED = ".unfinished"
+PARTS = "parts"
+# What alone is worth nothing: texts put aside, files that are half unpacked.
+_WORTH_KEEPING = (".arrow", ".json", ".stages")
+# Of the parts: what another engine than this machine has finished.
+ENGINE_STAGES = "engine.stages"
+IDENTITY = "identity.json"
+KEPT = "kept"
+EVIDENCE = "removed.parquet"
+PAIRS = "pairs.parquet"
+ERRORS = "errors.jsonl"
+EMPTIED = "emptied.jsonl"
+REPORT = "report.html"
+AUDIT = "audit.json"
+REVIEW = "review.csv"
+VIEW = ".view"
+SUMMARY = "summary.json"
+SKETCHES = "sketches"
+# In the order in which they get their names: who sees the summary sees all.
+FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
+# What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
+_BESIDE = (REVIEW, VIEW)
+
+
+class OutputDirectory:
+    """A run's output, as a context: entered it is claimed; left by an exception, parts remain or nothing does.
+
+    What stands in the directory :attr:`parts` stays if the run is cut off by anything but a fault of its input, and is
+    found there by a run of the same identity. Everything else of an unfinished run is deleted, so a command checks all
+    that could refuse it before it enters the directory.
+
+    Parameters
+    ----------
+    path : Path
+        The directory; absent or empty, or one that an earlier run of the same identity left unfinished.
+    identity : mapping
+        What makes the answer: recipe, inputs, reading options. JSON values only.
+    overwrite : bool
+        Replace the finished run that stands there. It stays in place until this one is complete.
+    fresh : bool
+        Delete what an unfinished run left, of whatever identity.
+
+    Raises
+    ------
+    InvalidInput
+        If the directory holds a finished run, files of others, or a run that is still going on.
+    RecipeMismatch
+        If it holds an unfinished run of another identity that left parts, naming the fields.
+    """
+
+    def __init__(
+        self, path: Path, identity: Mapping[str, Any], *, overwrite: bool = False, fresh: bool = False
+    ) -> None:
+        self.path = path
+        self.work = path / UNFINISHED
+        self.parts = self.work / PARTS
+        self.is_left = False
+        self._identity = dict(identity)
+        self._overwrite = overwrite
+        self._fresh = fresh
+        self._created = False
+        self._lock: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        check_free(self.path, overwrite=self._overwrite)
+        self._created = not self.path.exists()
+        try:
+            with place_named(str(self.path), self.work):
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._claim()
+        except KeyboardInterrupt as error:
+            self._release()
+            # Only where nobody else can have begun: after any other failure the directory may be another run's.
+            if self._created:
+                self.__exit__(type(error), error, None)
+            raise
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_own():
+            # What is there now belongs to whoever put it there.
+            self._release()
+            if isinstance(error, OSError):
+                raise self._replaced() from error
+            return
+        # Once its input is mended, a run has another identity and could not continue.
+        self.is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
+        if self.is_left:
+            self._delete_all_but_parts()
+            self._release()
+        else:
+            self._release()
+            shutil.rmtree(self.work, ignore_errors=True)
+        if kind is not None and self._created and not self.is_left:
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+        if isinstance(error, OSError):
+            with place_named(str(self.path), self.work):
+                raise error
+
+    def check_own(self) -> None:
+        """Raise InvalidInput if the directory was removed or replaced since the run began."""
+        if not self._is_own():
+            raise self._replaced()
+
+    def finish(self) -> None:
+        """Give every file its final name, the summary last; undone if it is interrupted.
+
+        Raises
+        ------
+        InvalidInput
+            As :meth:`check_own`: files in a copy of the directory may be incomplete.
+        """
+        self.check_own()
+        replaced = self.work / "replaced"
+        replaced.mkdir()
+        done: list[str] = []
+        try:
+            # The old summary goes first: without it the directory counts as unfinished.
+            for name in reversed(FINAL_NAMES):
+                if (self.path / name).exists():
+                    (self.path / name).rename(replaced / name)
+            for name in FINAL_NAMES:
+                if (self.work / name).exists():
+                    done.append(name)
+                    (self.work / name).rename(self.path / name)
+        except BaseException:
+            for name in reversed(done):
+                if (self.path / name).exists():
+                    (self.path / name).rename(self.work / name)
+            for name in FINAL_NAMES:
+                if (replaced / name).exists():
+                    (replaced / name).rename(self.path / name)
+            raise
+
+    def _is_own(self) -> bool:
+        """Return whether the directory is still the one that was claimed, by the file that holds its lock."""
+        if self._lock is None:
+            return True
+        try:
+            return os.path.samestat((self.work / IDENTITY).stat(), os.fstat(self._lock.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _replaced(self) -> InvalidInput:
+        return InvalidInput(f"{self.path} was removed or replaced while the run was writing to it; run again")
+
+    def _claim(self) -> None:
+        identity_path = self.work / IDENTITY
+        if self.work.exists():
+            is_same = self._check_unfinished(identity_path)
+            if not (self.path / SUMMARY).exists():
+                # Cut off between two renames: these are of the run that begins again.
+                for name in FINAL_NAMES:
+                    _remove(self.path / name)
+            if is_same:
+                self._delete_all_but_parts()
+                return
+            self._release()
+            shutil.rmtree(self.work)
+        self.work.mkdir()
+        self._lock = identity_path.open("xb")
+        _lock_file(self._lock, self.path)
+        self._lock.write(json.dumps(self._identity, sort_keys=True, indent=1).encode())
+        self._lock.flush()
+        # Parts are synced, and worth nothing without it.
+        os.fsync(self._lock.fileno())
+
+    def _check_unfinished(self, identity_path: Path) -> bool:
+        """Return whether what is unfinished is of this run; holds its lock."""
+        found = None
+        if identity_path.exists():
+            self._lock = identity_path.open("rb")
+            _lock_file(self._lock, self.path)
+            with contextlib.suppress(ValueError, RecursionError):
+                found = json.loads(self._lock.read())
+        ours = json.loads(json.dumps(self._identity))
+        if self._fresh:
+            return False
+        if found == ours:
+            return True
+        if not self._has_parts():
+            # Of whatever run it is, nothing would be lost.
+            return False
+        if not isinstance(found, dict):
+            raise InvalidInput(
+                f"{self.path} holds an unfinished run whose {IDENTITY} is missing or damaged; start over with "
+                "--fresh, or choose another directory"
+            )
+        names = sorted(set(found) | set(ours))
+        differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
+        raise RecipeMismatch(
+            f"{self.path} holds an unfinished run of other settings or inputs; repeat it as it was, "
+            "start over with --fresh, or choose another directory",
+            _inner_differences(differing),
+        )
+
+    def _has_parts(self) -> bool:
+        return self.parts.is_dir() and any(path.suffix in _WORTH_KEEPING for path in self.parts.iterdir())
+
+    def _delete_all_but_parts(self) -> None:
+        for path in list(self.work.iterdir()):
+            if path.name not in (IDENTITY, PARTS):
+                _remove(path)
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            # What could not be written cannot be written now; that is known already.
+            with contextlib.suppress(OSError):
+                self._lock.close()
+            self._lock = None
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raise InvalidInput if a run may not write to this directory.
+
+    Parameters
+    ----------
+    path : Path
+        Absent, empty, or with what earlier runs left.
+    overwrite : bool
+        Whether a finished run may be replaced.
+    """
+    if path.is_symlink() and not path.exists():
+        raise InvalidInput(f"{path} is a link to nothing; delete it, or choose another directory")
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InvalidInput(f"{path} is a file; the output is a directory")
+    names = {entry.name for entry in path.iterdir()}
+    foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
+    if not foreign and SUMMARY not in names and UNFINISHED not in names:
+        foreign = sorted(names - {*_BESIDE})
+    if foreign:
+        more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+        raise InvalidInput(
+            f"{path} holds files of others ({', '.join(foreign[:3])}{more}); choose an empty or a new directory"
+        )
+    if SUMMARY in names:
+        if not _is_summary(path / SUMMARY):
+            raise InvalidInput(f"{path / SUMMARY} is not of a run of Likewise; choose an empty or a new directory")
+        if not overwrite:
+            raise InvalidInput(f"{path} holds a finished run; replace it with --overwrite, or choose another directory")
+
+
+def _is_summary(path: Path) -> bool:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and "recipe_id" in fields
+
+
+def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple[object, object]]:
+    """Name the fields inside nested ones, so that the message says ``recipe.threshold`` and not the whole recipe."""
+    named: dict[str, tuple[object, object]] = {}
+    for name, (ours, found) in differing.items():
+        mine, theirs = _by_key(ours), _by_key(found)
+        if mine is None or theirs is None:
+            named[name] = (ours, found)
+            continue
+        inner = {
+            key: (mine.get(key), theirs.get(key))
+            for key in sorted({*mine, *theirs})
+            if mine.get(key) != theirs.get(key)
+        }
+        named |= {f"{name}.{key}": values for key, values in _inner_differences(inner).items()}
+    return named
+
+
+def _by_key(value: object) -> dict[str, Any] | None:
+    """Return what a mapping holds, or a list of inputs by their paths; None for anything else."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "path" in item for item in value):
+        return {item["path"]: item for item in value}
+    return value if isinstance(value, dict) else None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _lock_file(file: BinaryIO, directory: Path) -> None:
+    """Hold a lock for the life of the file, so that two runs never share a directory."""
+    if not try_lock(file.fileno()):
+        raise InvalidInput(f"another run is writing to {directory}; wait for it or choose another directory")

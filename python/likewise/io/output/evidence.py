@@ -1,0 +1,157 @@
+"""The evidence: one row for every removed document, in the order of the input."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
+
+INPUT = "input"
+AGAINST = "against"
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where documents are: one side of the evidence.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n,), int64
+        Positions in the run.
+    doc_ids : pyarrow.Array of string
+        Their ids.
+    files : pyarrow.Array of string
+        Their files relative to the common parent, null in memory.
+    offsets, lengths : ndarray of shape (n,)
+        Bytes of the line in its file; for tables the row, and 1.
+    is_reference : ndarray of shape (n,), bool, optional
+        Where a document is one that the run was held against. It has no row, and if it is one of an index no place
+        either: what is -1 is null in the evidence.
+    """
+
+    rows: NDArray[np.int64]
+    doc_ids: Any
+    files: Any
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    is_reference: NDArray[np.bool_] | None = None
+
+    def spread(self, is_reference: NDArray[np.bool_], doc_ids: Sequence[str]) -> "Places":
+        """Return places among which reference documents stand, of which only ids are known.
+
+        Parameters
+        ----------
+        is_reference : ndarray of shape (m,), bool
+            Where they stand; the others are those of `self`, in order.
+        doc_ids : sequence of str
+            Theirs.
+        """
+        own, other = iter(self.doc_ids.to_pylist()), iter(doc_ids)
+        files = iter(self.files.to_pylist())
+        flags = is_reference.tolist()
+
+        def numbers(values: NDArray[np.int64]) -> NDArray[np.int64]:
+            spread = np.full(len(flags), -1, np.int64)
+            spread[~is_reference] = values
+            return spread
+
+        return Places(
+            rows=numbers(self.rows),
+            doc_ids=text_column([next(other if flag else own) for flag in flags]),
+            files=nullable_text_column([None if flag else next(files) for flag in flags]),
+            offsets=numbers(self.offsets),
+            lengths=numbers(self.lengths),
+            is_reference=is_reference,
+        )
+
+
+def evidence_table(
+    removed: Places,
+    kept: Places,
+    *,
+    measure: str,
+    similarity: NDArray[np.float64],
+    distance: NDArray[np.int32] | None,
+    method: str,
+    recipe_id: str,
+    required: NDArray[np.float64] | None = None,
+    below_threshold: NDArray[np.bool_] | None = None,
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the evidence as an Arrow table.
+
+    Parameters
+    ----------
+    removed, kept : Places
+        The removed documents in row order, and the kept one that each matches.
+    measure : str
+        What was measured.
+    similarity : ndarray of shape (n,), float64
+        Its values.
+    distance : ndarray of shape (n,), int32, optional
+        Hamming distances; null for MinHash.
+    method, recipe_id : str
+        Of the recipe.
+    required : ndarray of shape (n,), float64, optional
+        Only where short documents need more: the similarity that each pair had to reach; null where NaN.
+    below_threshold : ndarray of shape (n,), bool, optional
+        Only for groups by components.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
+        similarity, distance, method, recipe_id, and required and below_threshold where given.
+    """
+    import pyarrow as pa
+
+    num_rows = len(removed.rows)
+    in_memory = removed.files.null_count == num_rows
+    absent = pa.nulls(num_rows, pa.int64())
+    is_reference = kept.is_reference
+    source: Any = constant_column(INPUT, num_rows)
+    if is_reference is not None:
+        source = text_column([AGAINST if flag else INPUT for flag in is_reference.tolist()])
+    is_placeless = None if is_reference is None else kept.offsets < 0
+
+    columns = {
+        "row": number_column(removed.rows),
+        "doc_id": removed.doc_ids,
+        "file": removed.files,
+        "offset": absent if in_memory else number_column(removed.offsets),
+        "length": absent if in_memory else number_column(removed.lengths),
+        "kept_row": number_column(kept.rows, is_reference),
+        "kept_id": kept.doc_ids,
+        "kept_source": source,
+        "kept_file": kept.files,
+        "kept_offset": absent if in_memory else number_column(kept.offsets, is_placeless),
+        "measure": constant_column(measure, num_rows),
+        "similarity": number_column(similarity),
+        "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),
+        "method": constant_column(method, num_rows),
+        "recipe_id": constant_column(recipe_id, num_rows),
+    }
+    if required is not None:
+        columns["required"] = number_column(required, np.isnan(required))
+    if below_threshold is not None:
+        columns["below_threshold"] = number_column(below_threshold)
+    return pa.table(columns)
+
+
+def write_evidence(tables: Iterable[Any], path: Path) -> None:
+    """Write the evidence as Parquet, table after table."""
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    try:
+        for table in tables:
+            if writer is None:
+                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+            # Ids of 2 GB and more come as long strings.
+            writer.write_table(table if table.schema == writer.schema else table.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()

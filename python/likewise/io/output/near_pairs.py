@@ -1,0 +1,104 @@
+"""The pairs that a run was asked to store: what another threshold would have made of it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.io.output.evidence import Places
+from likewise.io.tables.columns import number_column
+
+_FACTS = b"likewise.pairs"
+
+
+@dataclass(frozen=True)
+class NearPairFacts:
+    """What is to be known of a file of stored pairs before its rows are.
+
+    Parameters
+    ----------
+    floor : float
+        Least similarity of a pair in it.
+    measure : str
+        Of the recipe.
+    group : {"leaders", "components"}
+        How the run decides.
+    num_documents : int
+        Of the run.
+    num_distinct : int
+        Documents that are left when those that nothing tells apart count as one.
+    recipe_id : str
+        Of the run.
+    """
+
+    floor: float
+    measure: str
+    group: str
+    num_documents: int
+    num_distinct: int
+    recipe_id: str
+
+
+def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the schema of a file of stored pairs, with its facts as metadata.
+
+    With sizes it has the distinct features of the smaller document: what must be reached depends on them.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for side in "ab":
+        fields += [
+            (f"rank_{side}", pa.int64()),
+            (f"row_{side}", pa.int64()),
+            (f"doc_id_{side}", pa.string()),
+            (f"file_{side}", pa.string()),
+            (f"offset_{side}", pa.int64()),
+            (f"length_{side}", pa.int64()),
+        ]
+    fields += [("similarity", pa.float64()), ("distance", pa.int32())]
+    if with_sizes:
+        fields.append(("num_features", pa.int64()))
+    return pa.schema(fields, metadata={_FACTS: json.dumps(vars(facts), sort_keys=True).encode()})
+
+
+def pair_table(
+    schema: Any,  # noqa: ANN401
+    ranks: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: tuple[Places, Places],
+    similarity: NDArray[np.float64],
+    distance: NDArray[np.int32] | None,
+    sizes: NDArray[np.int64] | None = None,
+) -> Any:  # noqa: ANN401
+    """Return some stored pairs as an Arrow table: first the document that would go, then the one that stays."""
+    import pyarrow as pa
+
+    columns: list[Any] = []
+    for rank, place in zip(ranks, places, strict=True):
+        columns += [number_column(rank), number_column(place.rows), place.doc_ids, place.files]
+        columns += [number_column(place.offsets), number_column(place.lengths)]
+    distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
+    columns += [number_column(similarity), distances]
+    return pa.table(columns if sizes is None else [*columns, number_column(sizes)], schema=schema)
+
+
+def read_facts(path: Path) -> NearPairFacts:
+    """Return the facts of a file of stored pairs.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none, or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return NearPairFacts(**json.loads(metadata[_FACTS]))
+    except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError, TypeError) as error:
+        raise InvalidInput("these are no stored pairs of a run, or they are damaged", str(path)) from error

@@ -1,0 +1,50 @@
+"""Pairs in files: .tsv, .jsonl or .parquet, complete under their name or not at all."""
+
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.io.output.row_files import RowWriter
+from likewise.io.tables.columns import number_column
+
+
+class PairWriter(RowWriter):
+    """Writes pairs as they come, as a context; :meth:`finish` gives the file its name.
+
+    Parameters
+    ----------
+    name : str
+        A file whose name says the format, or ``-``.
+    stdout : binary file, optional
+        What ``-`` means; it gets TSV.
+
+    Raises
+    ------
+    InvalidInput
+        If the name ends otherwise.
+    """
+
+    def __init__(self, name: str, stdout: BinaryIO | None = None) -> None:
+        super().__init__(name, "pairs", _schema(), stdout)
+
+    def write(
+        self,
+        doc_ids_a: Any,  # noqa: ANN401
+        doc_ids_b: Any,  # noqa: ANN401
+        similarity: NDArray[np.float64],
+        distance: NDArray[np.int32] | None,
+    ) -> None:
+        """Append pairs: two Arrow arrays of ids, similarities, and distances or None."""
+        import pyarrow as pa
+
+        distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
+        self.write_table(pa.table([doc_ids_a, doc_ids_b, number_column(similarity), distances], schema=_schema()))
+
+
+def _schema() -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.schema(
+        {"doc_id_a": pa.string(), "doc_id_b": pa.string(), "similarity": pa.float64(), "distance": pa.int32()}
+    )

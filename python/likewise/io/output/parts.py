@@ -1,0 +1,147 @@
+"""Part files: columns of some consecutive documents, written once, whole or not at all.
+
+A part is an Arrow IPC file of one batch, whose name ends in the checksum of its bytes. So a directory of parts needs no
+list: what is there under its name is complete, what does not fit its name is damaged.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts, range_checksum
+from likewise.errors import LikewiseError
+from likewise.io.tables.columns import number_column, taken_rows
+
+_FACTS_KEY = b"likewise.part"
+_NAME = re.compile(r"part-([a-z0-9-]+)\.([0-9a-f]{16})\.arrow")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The contents of a part file.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray of shape (n,) or (n, width)
+        Numbers; uint8 of two dimensions are bytes of one width.
+    texts : dict of str to Texts
+        Strings, n each.
+    facts : dict
+        JSON values about all of it.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    texts: Mapping[str, Texts]
+    facts: Mapping[str, Any]
+
+
+def write_part(directory: Path, label: str, part: Part) -> Path:
+    """Write a part under its name, synced; return where.
+
+    Parameters
+    ----------
+    directory : Path
+        Where parts are.
+    label : str
+        What tells it from others there: lower case letters, digits, hyphens.
+    part : Part
+        What it holds.
+    """
+    import pyarrow as pa
+
+    arrays = {name: _array(values) for name, values in part.columns.items()}
+    arrays |= {name: pa.array(texts) for name, texts in part.texts.items()}
+    facts = json.dumps(dict(part.facts), separators=(",", ":"))
+    batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+    batch = batch.replace_schema_metadata({_FACTS_KEY: facts.encode()})
+    unfinished = directory / f"part-{label}.unfinished"
+    with unfinished.open("wb") as file, pa.PythonFile(file, "w") as sink:
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        file.flush()
+        told = range_checksum(unfinished, 0, unfinished.stat().st_size)
+        os.fsync(file.fileno())
+    target = directory / f"part-{label}.{told:016x}.arrow"
+    unfinished.replace(target)
+    sync_directory(directory)
+    return target
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory last, where the system has such a call."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def find_parts(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Yield label and path of the parts in a directory by name, whole or damaged."""
+    for path in sorted(directory.iterdir()):
+        if match := _NAME.fullmatch(path.name):
+            yield match[1], path
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether a part file holds the bytes that were written."""
+    match = _NAME.fullmatch(path.name)
+    try:
+        return match is not None and range_checksum(path, 0, path.stat().st_size) == int(match[2], 16)
+    except (LikewiseError, OSError):
+        return False
+
+
+def read_part(path: Path) -> Part:
+    """Return what a whole part file holds, its columns mapped from the file."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        batch = reader.get_batch(0)
+        facts = json.loads(reader.schema.metadata[_FACTS_KEY])
+    columns, texts = {}, {}
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if pa.types.is_large_string(column.type):
+            # Strings are held by those who read them, and a mapping of the file with them: so these are copied.
+            texts[name] = Texts.from_arrow(taken_rows(column, np.arange(len(column))))
+        else:
+            columns[name] = _values(column)
+    return Part(columns, texts, facts)
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Return the facts of a part alone."""
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        return dict(json.loads(reader.schema.metadata[_FACTS_KEY]))
+
+
+def _array(values: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+
+    if values.ndim == 1:
+        return number_column(values.view(np.uint8) if values.dtype == np.bool_ else values)
+    kind = pa.binary(values.shape[1])
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _values(column: Any) -> NDArray[Any]:  # noqa: ANN401
+    import pyarrow as pa
+
+    if not pa.types.is_fixed_size_binary(column.type):
+        values: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+        return values
+    width = column.type.byte_width
+    flat = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    return flat[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)

@@ -1,0 +1,113 @@
+"""Rows of results in files: .tsv, .jsonl or .parquet, complete under their name or not at all."""
+
+import contextlib
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from likewise.errors import InvalidInput
+from likewise.io.output.whole import WholeFile
+from likewise.io.refusals import place_named
+
+_SUFFIXES = (".tsv", ".jsonl", ".parquet")
+_TSV_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+
+
+class RowWriter:
+    """Writes rows as they come, as a context; :meth:`finish` gives the file its name.
+
+    Parameters
+    ----------
+    name : str
+        A file whose name says the format, or ``-``.
+    what : str
+        What the rows are, for errors.
+    schema : pyarrow.Schema
+        Their columns: strings, integers, floats.
+    stdout : binary file, optional
+        What ``-`` means; it gets TSV.
+    tsv_columns : sequence of str, optional
+        Those that TSV has; all where None.
+
+    Raises
+    ------
+    InvalidInput
+        If the name ends otherwise.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        what: str,
+        schema: Any,  # noqa: ANN401 - PyArrow has no types
+        stdout: BinaryIO | None = None,
+        *,
+        tsv_columns: Sequence[str] | None = None,
+    ) -> None:
+        self._path = None if name == "-" and stdout is not None else Path(name)
+        self._format = ".tsv" if self._path is None else self._path.suffix
+        self._stdout = stdout
+        self._schema = schema
+        self._tsv_columns = list(schema.names if tsv_columns is None else tsv_columns)
+        self._file: Any = None
+        if self._format not in _SUFFIXES:
+            raise InvalidInput(f"{what} are written as {', '.join(_SUFFIXES)}; name the file so", name)
+        self._whole = None if self._path is None else WholeFile(self._path)
+
+    def __enter__(self) -> Self:
+        with self._named_errors():
+            if self._whole is None:
+                self._file = self._stdout
+            elif self._format == ".parquet":
+                import pyarrow.parquet as pq
+
+                self._file = pq.ParquetWriter(self._whole.unfinished, self._schema, compression="zstd")
+            else:
+                self._file = self._whole.unfinished.open("wb")
+            if self._format == ".tsv":
+                self._file.write(("\t".join(self._tsv_columns) + "\n").encode())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._whole is not None:
+            # What cannot be written to the end is deleted all the same.
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._whole.discard()
+
+    def write_table(self, table: Any) -> None:  # noqa: ANN401
+        """Append the rows of an Arrow table of the schema."""
+        with self._named_errors():
+            if self._format == ".parquet":
+                self._file.write_table(table)
+                return
+            names = self._tsv_columns if self._format == ".tsv" else table.column_names
+            rows = zip(*(table.column(name).to_pylist() for name in names), strict=True)
+            if self._format == ".tsv":
+                lines = ["\t".join(map(_tsv_value, row)) + "\n" for row in rows]
+            else:
+                lines = [json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows]
+            self._file.write("".join(lines).encode())
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        with self._named_errors():
+            if self._whole is None:
+                self._file.flush()
+                return
+            self._file.close()
+            self._whole.finish()
+
+    def _named_errors(self) -> AbstractContextManager[None]:
+        return place_named("standard output") if self._whole is None else self._whole.named_errors()
+
+
+def _tsv_value(value: str | float | None) -> str:
+    if isinstance(value, str):
+        return value.translate(_TSV_ESCAPES)
+    return "" if value is None else repr(value)

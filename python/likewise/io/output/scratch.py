@@ -1,0 +1,92 @@
+"""Temporary directories that outlive no run: one that is killed is cleaned up after by the next."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from likewise.io.output.locks import try_lock
+from likewise.io.refusals import place_named
+
+PREFIX = "likewise-scratch-"
+_LOCK = "lock"
+# A directory without its lock is one that is being made, or of which the maker was killed at that moment.
+_YOUNG_S = 3600
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """Give a temporary directory, as a context; what killed runs left beside it is deleted first.
+
+    Yields
+    ------
+    Path
+        Inside the directory that TMPDIR names.
+
+    Raises
+    ------
+    OSError
+        Naming the place that is full rather than a file that nobody asked for.
+    """
+    root = Path(tempfile.gettempdir())
+    with (
+        locked_directory(root, PREFIX) as place,
+        place_named(f"{root}, where temporary files go (TMPDIR names another place)", place),
+    ):
+        yield place
+
+
+@contextlib.contextmanager
+def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
+    """Give a new directory in `root`, as a context; those of the same prefix that killed runs left are deleted first.
+
+    Yields
+    ------
+    Path
+        An empty directory.
+    """
+    _delete_left(root, prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
+        # Not in the directory itself: the lock is no file of the run.
+        place = Path(name) / "run"
+        place.mkdir()
+        yield place
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold a lock that ends with the process, however it ends."""
+    if os.name != "posix":
+        yield
+        return
+    with (directory / "new").open("xb") as file:
+        try_lock(file.fileno())
+        # Under its name it is never seen unlocked while its run lives.
+        (directory / "new").rename(directory / _LOCK)
+        yield
+
+
+def _delete_left(root: Path, prefix: str) -> None:
+    """Delete directories of this user whose run is dead."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(root):
+            with contextlib.suppress(OSError):
+                is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
+                if is_ours and entry.stat(follow_symlinks=False).st_uid == os.geteuid() and _is_dead(Path(entry.path)):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_dead(directory: Path) -> bool:
+    try:
+        file = os.open(directory / _LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return time.time() - directory.stat().st_mtime > _YOUNG_S
+    try:
+        return try_lock(file)
+    finally:
+        os.close(file)

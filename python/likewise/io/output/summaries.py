@@ -1,0 +1,125 @@
+"""The summary of a finished run, read again and checked: whoever takes it finds every field there, of its type."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.io.output.directory import SUMMARY
+from likewise.recipe.valley import FEW_PAIRS, MEASURES, NO_VALLEY
+
+_TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
+_MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
+
+# Of every run.
+_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("verification", "recipe_id", "version"), _TEXT),
+    **dict.fromkeys(("num_documents", "num_kept", "num_removed", "num_bad_rows", "num_blank_lines"), _COUNT),
+    **dict.fromkeys(("recipe", "options", "timings"), (dict,)),
+    "num_capped": _COUNT,
+    "inputs": (list,),
+    "recall": _MAYBE_NUMBER,
+}
+# Of runs over whole documents.
+_FIELDS_OF_DOCUMENTS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("num_empty", "num_short", "num_measured"), _COUNT),
+    **dict.fromkeys(("num_candidates", "num_below_threshold"), _MAYBE_COUNT),
+    "sketch_id": _TEXT,
+    "input_directory": _MAYBE_TEXT,
+}
+_FIELDS_OF_INPUTS: dict[str, tuple[type, ...]] = {
+    "path": _TEXT,
+    **dict.fromkeys(("num_bytes", "num_documents", "num_kept", "num_bad_rows"), _COUNT),
+}
+_OPTIONS: dict[str, tuple[type, ...]] = {
+    "text_field": (list,),
+    **dict.fromkeys(("id_field", "format", "delimiter", "quote"), _MAYBE_TEXT),
+    **dict.fromkeys(("on_error", "output"), _TEXT),
+    "max_document": _COUNT,
+}
+_TIMINGS: dict[str, tuple[type, ...]] = {"total_s": _NUMBER, "wall_s": (dict,)}
+# Of runs that chose their threshold.
+_CHOICE: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("threshold", "clarity"), _NUMBER),
+    **dict.fromkeys(("num_documents", "num_sampled", "num_documents_below", "num_documents_above"), _COUNT),
+    **dict.fromkeys(("measure", "weights"), _TEXT),
+    "reason": _MAYBE_TEXT,
+    "is_stable": (bool,),
+    **dict.fromkeys(("halves", "density"), (list,)),
+}
+
+
+def read_summary(run: Path) -> dict[str, Any]:
+    """Return the summary of a finished run.
+
+    Raises
+    ------
+    InvalidInput
+        If the directory holds none, or a damaged one, naming the field.
+    """
+    try:
+        summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InvalidInput("there is no finished run here (no summary.json)", str(run)) from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the summary cannot be read: {error}", str(run / SUMMARY)) from error
+    wrong = "recipe_id" if not isinstance(summary, dict) else _wrong(summary)
+    if wrong is not None:
+        raise InvalidInput(
+            f"this is no summary of Likewise, or it is damaged: {wrong} is missing or of another type; run it again",
+            str(run / SUMMARY),
+        )
+    return dict(summary)
+
+
+def _wrong(summary: dict[str, Any]) -> str | None:
+    """Return the name of a field that is missing or of another type; None if there is none."""
+    # Earlier versions did not count documents with full buckets.
+    wrong = _wrong_of({"num_crowded": 0, **summary}, {**_FIELDS, "num_crowded": _COUNT}, "")
+    if wrong is not None:
+        return wrong
+    if not summary["options"].get("unit"):
+        wrong = _wrong_of(summary, _FIELDS_OF_DOCUMENTS, "")
+    for entry in summary["inputs"]:
+        wrong = wrong or _wrong_of(entry, _FIELDS_OF_INPUTS, " of an input")
+    wrong = wrong or _wrong_of(summary["options"], _OPTIONS, " of the options")
+    wrong = wrong or _wrong_of(summary["timings"], _TIMINGS, " of the timings")
+    if wrong is None and not all(isinstance(name, str) for name in summary["options"]["text_field"]):
+        wrong = "text_field of the options"
+    if wrong is None and not all(_is_of(seconds, _NUMBER) for seconds in summary["timings"]["wall_s"].values()):
+        wrong = "wall_s of the timings"
+    if wrong is None and "chosen_threshold" in summary:
+        wrong = _wrong_of_choice(summary["chosen_threshold"])
+    return wrong
+
+
+def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
+    where = " of the chosen_threshold"
+    wrong = _wrong_of(choice, _CHOICE, where)
+    if wrong is not None:
+        return wrong
+    if choice["measure"] not in MEASURES:
+        return f"measure{where}"
+    if choice["reason"] not in (None, FEW_PAIRS, NO_VALLEY):
+        return f"reason{where}"
+    if not _is_pair(choice["halves"]):
+        return f"halves{where}"
+    return None if choice["density"] and all(map(_is_pair, choice["density"])) else f"density{where}"
+
+
+def _is_pair(values: object) -> bool:
+    """Return whether this is a list of two numbers."""
+    return isinstance(values, list) and len(values) == 2 and all(_is_of(value, _NUMBER) for value in values)
+
+
+def _wrong_of(values: object, fields: dict[str, tuple[type, ...]], where: str) -> str | None:
+    for name, types in fields.items():
+        if not isinstance(values, dict) or name not in values or not _is_of(values[name], types):
+            return f"{name}{where}"
+    return None
+
+
+def _is_of(value: object, types: tuple[type, ...]) -> bool:
+    """Return whether a value is of one of the types, and of numbers a finite one."""
+    return isinstance(value, types) and not (isinstance(value, float) and not math.isfinite(value))

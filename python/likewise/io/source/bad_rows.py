@@ -1,0 +1,134 @@
+"""How many bad rows an input may have before a run fails, and what is reported of them."""
+
+import re
+import threading
+from dataclasses import dataclass, replace
+
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.source import BadRow, Piece
+
+DEFAULT_MAX_BAD_ROWS = "50%"
+# A larger share is worth a warning.
+_QUIET_SHARE = 0.01
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True)
+class BadRowLimit:
+    """The most bad rows of an input.
+
+    Parameters
+    ----------
+    share : float, optional
+        Of all rows.
+    count : int, optional
+        Of rows.
+    """
+
+    share: float | None = None
+    count: int | None = None
+
+    def __str__(self) -> str:
+        """Return the limit as users write it."""
+        return f"{self.count:,}" if self.share is None else f"{100 * self.share:g}%"
+
+
+NO_LIMIT = BadRowLimit(share=1.0)
+
+
+def bad_row_limit(given: float | str) -> BadRowLimit:
+    """Return the limit that a user gave.
+
+    Parameters
+    ----------
+    given : int, float or str
+        A count as an integer or as text such as ``"100"``, a share as a float or as text such as ``"1%"``.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is neither.
+    """
+    if isinstance(given, str):
+        if found := re.fullmatch(rf"\s*(\d{{1,3}}(?:\.\d{{1,{_MOST_DIGITS}}})?)\s*%\s*", given, re.ASCII):
+            given = float(found[1]) / 100
+        elif re.fullmatch(rf"\s*\d{{1,{_MOST_DIGITS}}}\s*", given, re.ASCII):
+            given = int(given)
+    if isinstance(given, float) and 0 <= given <= 1:
+        return BadRowLimit(share=given)
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return BadRowLimit(count=given)
+    raise InvalidParameter("max_bad_rows", f"{given!r} given; it must be a share such as 1% or a count such as 100")
+
+
+class BadRowTally:
+    """Counts the rows of inputs while they are read, and compares the bad ones with a limit.
+
+    Parameters
+    ----------
+    limit : BadRowLimit
+        The most bad rows.
+
+    Notes
+    -----
+    A record of several lines that is bad counts as so many rows: its lines may have been records.
+    """
+
+    def __init__(self, limit: BadRowLimit) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._num_rows = self._num_bad = 0
+        self._first: tuple[str | None, BadRow] | None = None
+
+    def add(self, name: str | None, first_line: int | None, piece: Piece) -> None:
+        """Count a piece of an input whose first line has this number, if that is known; safe from several threads."""
+        first = piece.bad_rows[0] if piece.bad_rows else None
+        if first is not None:
+            first = replace(first, line=-1 if first_line is None else first.line + first_line)
+        self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
+
+    def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
+        """Count rows, and check a limit that is a count.
+
+        Raises
+        ------
+        InvalidInput
+            If more rows are bad than the limit allows.
+        """
+        with self._lock:
+            self._num_rows += num_good + num_bad
+            self._num_bad += num_bad
+            if first is not None and self._first is None:
+                self._first = name, first
+        if self._limit.count is not None and self._num_bad > self._limit.count:
+            raise self._error()
+
+    def finish(self) -> str | None:
+        """Return what a user should know of the bad rows, if they are many.
+
+        Raises
+        ------
+        InvalidInput
+            If more rows are bad than the limit allows.
+        """
+        if not self._num_bad:
+            return None
+        if self._limit.share is not None and self._num_bad > self._limit.share * self._num_rows:
+            raise self._error()
+        return self._told() if self._num_bad > _QUIET_SHARE * self._num_rows else None
+
+    def _told(self) -> str:
+        assert self._first is not None
+        name, first = self._first
+        which = "the first"
+        if name is not None:
+            which = f"one of {name}" if first.line < 0 else f"the first at {name}:{first.line + 1}"
+        share = f"{100 * self._num_bad / self._num_rows:.3g}%"
+        return (
+            f"{self._num_bad:,} of {counted(self._num_rows, 'row')} ({share}) "
+            f"{'is' if self._num_bad == 1 else 'are'} bad; {which}: {first.reason}"
+        )
+
+    def _error(self) -> InvalidInput:
+        return InvalidInput(f"{self._told()}. --max-bad-rows allows {self._limit}; mend the input, or allow more")

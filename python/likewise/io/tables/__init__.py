@@ -1,0 +1,1 @@
+"""Formats of columns: Arrow, Parquet, dataset directories, data in memory."""

@@ -1,0 +1,289 @@
+"""Arrow IPC files and streams, and streams of batches in memory: read and rewritten batch by batch."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.io.source.source import Job, Piece, ReadOnce, ReadRules
+from likewise.io.tables.columns import taken_rows
+from likewise.io.tables.tables import TableRows
+
+_FILE_MAGIC = b"ARROW1"
+# What a packed buffer begins with, behind its eight bytes of length.
+_CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+@dataclass(frozen=True)
+class ArrowFile(ReadOnce):
+    """An Arrow IPC file (Feather) or stream.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Read the batches; the jobs take documents out of parts of them."""
+        with self._batches() as (schema, batches, _):
+            yield from batch_jobs(
+                TableRows(self.name, self.rules), schema, (batch for batch, _ in batches), piece_bytes, self._share
+            )
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        with self._batches() as (schema, _, _):
+            return list(schema.names)
+
+    def num_rows(self) -> int:
+        """Return the rows of the file."""
+        with self._batches() as (_, batches, _):
+            return sum(batch.num_rows for batch, _ in batches)
+
+    def write_kept(
+        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+    ) -> None:
+        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        offsets, lengths : ndarray of shape (n,)
+            The kept rows, rising; ones.
+        threads : int
+            Threads of this call.
+        """
+        import pyarrow as pa
+
+        rows = offsets.astype(np.int64)
+        options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=threads > 1)
+        with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
+            # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
+            make = pa.ipc.new_file if is_file else pa.ipc.new_stream
+            with make(sink, schema, options=options) as writer:
+                row = 0
+                for batch, metadata in batches:
+                    low, high = np.searchsorted(rows, [row, row + batch.num_rows])
+                    kept = rows[low:high] - row
+                    row += batch.num_rows
+                    if len(kept):
+                        part = batch if len(kept) == batch.num_rows else taken_rows(batch, kept)
+                        writer.write_batch(part, custom_metadata=metadata)
+
+    def _share(self, num_bytes: int, of: int) -> int:
+        return num_bytes
+
+    @contextmanager
+    def _batches(self) -> Iterator[tuple[Any, Iterator[tuple[Any, Any]], bool]]:
+        """Open the file; gives schema, batches with their own metadata, and whether it is no stream."""
+        import pyarrow as pa
+
+        with self.path.open("rb") as file:
+            is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+            file.seek(0)
+            with pa.PythonFile(file, "r") as source:
+                reader = self._checked(lambda: pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source))
+                yield reader.schema, self._each(reader, is_file), is_file
+
+    def _each(self, reader: Any, is_file: bool) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401, FBT001
+        numbers = iter(range(reader.num_record_batches)) if is_file else None
+        row = 0
+        while True:
+            if numbers is not None:
+                number = next(numbers, None)
+                if number is None:
+                    return
+                found = self._checked(partial(reader.get_batch_with_custom_metadata, number), row)
+            else:
+                found = self._checked(partial(_next_batch, reader), row)
+                if found is None:
+                    return
+            yield found.batch, found.custom_metadata
+            row += found.batch.num_rows
+
+    def _checked(self, read: Callable[[], Any], row: int | None = None) -> Any:  # noqa: ANN401
+        """Return what `read` gives, valid but for the UTF-8 of texts; other errors name the file."""
+        import pyarrow as pa
+
+        where = "" if row is None else f"behind row {row}: "
+        try:
+            found = read()
+            if row is not None and found is not None:
+                # Lengths and offsets are checked before anybody follows them.
+                _check_batch(found.batch)
+            elif row is None:
+                # Names are decoded when they are asked for.
+                _ = found.schema.names
+            return found
+        except (pa.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InvalidInput(
+                f"{where}this is no Arrow file or stream, or it is damaged: {reason}", self.name
+            ) from error
+
+    def _codec(self) -> str | None:
+        """Return the codec of the first batch's buffers."""
+        import pyarrow as pa
+
+        with self.path.open("rb") as file:
+            if file.read(len(_FILE_MAGIC)) == _FILE_MAGIC:
+                file.seek(8)
+            else:
+                file.seek(0)
+            with pa.PythonFile(file, "r") as source:
+                try:
+                    for message in pa.ipc.MessageReader.open_stream(source):
+                        if message.type == "record batch" and message.body is not None:
+                            return _CODECS.get(bytes(message.body[8:12]))
+                except (pa.ArrowException, OSError):
+                    return None
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class BatchStream(ReadOnce):
+    """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
+
+    Parameters
+    ----------
+    reader : pyarrow.RecordBatchReader
+        The batches.
+    rules : ReadRules
+        Which columns.
+    """
+
+    reader: Any
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @property
+    def name(self) -> None:
+        """A stream has no path."""
+        return
+
+    @property
+    def num_bytes(self) -> int:
+        """Not known before the end."""
+        return 0
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Take the batches; the jobs take documents out of parts of them."""
+        yield from batch_jobs(
+            TableRows(None, self.rules), self.reader.schema, iter(self.reader), piece_bytes, lambda *_: 0
+        )
+
+    def put_aside(self, work: Path) -> "StreamCopy":
+        """Write all batches to a file in `work`; return what reads it as often as it is asked to."""
+        import pyarrow as pa
+
+        with (
+            tempfile.NamedTemporaryFile(prefix="stream-", dir=work, delete=False) as file,
+            pa.ipc.new_stream(file, self.reader.schema) as writer,
+        ):
+            for batch in self.reader:
+                writer.write_batch(batch)
+        return StreamCopy(Path(file.name), self.rules)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamCopy(ReadOnce):
+    """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; whoever made the directory deletes it.
+    rules : ReadRules
+        Which columns.
+    """
+
+    path: Path
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @property
+    def name(self) -> None:
+        """A stream has no path."""
+        return
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Read the batches, mapped; the jobs take documents out of parts of them."""
+        import pyarrow as pa
+
+        with pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as reader:
+            rows = TableRows(None, self.rules)
+            yield from batch_jobs(rows, reader.schema, iter(reader), piece_bytes, lambda num_bytes, _: num_bytes)
+
+
+def batch_jobs(
+    rows: TableRows,
+    schema: Any,  # noqa: ANN401
+    batches: Iterator[Any],
+    piece_bytes: int,
+    share: Callable[[int, int], int],
+) -> Iterator[Job]:
+    """Yield a job for each part of each batch, of about `piece_bytes`."""
+    wanted = [name.split(".")[0] if name not in schema.names else name for name in rows.columns(schema) if name]
+    columns = list(dict.fromkeys(wanted))
+    first_row = 0
+    for batch in batches:
+        # The other columns need not stay in memory.
+        needed = batch.select(columns)
+        parts = max(1, -(-needed.nbytes // piece_bytes))
+        step = max(1, -(-batch.num_rows // parts))
+        for start in range(0, batch.num_rows, step):
+            part = needed.slice(start, step)
+            num_bytes = share(batch.nbytes * part.num_rows // batch.num_rows, batch.nbytes)
+            yield Job(num_bytes, _reader(rows, part, first_row + start))
+        first_row += batch.num_rows
+
+
+def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:  # noqa: ANN401
+    return lambda: iter([rows.piece(part, first_row)])
+
+
+def _check_batch(batch: Any) -> None:  # noqa: ANN401
+    """Raise ArrowInvalid if a batch cannot be worked on safely; texts that are not UTF-8 can."""
+    import pyarrow as pa
+
+    batch.validate()
+    as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+    for column in batch.columns:
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            if column.type not in as_bytes:
+                raise
+            column.view(as_bytes[column.type]).validate(full=True)
+
+
+def _next_batch(reader: Any) -> Any:  # noqa: ANN401
+    try:
+        return reader.read_next_batch_with_custom_metadata()
+    except StopIteration:
+        return None

@@ -1,0 +1,196 @@
+"""Parquet: read by row group, written back with its schema and its codecs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.io.source.source import Job, Piece, ReadOnce, ReadRules
+from likewise.io.tables.parquet_kept import Batches, KeptRows, KeptTexts, write_parquet
+from likewise.io.tables.tables import TableRows
+
+# Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
+_BATCH_BYTES = 2 << 20
+# Of a few large row groups each is decoded ahead of those who sketch it; small ones, or many, by all threads.
+_MANY_GROUPS = 8
+_LARGE_GROUP_BYTES = 32 << 20
+_MOST_MICROSECONDS = (2**63 - 1) // 1000
+
+
+@dataclass(frozen=True)
+class ParquetFile(ReadOnce):
+    """A Parquet file with a column of texts.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    """
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Return the row groups."""
+        with self._open() as file:
+            metadata = file.metadata
+            TableRows(self.name, self.rules).columns(file.schema_arrow)
+            rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            group_bytes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+        first_row = 0
+        for group, num_rows in enumerate(rows):
+            if num_rows and len(rows) < _MANY_GROUPS and group_bytes[group] > _LARGE_GROUP_BYTES:
+                yield from self._jobs_inside(group, first_row, num_rows, self.num_bytes * num_rows // sum(rows))
+            elif num_rows:
+                num_bytes = self.num_bytes * num_rows // sum(rows)
+                yield Job(num_bytes, partial(self._read, group, first_row, num_rows))
+            first_row += num_rows
+
+    def field_names(self, offset: int, length: int) -> list[str]:
+        """Return the names of the columns."""
+        with self._open() as file:
+            return list(file.schema_arrow.names)
+
+    def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[Job]:
+        """Decode a row group while its jobs are handed out: as one job it would let the other threads wait."""
+        for piece in self._read(group, first_row, num_rows):
+            yield Job(num_bytes * piece.num_lines // num_rows, partial(iter, [piece]))
+
+    def _read(self, group: int, first_row: int, num_rows: int) -> Iterator[Piece]:
+        """Read a row group, some megabytes at a time."""
+        table_rows = TableRows(self.name, self.rules)
+        with self._open() as file:
+            wanted = [name for name in dict.fromkeys(table_rows.columns(file.schema_arrow)) if name]
+            bytes_a_row = max(1, file.metadata.row_group(group).total_byte_size // max(1, num_rows))
+            batch_rows = int(np.clip(_BATCH_BYTES // bytes_a_row, 16, 65536))
+            for batch in self._batches(file, group, wanted, batch_rows):
+                num_rows -= batch.num_rows
+                if num_rows < 0:
+                    break
+                yield table_rows.piece(batch, first_row)
+                first_row += batch.num_rows
+            if num_rows:
+                raise InvalidInput(f"row group {group} holds {-num_rows:+} rows beside what its header says", self.name)
+
+    def num_rows(self) -> int:
+        """Return the rows of the file."""
+        with self._open() as file:
+            return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+
+    def largest_chunk_bytes(self) -> int:
+        """Return the stored bytes of the largest column of a row group, which is read as a whole."""
+        with self._open() as file:
+            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+            return max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
+
+    def write_kept(
+        self,
+        target: Path,
+        offsets: NDArray[np.uint64],
+        lengths: NDArray[np.uint32],
+        *,
+        threads: int,
+        texts: KeptTexts | None = None,
+    ) -> None:
+        """Write kept rows to a new file of the same schema, metadata and codecs.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        offsets, lengths : ndarray of shape (n,)
+            The kept rows, rising; ones.
+        threads : int
+            Threads of this call.
+        texts : callable, optional
+            Gives the texts of a slice of the kept rows, which spares decoding them again.
+        """
+        with self._open() as file:
+            source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
+            name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
+            write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
+
+    def _footer(self) -> bytes:
+        """Return the bytes of the footer, which was found whole when the file was opened."""
+        with self.path.open("rb") as file:
+            file.seek(-8, os.SEEK_END)
+            length = int.from_bytes(file.read(4), "little")
+            file.seek(-8 - length, os.SEEK_END)
+            return file.read(length)
+
+    def _read_again(self, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:
+        with self._open() as file:
+            yield from self._batches(file, group, columns, rows)
+
+    @cached_property
+    def _time_unit(self) -> str:
+        """The unit of times of 96 bits: nanoseconds, for the years 1678 to 2262; microseconds if one lies beyond."""
+        with self._open("us") as file:
+            metadata = file.metadata
+            columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
+            paths = [column.path for column in columns if column.physical_type == "INT96"]
+            for group in range(metadata.num_row_groups if paths else 0):
+                for batch in self._batches(file, group, paths, 65536):
+                    if any(not _fits_nanoseconds(column) for column in batch.columns):
+                        return "us"
+        return "ns"
+
+    def _open(self, unit: str | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            file = pq.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=65536,
+                page_checksum_verification=True,
+                coerce_int96_timestamp_unit=unit or self._time_unit,
+            )
+            # Names are decoded when they are asked for.
+            _ = file.schema_arrow.names
+            return file
+        except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+            raise self._refused("this is no Parquet file, or it is damaged", error) from error
+
+    def _refused(self, what: str, error: Exception) -> Exception:
+        """Return the error to raise: what the system refuses has a number and stays as it is."""
+        if isinstance(error, OSError) and error.errno is not None:
+            return error
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return InvalidInput(f"{what}: {reason}", self.name)
+
+    def _batches(self, file: Any, group: int, columns: list[str] | None, rows: int) -> Iterator[Any]:  # noqa: ANN401
+        import pyarrow as pa
+
+        try:
+            yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            raise self._refused(f"row group {group} cannot be read", error) from error
+
+
+def _fits_nanoseconds(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
+    """Whether all times in microseconds inside an array fit 64 bits as nanoseconds."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(column.type) or hasattr(column, "flatten"):
+        parts = column.flatten()
+        return all(map(_fits_nanoseconds, parts if isinstance(parts, list) else [parts]))
+    if not pa.types.is_timestamp(column.type):
+        return True
+    values = np.frombuffer(column.buffers()[1] or b"", np.int64)[column.offset : column.offset + len(column)]
+    return bool((np.abs(values[values != np.iinfo(np.int64).min]) <= _MOST_MICROSECONDS).all())

@@ -1,0 +1,285 @@
+"""Kept rows of a Parquet file: row groups encoded side by side and joined into one file.
+
+PyArrow encodes a file on one thread. So each row group becomes a small file of its own in memory, several at a time,
+and the native :class:`ParquetJoin` puts one footer behind their bytes. Types and codecs are PyArrow's affair alone.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import product
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import ParquetJoin, Texts
+from likewise.errors import InvalidInput
+from likewise.io.tables.columns import taken_rows, text_column
+
+# Kept rows are gathered up to here before they become a row group.
+ROW_GROUP_BYTES = 32 << 20
+# Decoded at once. Batches of other columns than the text hold more rows than it alone would allow.
+_BATCH_BYTES = 16 << 20
+# What row groups in work may hold on all threads together, decoded and encoded.
+_BUDGET_BYTES = 256 << 20
+# A dictionary that grows beyond it is given up by PyArrow's writer, which then writes plain values.
+_DICTIONARY_BYTES = 1 << 20
+
+# Gives the texts of some of the kept rows again, in order, in parts.
+KeptTexts = Callable[[slice], list[Texts]]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Ways to the rows of the file that is copied.
+
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    metadata : pyarrow.parquet.FileMetaData
+        Its footer.
+    schema : pyarrow.Schema
+        Its schema.
+    footer : bytes
+        The same as it stands in the file.
+    read : callable
+        Takes row group, columns (None: all) and rows of a batch; yields record batches. Safe on several threads.
+    """
+
+    name: str
+    metadata: Any
+    schema: Any
+    footer: bytes
+    read: Callable[[int, list[str] | None, int], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """The rows of a file that stay, as tables.
+
+    Parameters
+    ----------
+    source : Batches
+        The file.
+    rows : ndarray of shape (n,), int64
+        Which rows stay, rising.
+    text_name : str, optional
+        The column that `texts` gives, so that it need not be decoded again.
+    texts : callable, optional
+        Its values in the kept rows.
+    """
+
+    source: Batches
+    rows: NDArray[np.int64]
+    text_name: str | None = None
+    texts: KeptTexts | None = None
+
+    @cached_property
+    def _others(self) -> list[str] | None:
+        """The columns to decode; None for all of them."""
+        import pyarrow as pa
+
+        schema = self.source.schema
+        if self.texts is None or self.text_name not in schema.names:
+            return None
+        kind = schema.field(self.text_name).type
+        # A name with a dot may also mean a part of a struct.
+        by_name = len(set(schema.names)) == len(schema.names) and not any("." in name for name in schema.names)
+        if not (by_name and (pa.types.is_string(kind) or pa.types.is_large_string(kind))):
+            return None
+        return [name for name in schema.names if name != self.text_name]
+
+    def tables(self, group: int, first_row: int) -> Iterator[Any]:
+        """Yield what stays of a row group, of which `first_row` is the first row, as tables of bounded size."""
+        gathered: list[tuple[Any, slice]] = []
+        num_bytes = 0
+        for batch, num_rows in self._batches(group):
+            kept = slice(*np.searchsorted(self.rows, [first_row, first_row + num_rows]).tolist())
+            num_kept = kept.stop - kept.start
+            if num_kept:
+                if batch is not None and num_kept < num_rows:
+                    batch = taken_rows(batch, self.rows[kept] - first_row)
+                gathered.append((batch, kept))
+                num_bytes += 0 if batch is None else batch.nbytes
+                num_bytes += num_kept * self._text_bytes_a_row(group)
+            first_row += num_rows
+            if num_bytes >= ROW_GROUP_BYTES:
+                yield self._table(gathered)
+                gathered, num_bytes = [], 0
+        if gathered:
+            yield self._table(gathered)
+
+    def _batches(self, group: int) -> Iterator[tuple[Any, int]]:
+        """Yield record batches of the columns that are decoded, None where there is none, with their rows."""
+        description = self.source.metadata.row_group(group)
+        num_rows = description.num_rows
+        bytes_a_row = max(1, description.total_byte_size // max(1, num_rows))
+        batch_rows = int(np.clip(_BATCH_BYTES // bytes_a_row, 16, 65536))
+        if self._others == []:
+            for start in range(0, num_rows, batch_rows):
+                yield None, min(batch_rows, num_rows - start)
+            return
+        for batch in self.source.read(group, self._others, batch_rows):
+            num_rows -= batch.num_rows
+            yield batch, batch.num_rows
+        if num_rows:
+            raise InvalidInput(
+                f"row group {group} holds {-num_rows:+} rows beside what its header says", self.source.name
+            )
+
+    def _text_bytes_a_row(self, group: int) -> int:
+        description = self.source.metadata.row_group(group)
+        return 0 if self._others is None else description.total_byte_size // max(1, description.num_rows)
+
+    def _table(self, gathered: list[tuple[Any, slice]]) -> Any:  # noqa: ANN401
+        import pyarrow as pa
+
+        schema = self.source.schema
+        if self._others is None:
+            return pa.Table.from_batches([batch for batch, _ in gathered], schema)
+        assert self.texts is not None
+        kind = schema.field(self.text_name).type
+        parts = self.texts(slice(gathered[0][1].start, gathered[-1][1].stop))
+        texts = [pa.array(part) if pa.types.is_large_string(kind) else text_column(part) for part in parts]
+        if any(part.type != kind for part in texts):
+            texts = [part.cast(kind) for part in texts]
+        columns = {self.text_name: pa.chunked_array(texts, kind)}
+        if self._others:
+            others = pa.Table.from_batches([batch for batch, _ in gathered])
+            columns |= {name: others.column(name) for name in self._others}
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
+    """Write kept rows to a new file of the same schema, metadata and codecs.
+
+    Parameters
+    ----------
+    target : Path
+        The new file.
+    kept : KeptRows
+        What it holds.
+    threads : int
+        Row groups encoded at once; fewer where they are large.
+    """
+    metadata, schema = kept.source.metadata, kept.source.schema
+    looks = _looks(metadata) | _layout(metadata, schema)
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    largest = max((min(group.total_byte_size, ROW_GROUP_BYTES) for group in groups), default=1)
+    workers = int(np.clip(_BUDGET_BYTES // (2 * max(1, largest)), 1, threads))
+    with target.open("wb") as file:
+        joined = _JoinedFile(file, kept.source.footer)
+        # Holds the schema, should no row group follow.
+        joined.append(_encoded(schema, looks, None))
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="likewise-write")
+        waiting: deque[Future[list[Any]]] = deque()
+
+        def submit(work: Callable[[], list[Any]]) -> None:
+            waiting.append(pool.submit(work))
+            while len(waiting) > workers:
+                for part in waiting.popleft().result():
+                    joined.append(part)
+
+        try:
+            first_row = 0
+            for number, group in enumerate(groups):
+                tables = kept.tables(number, first_row)
+                if group.total_byte_size <= ROW_GROUP_BYTES:
+                    submit(partial(_all_encoded, schema, looks, tables))
+                else:
+                    for table in tables:
+                        submit(partial(_all_encoded, schema, looks, iter([table])))
+                first_row += group.num_rows
+            for future in waiting:
+                for part in future.result():
+                    joined.append(part)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        joined.finish()
+
+
+class _JoinedFile:
+    """A Parquet file made of whole ones, one after another."""
+
+    def __init__(self, file: BinaryIO, footer: bytes) -> None:
+        self._file = file
+        self._join = ParquetJoin(footer)
+        file.write(b"PAR1")
+
+    def append(self, part: Any) -> None:  # noqa: ANN401
+        start, stop = self._join.add(np.frombuffer(part, np.uint8))
+        self._file.write(memoryview(part)[start:stop])
+
+    def finish(self) -> None:
+        self._file.write(self._join.finish())
+
+
+def _all_encoded(schema: Any, looks: dict[str, Any], tables: Iterator[Any]) -> list[Any]:  # noqa: ANN401
+    return [_encoded(schema, looks, table) for table in tables]
+
+
+def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: ANN401
+    """Return a Parquet file of a table, in memory; of no rows for None."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, **looks) as writer:
+        if table is not None:
+            writer.write_table(table)
+    return sink.getvalue()
+
+
+def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the writer's options under which the most columns are laid out as in the file that is copied."""
+    wanted = _columns(metadata.schema)
+    best: dict[str, Any] = {}
+    num_best = -1
+    for nested, int96, as_integer in product((True, False), (False, True), (False, True)):
+        options = {
+            "use_compliant_nested_type": nested,
+            "use_deprecated_int96_timestamps": int96,
+            "store_decimal_as_integer": as_integer,
+        }
+        num_alike = len(wanted & _columns(_metadata(_encoded(schema, options, None)).schema))
+        if num_alike > num_best:
+            best, num_best = options, num_alike
+        if num_best == len(wanted):
+            break
+    return best
+
+
+def _columns(schema: Any) -> set[tuple[str, str, int]]:  # noqa: ANN401
+    """Return path, physical type and width of each column of a Parquet schema."""
+    columns = (schema.column(i) for i in range(len(schema)))
+    return {(column.path, column.physical_type, column.length) for column in columns}
+
+
+def _metadata(file: Any) -> Any:  # noqa: ANN401 - a buffer
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(pa.BufferReader(file))
+
+
+def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the writer's options that give a file the codecs and dictionaries of the one it comes from."""
+    if not metadata.num_row_groups:
+        return {}
+    group = metadata.row_group(0)
+    codecs, with_dictionary = {}, []
+    for i in range(metadata.num_columns):
+        column = group.column(i)
+        codec = column.compression
+        codecs[column.path_in_schema] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
+        # Four bytes a value hold every index: what is beyond them and the largest dictionary are plain values, for
+        # which a dictionary would be begun in vain.
+        fits = column.total_uncompressed_size <= _DICTIONARY_BYTES + 4 * column.num_values
+        if column.has_dictionary_page and fits:
+            with_dictionary.append(column.path_in_schema)
+    return {"compression": codecs, "use_dictionary": with_dictionary or False}

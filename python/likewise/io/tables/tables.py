@@ -1,0 +1,227 @@
+"""Tables: what the rows of an Arrow batch are as documents, whatever file they come from."""
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.errors import InvalidInput
+from likewise.io.source.source import BadRow, Piece, ReadRules
+from likewise.io.tables.columns import taken_rows
+
+# Beyond it a float stands for several whole numbers.
+_MOST_WHOLE = 2.0**53
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """Takes documents out of record batches.
+
+    Parameters
+    ----------
+    name : str or None
+        The file, for messages.
+    rules : ReadRules
+        What is read.
+    """
+
+    name: str | None
+    rules: ReadRules
+
+    def columns(self, schema: Any) -> list[str]:  # noqa: ANN401 - PyArrow has no types
+        """Return text fields, the id field or "", further fields: as columns that exist."""
+        rules = self.rules
+        id_field = rules.id_name(schema.names) or ""
+        for name in (*rules.text_fields, *([id_field] if id_field else [])):
+            if not has_column(schema, name):
+                raise InvalidInput(
+                    f"there is no column {name!r}; there are {', '.join(schema.names)}. "
+                    "Name the right ones with --text-field and --id-field",
+                    self.name,
+                )
+        fields = [name if has_column(schema, name) else "" for name in rules.fields]
+        return [*rules.text_fields, id_field, *fields]
+
+    def piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
+        """Return the documents of a record batch whose first row is `first_row` of its file."""
+        rules, num_rows = self.rules, batch.num_rows
+        id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
+        texts = self._texts(batch)
+        good, reasons = self._good_rows(texts, first_row)
+        ids, why_not = self._ids(batch, id_field) if id_field else (None, {})
+        for row in sorted(why_not):
+            reasons.setdefault(row, f"{id_field} is {why_not[row]}")
+            good[row] = False
+        if ids is not None and ids.null_count:
+            has_id = np.asarray(ids.is_valid())
+            if rules.requires_id:
+                for row in np.flatnonzero(good & ~has_id).tolist():
+                    reasons[row] = f"{id_field} is null"
+                good &= has_id
+            ids = ids.fill_null("")
+        else:
+            has_id = np.full(num_rows, ids is not None)
+        kept = np.flatnonzero(good)
+        everything = len(kept) == num_rows
+
+        def pick(column: Any) -> Any:  # noqa: ANN401
+            return column if everything else taken_rows(column, kept)
+
+        # Ids outlive the batch: a column of it, even if shared in part, would keep all of the batch in memory.
+        rows = (kept + first_row).astype(np.uint64)
+        return Piece(
+            texts=Texts.from_arrow(pick(texts)),
+            ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(taken_rows(ids, kept)),
+            has_id=has_id[kept].astype(np.uint8),
+            offsets=rows,
+            lengths=np.ones(len(kept), np.uint32),
+            lines=kept.astype(np.uint32),
+            num_lines=num_rows,
+            num_blank=0,
+            fields=[
+                column_as_json(pick(_column(batch, name))) if name else Texts.from_list([""] * len(kept))
+                for name in fields
+            ],
+            bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
+        )
+
+    def _texts(self, batch: Any) -> Any:  # noqa: ANN401
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = []
+        for name in self.rules.text_fields:
+            column = _column(batch, name)
+            if not _is_text(column.type):
+                raise InvalidInput(
+                    f"column {name!r} holds {column.type}, not text; name another with --text-field", self.name
+                )
+            columns.append(column)
+        if len(columns) == 1:
+            # Of string it shares the bytes, and is what a spool writes without a copy.
+            is_small = pa.types.is_string(columns[0].type) or pa.types.is_string_view(columns[0].type)
+            return columns[0].cast(pa.large_string()) if is_small else columns[0]
+        large = [column.cast(pa.large_string()) for column in columns]
+        return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")
+
+    def _good_rows(self, texts: Any, first_row: int) -> tuple[NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        reasons: dict[int, str] = {}
+        names = " + ".join(self.rules.text_fields)
+        good = np.ones(len(texts), bool)
+        # Before anything else: the lengths of a damaged column mean nothing.
+        try:
+            texts.validate(full=True)
+        except pa.ArrowInvalid:
+            for row in range(len(texts)):
+                try:
+                    texts.slice(row, 1).validate(full=True)
+                except pa.ArrowInvalid:
+                    good[row] = False
+                    reasons[row] = f"{names} is not valid UTF-8"
+        if texts.null_count or pa.types.is_dictionary(texts.type):
+            # A dictionary may hide nulls among its values: casting shows them all.
+            for row in np.flatnonzero(good & ~np.asarray(texts.cast(pa.large_string()).is_valid())).tolist():
+                good[row] = False
+                reasons[row] = f"{names} is null"
+        if texts.nbytes > self.rules.max_document_bytes:
+            sizes = np.asarray(pc.binary_length(texts.cast(pa.large_binary())).fill_null(0))
+            long = good & (sizes > self.rules.max_document_bytes)
+            for row in np.flatnonzero(long).tolist():
+                reasons[row] = (
+                    f"the document has {sizes[row]} bytes; --max-document allows {self.rules.max_document_bytes}"
+                )
+            good &= ~long
+        return good, reasons
+
+    def _ids(self, batch: Any, name: str) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+        """Return ids as an Arrow array, null where a row has none, and what is there where that is no id."""
+        import pyarrow as pa
+
+        column = _column(batch, name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_integer(column.type) or _is_text(column.type):
+            return column.cast(pa.large_string()), {}
+        if pa.types.is_floating(column.type):
+            return _ids_of_numbers(column, required=self.rules.requires_id)
+        raise InvalidInput(
+            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or "
+            "read no ids with --id-field none",
+            self.name,
+        )
+
+
+def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
+    """Return whole numbers as ids: pandas makes fractions of whole numbers where one is missing, and of that NaN."""
+    import pyarrow as pa
+
+    values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    is_null = np.isnan(values)
+    is_whole = ~is_null & (np.trunc(values) == values) & (np.abs(values) <= _MOST_WHOLE)
+    why_not = {
+        row: f"{values[row]!s}, not a whole number up to 2^53; read no ids with --id-field none"
+        for row in np.flatnonzero(~is_whole & ~is_null).tolist()
+    }
+    if required:
+        is_missing = np.asarray(column.is_null())
+        why_not |= {row: "null" if is_missing[row] else "NaN" for row in np.flatnonzero(is_null).tolist()}
+    whole = pa.array(np.where(is_whole, values, 0).astype(np.int64), mask=~is_whole)
+    return whole.cast(pa.large_string()), why_not
+
+
+def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401
+    """Return whether there is a column of that name, or a field of structs at that dotted path."""
+    import pyarrow as pa
+
+    if name in schema.names:
+        return True
+    first, *rest = name.split(".")
+    if first not in schema.names:
+        return False
+    kind = schema.field(first).type
+    for part in rest:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return False
+        kind = kind.field(part).type
+    return True
+
+
+def _column(batch: Any, name: str) -> Any:  # noqa: ANN401
+    import pyarrow.compute as pc
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    first, *rest = name.split(".")
+    column = batch.column(first)
+    for part in rest:
+        column = pc.struct_field(column, part)
+    return column
+
+
+def _is_text(kind: Any) -> bool:  # noqa: ANN401
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def column_as_json(column: Any) -> Texts:  # noqa: ANN401
+    """Return the values of an Arrow column as JSON; dates as ISO 8601, decimals as numbers."""
+    return Texts.from_list([_as_json(value) for value in column.to_pylist()])
+
+
+def _as_json(value: Any) -> str:  # noqa: ANN401
+    # A decimal is a number of JSON as it is written.
+    return str(value) if isinstance(value, Decimal) else json.dumps(value, default=_iso_date)
+
+
+def _iso_date(value: Any) -> str:  # noqa: ANN401
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,142 @@
+"""Compare: two documents side by side."""
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from likewise import _native
+from likewise.measures import Measures, measure
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.documents import Tokenizer
+
+# Words as people see them; in scripts without spaces each character is one, so that a change stays small.
+_UNITS = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
+    r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+    r"|\s+|[^\w\s]"
+)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of the alignment.
+
+    Parameters
+    ----------
+    is_same : bool
+        Whether both have the same words here.
+    a, b : str
+        Their texts; one is empty where words were added or left out.
+    """
+
+    is_same: bool
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two texts side by side.
+
+    Parameters
+    ----------
+    measures : Measures
+        How alike they are, by every measure.
+    matches : bool
+        Whether they match by the recipe.
+    recipe : Recipe
+        The recipe, resolved.
+    alignment : tuple of Stretch
+        Both texts, word by word, in order; empty where the documents are no texts.
+    """
+
+    measures: Measures
+    matches: bool
+    recipe: Recipe
+    alignment: tuple[Stretch, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; fingerprints in hexadecimal, only the stretches that differ."""
+        measures = dataclasses.asdict(self.measures)
+        digits = self.measures.bits // 4
+        measures["fingerprints"] = [f"{value:0{digits}x}" for value in self.measures.fingerprints]
+        measures["minhash_estimate"] = self.measures.minhash_estimate
+        differing = [{"a": part.a, "b": part.b} for part in self.alignment if not part.is_same]
+        return {
+            "matches": self.matches,
+            "measures": measures,
+            "differences": differing,
+            "recipe": self.recipe.to_dict(),
+        }
+
+
+def compare(
+    a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
+    b: Any,  # noqa: ANN401
+    recipe: Recipe | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+) -> Comparison:
+    """Compare two documents: every measure, both fingerprints, and where their words differ.
+
+    Parameters
+    ----------
+    a, b : str
+        The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
+    recipe : Recipe, optional
+        Whose features count and what a match is; ``Recipe.minhash()`` where None.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
+
+    Returns
+    -------
+    Comparison
+        Measures, verdict, alignment.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> found = likewise.compare("one fine day", "one rainy day")
+    >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
+    (False, [('fine', 'rainy')])
+    """
+    recipe = as_recipe(recipe).resolve()
+    measures = measure(a, b, recipe, tokenizer=tokenizer)
+    is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else matches(measures, recipe)
+    are_texts = isinstance(a, str) and isinstance(b, str)
+    return Comparison(measures, is_match, recipe, _align(a, b) if are_texts else ())
+
+
+def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
+    rules = recipe.feature_rules
+    return rules.normalize(a) == rules.normalize(b)
+
+
+def matches(measures: Measures, recipe: Recipe) -> bool:
+    """Return whether two texts of these measures match by a resolved recipe, of any method but exact."""
+    if "empty" in measures.shapes:
+        return measures.shapes == ("empty", "empty")
+    if recipe.is_distance_only:
+        assert recipe.within is not None
+        assert recipe.short_threshold is not None
+        is_near = measures.distance <= recipe.within
+        return is_near and (min(measures.num_features) >= 64 or measures.jaccard >= recipe.short_threshold)
+    required = float(recipe.required_similarity(min(measures.num_features)))
+    if recipe.measure == "containment":
+        return max(measures.containment_a_in_b, measures.containment_b_in_a) >= required
+    return bool(getattr(measures, recipe.measure) >= required)
+
+
+def _align(a: str, b: str) -> tuple[Stretch, ...]:
+    left, right = _UNITS.findall(a), _UNITS.findall(b)
+    stretches = []
+    done_a, done_b = 0, 0
+    for start_a, end_a, start_b, end_b in _native.aligned_diff(left, right):
+        if start_a > done_a:
+            stretches.append(Stretch(is_same=True, a="".join(left[done_a:start_a]), b="".join(right[done_b:start_b])))
+        stretches.append(Stretch(is_same=False, a="".join(left[start_a:end_a]), b="".join(right[start_b:end_b])))
+        done_a, done_b = end_a, end_b
+    if done_a < len(left):
+        stretches.append(Stretch(is_same=True, a="".join(left[done_a:]), b="".join(right[done_b:])))
+    return tuple(stretches)

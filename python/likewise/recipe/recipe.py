@@ -1,0 +1,551 @@
+"""A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+from likewise import _native
+from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
+from likewise.recipe.fields import RecipeFields
+from likewise.recipe.presets import with_preset
+from likewise.recipe.rules import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
+from likewise.recipe.text import TextOptions, checked_fold, libraries_of, text_options
+from likewise.recipe.weighing import Weighing, weighing_of
+from likewise.recipe.weights import Weights
+
+
+def feature_fields(
+    method: str, tokens: str, weighing: Weighing, *, weights_id: str | None, hash: str, text: Mapping[str, Any]
+) -> tuple[FeatureChoice, dict[str, Any]]:
+    """Return the features chosen, and the fields of a recipe that say so.
+
+    Parameters
+    ----------
+    method : str
+        The method, which has features.
+    tokens : str
+        Kind of token.
+    weighing : Weighing
+        What the user named, completed from the table.
+    weights_id : str, optional
+        Identity of the table.
+    hash : str
+        Hash of a token.
+    text : mapping
+        Options of :class:`likewise.recipe.text.TextOptions` that the user named.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such kind of token, or no such option.
+    """
+    features = features_of(method, tokens, weighing.shingle, weighing.weights)
+    fields = {
+        "method": method,
+        "tokens": tokens,
+        "shingle": features.shingle,
+        "weights": features.weights,
+        "weights_id": weights_id,
+        "table": weighing.table,
+        "seed": weighing.seed,
+        "hash": hash,
+        **text_options(text, weighing.rules),
+    }
+    return features, fields
+
+
+def fields_of_text(text: str) -> dict[str, Any]:
+    """Return the fields that JSON holds, or raise InvalidParameter if it is broken."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidParameter("recipe", f"the recipe is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise InvalidParameter("recipe", "the recipe must be a JSON object with its fields")
+    return fields
+
+
+def fields_of_file(path: Path) -> dict[str, Any]:
+    """Return the fields in a JSON file, or in the ``recipe`` of a run's summary.json."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidParameter("recipe", f"{path}: this is no recipe in JSON: {error}") from error
+    if isinstance(fields, dict) and isinstance(fields.get("recipe"), dict):
+        inner: dict[str, Any] = fields["recipe"]
+        return inner
+    return fields_of_text(text)
+
+
+def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return the fields that a constructor of the recipe's method takes; null is as good as a field left out.
+
+    Raises
+    ------
+    InvalidParameter
+        If a field is unknown, or there is no method.
+    RecipeMismatch
+        If the recipe was made by another version of the text rules or of the sketches.
+    """
+    unknown = sorted(set(fields) - known)
+    if unknown:
+        raise InvalidParameter("recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+    if "method" not in fields:
+        methods = ", ".join(FIELDS_OF_METHOD)
+        raise InvalidParameter("method", f"the recipe names no method; it must be one of {methods}")
+    versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
+    differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
+    if "libraries" in fields:
+        # A field that is of another kind is named by its own check, later.
+        with contextlib.suppress(TypeError, ValueError):
+            now = libraries_of(fields)
+            if fields["libraries"] != now:
+                differing["libraries"] = (fields["libraries"], now or "none")
+    if differing:
+        raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
+    left_out = {*versions, "libraries", "method"}
+    if fields["method"] == "minhash" and "overflow" not in fields and versions.keys() <= fields.keys():
+        # Recipes are written without it where it is this, as they were before there was a choice.
+        fields = {**fields, "overflow": "levels"}
+    return {name: value for name, value in fields.items() if value is not None and name not in left_out}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(RecipeFields):
+    """Everything that decides a result: text rules, sketch, candidates, verification, decision.
+
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
+    take does not act.
+
+    Parameters
+    ----------
+    method : {"minhash", "simhash", "bloom", "shingles", "exact"}
+        The sketch; full shingle sets; or equal normalised texts.
+    tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
+        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
+        and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
+        documents as bytes, ``user`` lists of tokens.
+    shingle : int
+        Consecutive tokens in a feature, 1 to 64.
+    weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
+        Integer weight of a feature: from the number of its occurrences, from how many documents hold it (``idf``), from
+        both, from the terms in it, or the user's own.
+    weights_id : str, optional
+        Identity of the table that ``idf``, ``log-count-idf`` and ``lexicon`` read; None while it is yet to be counted.
+    table : Weights, optional
+        That table. It travels beside the recipe and is no part of its JSON.
+    seed : int
+        Seed of the token hash and of the sketch, 0 to 2**64 - 1.
+    markup : {"html"}, optional
+        Whether texts are HTML, of which the visible text counts.
+    fold : tuple of str, optional
+        What else does not count: some of ``traditional``, ``width``, ``accents``, ``punctuation``, ``digits``.
+    stop_words, dictionary : WordList, optional
+        Words that do not count; further words of tokens ``chinese``. They travel beside the recipe and are no part of
+        its JSON. Lists of words are taken too.
+    stop_words_id, dictionary_id : str, optional
+        Their identities.
+    chunking : {"content", "fixed"}, optional
+        Whether ``chunks`` are cut where the content says or at a fixed size.
+    chunk_bytes : int, optional
+        Their usual size, a power of two from 256 to 1,048,576, or the fixed one, from 1 on; 1024 where None.
+    tokenizer : str, optional
+        Name of what cuts tokens ``user``: whoever changes it gives it another, since the recipe's id follows from it.
+    libraries : str, optional
+        The libraries that have a say in the tokens, with their versions; set by the recipe itself.
+    hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
+        Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
+        meet bit for bit (docs/howto/move-stored-data.md).
+    bits : int, optional
+        Width of a SimHash fingerprint: 32, 64, ... 256.
+    num_slots, slot_bits : int, optional
+        Slots of a MinHash signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
+    scheme : {"bucket", "classical", "affine32", "legacy"}, optional
+        How MinHash slots are filled; the last two as the package datasketch does.
+    filter_bits, num_hashes : int, optional
+        Bits of a Bloom filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits`
+        is None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
+    threshold : float or "auto", optional
+        Least similarity of a match, above 0 and up to 1; None in a distance-only run. With ``auto`` dedup and pairs
+        choose it from the similarities of their documents, and their resolved recipe holds the number.
+    within : int, optional
+        Greatest Hamming distance of a candidate (SimHash).
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
+        What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
+        ``equality`` that of the normalised texts (method exact).
+    recall : float, optional
+        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
+        In a distance-only run, of finding a pair at distance `within`; exact where None.
+    short_threshold : float, optional
+        In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
+    short_margin : float, optional
+        How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
+        where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
+    bands, rows : int, optional
+        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
+        bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
+        pairs; all pairs are compared where None, up to 200,000 documents.
+    overflow : {"exact", "levels"}, optional
+        How MinHash documents are compared that come to a full bucket, one that holds 64 documents already: with each
+        other by an exact join of their feature sets, so that the stated recall holds for them too; or in further levels
+        of buckets keyed by more rows, which find fewer pairs the more documents share text.
+    keep : str
+        Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
+        or several with commas, the later ones for ties.
+    group : {"leaders", "components"}
+        Decide by kept documents alone, or by whole connected components.
+    text_version : str
+        Version of the text rules.
+    sketch_version : int
+        Version of features and sketches.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is outside its range or belongs to another method.
+
+    Examples
+    --------
+    >>> recipe = Recipe.minhash(threshold=0.8)
+    >>> Recipe.from_json(recipe.to_json()) == recipe
+    True
+    """
+
+    @classmethod
+    def minhash(
+        cls,
+        threshold: float | str | None = None,
+        *,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
+        hash: str = "xxh3",
+        num_slots: int = 128,
+        slot_bits: int | None = None,
+        scheme: str | None = None,
+        short_margin: float | None = None,
+        measure: str = "jaccard",
+        recall: float = 0.95,
+        bands: int | None = None,
+        rows: int | None = None,
+        overflow: str = "exact",
+        keep: str | None = None,
+        group: str = "leaders",
+        **text: Unpack[TextOptions],
+    ) -> Self:
+        """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
+
+        Parameters are those of :class:`Recipe`; `weights` may be a :class:`Weights`, whose tokens, shingle and
+        seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
+        none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
+        measure the threshold is 0.8. `slot_bits` are 16, the scheme "bucket"; of `hash` "datasketch" 32, "affine32",
+        seed 1, and own tokens one by one, as there. Where `keep` is None it is ``longest`` for containment, else
+        ``first``.
+
+        Returns
+        -------
+        Recipe
+            Bands and rows not yet chosen, unless given.
+
+        Examples
+        --------
+        >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
+        (0.55, 0.8)
+        """
+        package = package_defaults(hash, weights)
+        shingle = package.get("shingle") if shingle is None else shingle
+        seed = package.get("seed") if seed is None else seed
+        weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features, fields = feature_fields("minhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        return cls(
+            **fields,
+            num_slots=num_slots,
+            slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
+            scheme=package.get("scheme", "bucket") if scheme is None else scheme,
+            threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
+            measure=measure,
+            recall=recall,
+            bands=bands,
+            rows=rows,
+            overflow=overflow,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def simhash(
+        cls,
+        *,
+        within: int | None = None,
+        threshold: float | str | None = None,
+        bits: int | None = None,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
+        hash: str = "xxh3",
+        short_margin: float | None = None,
+        measure: str | None = None,
+        recall: float | None = None,
+        bands: int | None = None,
+        rows: int | None = None,
+        short_threshold: float | None = None,
+        keep: str | None = None,
+        group: str = "leaders",
+        **text: Unpack[TextOptions],
+    ) -> Self:
+        """Make a recipe that finds all fingerprints within a Hamming distance.
+
+        Without `threshold` the distance alone decides (``measure="hamming"``): where nothing is said within 20 of 128
+        bits, over five characters. With `threshold`, or ``measure="cosine"`` for the default of 0.8, each candidate is
+        measured, by weighted cosine unless `measure` says otherwise; the features are then pairs of words (or of single
+        characters) and the radius follows from threshold and recall unless `within` is given.
+
+        Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
+        from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
+        "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
+
+        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
+        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
+
+        Returns
+        -------
+        Recipe
+            The radius not yet chosen where `threshold` is given without `within`.
+
+        Examples
+        --------
+        >>> Recipe.simhash().bits, Recipe.simhash().within
+        (128, 20)
+        >>> Recipe.simhash(within=3).bits
+        64
+        >>> Recipe.simhash(threshold=0.9).measure
+        'cosine'
+        """
+        measure = default_measure(threshold) if measure is None else measure
+        alone = measure == "hamming"
+        package = package_defaults(hash, weights)
+        tokens = package.get("tokens") if tokens is None else tokens
+        shingle = package.get("shingle") if shingle is None else shingle
+        weights = package.get("weights") if weights is None and table is None else weights
+        bits = package.get("bits") if bits is None else bits
+        weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
+        features, fields = feature_fields("simhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        bits = default_bits(within) if bits is None else bits
+        if threshold is None and measure == "cosine":
+            threshold = features.threshold(measure)
+        return cls(
+            **fields,
+            bits=bits,
+            threshold=threshold,
+            within=features.within(bits) if within is None and alone else within,
+            short_margin=short_margin,
+            measure=measure,
+            recall=0.95 if recall is None and not alone else recall,
+            bands=bands,
+            rows=rows,
+            short_threshold=0.8 if short_threshold is None and alone else short_threshold,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def shingles(
+        cls,
+        threshold: float | str | None = None,
+        *,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
+        hash: str = "xxh3",
+        short_margin: float | None = None,
+        measure: str = "jaccard",
+        keep: str | None = None,
+        group: str = "leaders",
+        **text: Unpack[TextOptions],
+    ) -> Self:
+        """Make a recipe that finds every pair at or above the threshold, by full feature sets.
+
+        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
+        """
+        weighing = weighing_of("shingles", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features, fields = feature_fields("shingles", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        return cls(
+            **fields,
+            threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
+            measure=measure,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def bloom(
+        cls,
+        threshold: float | str | None = None,
+        *,
+        tokens: str | None = None,
+        shingle: int | None = None,
+        weights: str | Weights | None = None,
+        weights_id: str | None = None,
+        table: Weights | None = None,
+        seed: int | None = None,
+        hash: str = "xxh3",
+        filter_bits: int | None = None,
+        num_hashes: int = 1,
+        short_margin: float | None = None,
+        measure: str = "jaccard",
+        recall: float = 0.95,
+        bands: int | None = None,
+        rows: int | None = None,
+        keep: str | None = None,
+        group: str = "leaders",
+        **text: Unpack[TextOptions],
+    ) -> Self:
+        """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
+
+        Parameters are those of :class:`Recipe`, features and threshold as for :meth:`minhash`.
+        """
+        weighing = weighing_of("bloom", weights, table, tokens, shingle, seed)
+        tokens = weighing.tokens or "auto"
+        features, fields = feature_fields("bloom", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        return cls(
+            **fields,
+            filter_bits=filter_bits,
+            num_hashes=num_hashes,
+            threshold=features.threshold(measure) if threshold is None else threshold,
+            short_margin=short_margin,
+            measure=measure,
+            recall=recall,
+            bands=bands,
+            rows=rows,
+            keep=default_keep(measure) if keep is None else keep,
+            group=group,
+        )
+
+    @classmethod
+    def exact(
+        cls,
+        *,
+        keep: str = "first",
+        markup: str | None = None,
+        fold: tuple[str, ...] | list[str] | str | None = None,
+    ) -> Self:
+        """Make a recipe for which two documents match if their normalised texts are equal."""
+        return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
+
+    @classmethod
+    def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+        """Make a recipe of `method` from the options named, the rest at their defaults.
+
+        Raises
+        ------
+        InvalidParameter
+            If an option belongs to another method.
+        """
+        if method not in FIELDS_OF_METHOD:
+            raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(FIELDS_OF_METHOD)}")
+        for name in options:
+            if name not in FIELDS_OF_METHOD[method]:
+                # A table is given as weights.
+                named = "weights" if name == "table" else name
+                raise InvalidParameter(named, f"{named} does not act with method {method}")
+        # Each constructor has the name of its method.
+        recipe: Self = getattr(cls, method)(**options)
+        return recipe
+
+    @classmethod
+    def preset(cls, name: str, **options: Any) -> Self:  # noqa: ANN401
+        """Make the recipe of a preset, with single fields replaced by the options named.
+
+        Parameters
+        ----------
+        name : {"default", "strict", "templates", "titles", "classic-simhash", "code"}
+            What each is for: docs/howto/choose-a-recipe.md.
+        **options
+            Fields that take the place of the preset's.
+
+        Returns
+        -------
+        Recipe
+            It holds fields only; nothing in it refers to the preset.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such preset, or an option does not act with its method.
+
+        Examples
+        --------
+        >>> Recipe.preset("strict").threshold, Recipe.preset("strict", threshold=0.9).threshold
+        (0.8, 0.9)
+        """
+        fields = with_preset(name, options)
+        return cls.from_options(fields.pop("method"), **fields)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Make a recipe of what :meth:`to_dict` gave.
+
+        Raises
+        ------
+        InvalidParameter
+            If a field is unknown, missing or out of range.
+        RecipeMismatch
+            If it was made by another version of the text rules or of the sketches.
+        """
+        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - set(COMPANIONS))
+        return cls.from_options(str(fields["method"]), **options)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Make a recipe of its JSON. Raises as :meth:`from_dict` does, and InvalidParameter for broken JSON."""
+        return cls.from_dict(fields_of_text(text))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
+        try:
+            return cls.from_dict(fields_of_file(Path(path)))
+        except RecipeMismatch as error:
+            raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
+
+
+def as_recipe(given: object, preset: str | None = None) -> Recipe:
+    """Return a recipe as it was given, or that of a preset; for neither the default one.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a recipe, there is no such preset, or both are given.
+    """
+    if given is None:
+        return Recipe.preset("default" if preset is None else preset)
+    if preset is not None:
+        raise InvalidParameter("preset", "a recipe is given too; give one of them")
+    return check_is_recipe(given)
+
+
+def check_is_recipe(given: object) -> Recipe:
+    """Return a recipe as it was given, or raise InvalidParameter."""
+    if not isinstance(given, Recipe):
+        raise InvalidParameter("recipe", f"{repr(given)[:80]} given; expected one such as Recipe.minhash(0.8)")
+    return given

@@ -1,0 +1,353 @@
+"""Checks of a recipe's fields: each value in its range, each field with the method that it acts on."""
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+from likewise.checks import as_index, check_choice, check_integer, fraction_check
+from likewise.errors import InvalidParameter
+
+_TEXT_FIELDS = ("markup", "fold")
+_TOKEN_FIELDS = (
+    *("stop_words", "stop_words_id", "dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+    "libraries",
+)
+_FEATURE_FIELDS = (
+    *("tokens", "shingle", "weights", "weights_id", "table", "seed", "hash"),
+    *_TEXT_FIELDS,
+    *_TOKEN_FIELDS,
+)
+# What travels beside the JSON of a recipe.
+COMPANIONS = ("table", "stop_words", "dictionary")
+_DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
+FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
+    "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows", "overflow"),
+    "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
+    "shingles": (*_FEATURE_FIELDS, "threshold", "short_margin", "measure", "keep", "group"),
+    "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
+    "exact": ("keep", *_TEXT_FIELDS, "libraries"),
+}
+# `equality` of normalised texts is measured by method exact alone.
+MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
+TOKENS = (
+    *("auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph"),
+    *("bytes", "chunks", "user"),
+)
+WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
+# Those that are read from a table, and those whose table can be counted on the input.
+TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
+COUNTED_WEIGHTS = ("idf", "log-count-idf")
+# The user's own pairs of tokens and weights, which only functions of Python take.
+OWN_WEIGHTS = "own"
+SCHEMES = ("bucket", "classical", "affine32", "legacy")
+GROUPS = ("leaders", "components")
+OVERFLOWS = ("exact", "levels")
+# Of tokens; the last two are those of packages, with all that belongs to them.
+HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
+PACKAGE_HASHES = HASHES[-2:]
+MAX_FILTER_BITS = 1 << 16
+# A threshold that a run chooses from its documents, and the measure of each method that it is chosen by.
+AUTO = "auto"
+AUTO_MEASURES: Mapping[str, str] = {
+    "minhash": "jaccard",
+    "shingles": "jaccard",
+    "bloom": "jaccard",
+    "simhash": "cosine",
+}
+_FIELDS_OF_ALL = ("tokens", "weights", "seed", "hash", "measure", "keep", "group")
+_FIELDS_OF_SOME = (
+    *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
+    *("filter_bits", "num_hashes", "overflow", "short_margin"),
+)
+# Of a fingerprint: as many as the core sorts by.
+MAX_BAND_BITS = 24
+
+
+def default_measure(threshold: float | str | None) -> str:
+    """Return the measure of a SimHash recipe that names none."""
+    return "hamming" if threshold is None else "cosine"
+
+
+def default_keep(measure: str) -> str:
+    """Return whom a recipe keeps that does not say: containment and overlap find excerpts of what is longer."""
+    return "longest" if measure in ("containment", "overlap") else "first"
+
+
+def keep_criteria(keep: str) -> list[tuple[str, str]]:
+    """Return the criteria of a `keep` value as (rule, field), best first.
+
+    Raises
+    ------
+    InvalidParameter
+        If a criterion is unknown or lacks its field.
+    """
+    criteria: list[tuple[str, str]] = []
+    for part in keep.split(","):
+        rule, _, field = part.strip().partition(":")
+        rule = "max" if rule == "newest" else rule
+        needs_field = rule in ("max", "min")
+        if rule not in ("first", "longest", "shortest", "max", "min") or needs_field != bool(field):
+            raise InvalidParameter(
+                "keep",
+                f"{keep!r} given; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
+                "or several with commas",
+            )
+        if criteria and criteria[-1][0] == "first":
+            raise InvalidParameter("keep", f"{keep!r} given; nothing after first can act, since first leaves no ties")
+        criteria.append((rule, field))
+    return criteria
+
+
+def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields in their canonical types, or say which one is wrong.
+
+    Parameters
+    ----------
+    fields : mapping
+        All fields of a recipe, by name.
+
+    Returns
+    -------
+    dict
+        The same, numbers as int and float.
+
+    Raises
+    ------
+    InvalidParameter
+        Naming the first field that is out of range, missing, or of another method.
+    """
+    checked = dict(fields)
+    method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
+    used = FIELDS_OF_METHOD[method]
+    for name in _FIELDS_OF_SOME:
+        if fields[name] is not None and name not in used:
+            raise InvalidParameter(name, f"{name} does not act with method {method}")
+    for name in _FIELDS_OF_ALL:
+        if fields[name] is None:
+            raise InvalidParameter(name, f"{name} is not given")
+    for name, check in _CHECKS.items():
+        if checked[name] is not None:
+            checked[name] = check(name, checked[name])
+    keep_criteria(checked["keep"])
+    if (checked["measure"] == "equality") != (method == "exact"):
+        raise InvalidParameter("measure", "equality is what method exact measures, and all that it does")
+    if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
+        raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
+    _CHECK_OF_METHOD[method](checked)
+    _check_auto(checked)
+    check_hash(checked)
+    return checked
+
+
+def _check_minhash(fields: dict[str, Any]) -> None:
+    for name in ("num_slots", "slot_bits", "scheme", "threshold", "recall"):
+        if fields[name] is None:
+            raise InvalidParameter(name, f"method minhash needs {name}")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+    slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
+    if fields["overflow"] is None:
+        # What recipes meant that were written before there was a choice.
+        fields["overflow"] = "levels"
+    if bands is None and rows is None:
+        return
+    if rows is None:
+        rows = slots // bands
+    if bands is None:
+        bands = slots // rows
+    if bands < 1 or rows < 1 or bands * rows > slots:
+        raise InvalidParameter("bands", f"{bands} bands of {rows} rows need {bands * rows} slots; num_slots is {slots}")
+    fields["bands"], fields["rows"] = bands, rows
+
+
+def _check_simhash(fields: dict[str, Any]) -> None:
+    if fields["bits"] is None:
+        raise InvalidParameter("bits", "method simhash needs bits")
+    bits, within, measure = fields["bits"], fields["within"], fields["measure"]
+    if within is not None and within > bits:
+        raise InvalidParameter("within", f"{within} given; it must be from 0 to bits, which is {bits}")
+    if measure == "hamming":
+        if fields["threshold"] is not None:
+            raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
+        if within is None:
+            raise InvalidParameter("within", "a distance-only run needs within")
+        if fields["short_margin"] is not None:
+            raise InvalidParameter("short_margin", "short_margin does not act on measure hamming; use short_threshold")
+        _check_bit_bands(fields)
+        if fields["short_threshold"] is None:
+            fields["short_threshold"] = 0.8
+        return
+    if fields["threshold"] is None:
+        raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
+    for name in ("bands", "rows"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"{name} acts on fingerprints by distance alone; this recipe has a threshold")
+    if fields["short_threshold"] is not None:
+        raise InvalidParameter(
+            "short_threshold", "short_threshold acts in distance-only runs; this one has a threshold"
+        )
+    if measure != "cosine" and within is None:
+        raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
+    if fields["recall"] is None:
+        fields["recall"] = 0.95
+
+
+def _check_bit_bands(fields: Mapping[str, Any]) -> None:
+    """Check bands of sampled bits, which act only where a recall asks for them."""
+    bands, rows = fields["bands"], fields["rows"]
+    if bands is None and rows is None:
+        return
+    if fields["recall"] is None:
+        raise InvalidParameter("recall", "bands and rows act on fingerprints only with a recall; without, all is found")
+    if bands is None or rows is None:
+        raise InvalidParameter("bands", "bands and rows of fingerprints are given together")
+    if not 1 <= rows <= min(MAX_BAND_BITS, fields["bits"]):
+        raise InvalidParameter("rows", f"{rows} given; a band of a fingerprint has 1 to {MAX_BAND_BITS} bits")
+
+
+def _check_shingles(fields: dict[str, Any]) -> None:
+    if fields["threshold"] is None:
+        raise InvalidParameter("threshold", "method shingles needs threshold")
+    if fields["recall"] is not None:
+        raise InvalidParameter("recall", "recall does not act with method shingles, which finds every pair")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+
+
+def _check_bloom(fields: dict[str, Any]) -> None:
+    for name in ("threshold", "recall", "num_hashes"):
+        if fields[name] is None:
+            raise InvalidParameter(name, f"method bloom needs {name}")
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("measure", "hamming tells nothing of texts but by SimHash fingerprints; use jaccard")
+    if (fields["bands"] is None) != (fields["rows"] is None):
+        raise InvalidParameter("bands", "bands and rows of filters are given together")
+
+
+def _check_exact(fields: dict[str, Any]) -> None:
+    for name in ("threshold", "recall"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"{name} does not act with method exact")
+
+
+def _check_auto(fields: Mapping[str, Any]) -> None:
+    """Check that a run can choose the threshold of a recipe that says so."""
+    if fields["threshold"] != AUTO:
+        return
+    measure = AUTO_MEASURES[fields["method"]]
+    if fields["measure"] != measure:
+        raise InvalidParameter(
+            "threshold",
+            f"auto is chosen by measure {measure} with method {fields['method']}; the recipe has {fields['measure']}. "
+            "Give a number",
+        )
+    for name in ("bands", "rows", "within"):
+        if fields[name] is not None:
+            raise InvalidParameter(name, f"does not go with threshold auto: {name} of the search follow from it")
+
+
+_CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "minhash": _check_minhash,
+    "simhash": _check_simhash,
+    "shingles": _check_shingles,
+    "bloom": _check_bloom,
+    "exact": _check_exact,
+}
+
+
+def check_hash(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidParameter if a hash is named that does not go with the other fields."""
+    named, method, weights = fields["hash"], fields["method"], fields["weights"]
+    if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
+        raise InvalidParameter("hash", f"hash does not act with method {method}")
+    if named == "simhash-1e0ng":
+        _check_package(
+            named, fields, {"method": ("simhash",), "tokens": ("char",), "shingle": (4,), "weights": ("count",)}
+        )
+        _check_package(named, fields, {"bits": (32, 64), "seed": (0,)})
+    if named == "datasketch":
+        _check_package(
+            named, fields, {"method": ("minhash",), "scheme": ("affine32", "legacy"), "weights": ("none", OWN_WEIGHTS)}
+        )
+        if weights == OWN_WEIGHTS:
+            _check_package(named, fields, {"shingle": (1,)})
+        check_integer("seed", fields["seed"], 0, 2**32 - 1)
+    elif fields["scheme"] in ("affine32", "legacy"):
+        raise InvalidParameter("scheme", f"{fields['scheme']} is a scheme of datasketch; give hash datasketch too")
+
+
+def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, tuple[object, ...]]) -> None:
+    """Check the fields that a package leaves no choice in."""
+    for name, allowed in wanted.items():
+        if fields[name] not in allowed:
+            only = " or ".join(map(str, allowed))
+            raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} goes with {name} {only} alone")
+
+
+def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:
+    return lambda name, value: check_choice(name, value, allowed)
+
+
+def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]:
+    return lambda name, value: check_integer(name, value, low, high, step)
+
+
+def _margin(name: str, value: object) -> float | None:
+    """Return a margin for short documents, None for 0: they need no more than others."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise InvalidParameter(name, f"{value!r} given; it must be a number from 0")
+    return float(value) or None
+
+
+def _threshold(name: str, value: object) -> float | str:
+    return AUTO if value == AUTO else float(fraction_check(zero=False, one=True)(name, value))
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidParameter(name, f"{value!r} given; it must be text")
+    return value
+
+
+def _hexadecimal(name: str, value: object) -> str:
+    if not isinstance(value, str) or len(value) != 32 or not set(value) <= set("0123456789abcdef"):
+        raise InvalidParameter(name, f"{value!r} given; it must be 32 hexadecimal digits")
+    return value
+
+
+def _slot_bits(name: str, value: object) -> int:
+    number = as_index(value)
+    if number not in (8, 16, 32):
+        raise InvalidParameter(name, f"{value!r} given; it must be 8, 16 or 32")
+    return number
+
+
+_CHECKS: Mapping[str, Callable[[str, object], object]] = {
+    "tokens": _choice(TOKENS),
+    "shingle": _integer(1, 64),
+    "weights": _choice(WEIGHTS),
+    "weights_id": _hexadecimal,
+    "stop_words_id": _hexadecimal,
+    "dictionary_id": _hexadecimal,
+    "tokenizer": _text,
+    "seed": _integer(0, 2**64 - 1),
+    "hash": _choice(HASHES),
+    "filter_bits": _integer(64, MAX_FILTER_BITS, 64),
+    "num_hashes": _integer(1, 64),
+    "bits": _integer(32, 256, 32),
+    "num_slots": _integer(1, 65535),
+    "slot_bits": _slot_bits,
+    "scheme": _choice(SCHEMES),
+    "threshold": _threshold,
+    "within": _integer(0, 256),
+    "measure": _choice(MEASURES),
+    "recall": fraction_check(zero=False, one=False),
+    "short_threshold": fraction_check(zero=True, one=True),
+    "short_margin": _margin,
+    "bands": _integer(1, 65535),
+    "rows": _integer(1, 65535),
+    "keep": _text,
+    "group": _choice(GROUPS),
+    "overflow": _choice(OVERFLOWS),
+}

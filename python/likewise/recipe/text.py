@@ -1,0 +1,173 @@
+"""The fields of a recipe that say what is done to texts before they are cut, and how bytes are cut."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from likewise import _native
+from likewise.checks import check_choice, check_integer
+from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.recipe.rules import OWN_WEIGHTS, PACKAGE_HASHES
+from likewise.recipe.word_lists import WordList, Words, word_list
+
+FOLDS = ("traditional", "width", "accents", "punctuation", "digits")
+BYTE_TOKENS = ("bytes", "chunks")
+USER_TOKENS = "user"
+# Stop words are words, and a dictionary is of Chinese ones.
+_STOPPED_TOKENS = ("auto", "word", "chinese")
+_CHUNKINGS = ("content", "fixed")
+_CHUNK_BYTES = 1024
+_LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
+# What a weight table tells of its features, so that a recipe made with it needs no more. Lists of words do not travel.
+_FROM_TABLE = ("markup", "fold", "chunking", "chunk_bytes", "tokenizer")
+
+
+class TextOptions(TypedDict, total=False):
+    """Options of every constructor that makes features; :class:`likewise.Recipe` explains them."""
+
+    markup: str | None
+    fold: tuple[str, ...] | list[str] | str | None
+    stop_words: Words | None
+    stop_words_id: str | None
+    dictionary: Words | None
+    dictionary_id: str | None
+    chunking: str | None
+    chunk_bytes: int | None
+    tokenizer: str | None
+
+
+def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options named, the rest from what a weight table knows of its features.
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such option.
+    """
+    unknown = sorted(set(options) - set(TextOptions.__annotations__))
+    if unknown:
+        raise InvalidParameter(unknown[0], "there is no such option of a recipe")
+    found = dict(options)
+    for name in _FROM_TABLE:
+        if table_rules is not None and found.get(name) is None and name in table_rules:
+            found[name] = table_rules[name]
+    return found
+
+
+def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that this module knows, in their canonical form.
+
+    Raises
+    ------
+    InvalidParameter
+        Naming the first field that is out of range, or acts on no tokens of this kind.
+    RecipeMismatch
+        If lists of words are not those that the recipe names.
+    """
+    tokens, method = fields["tokens"], fields["method"]
+    is_of_bytes = tokens in BYTE_TOKENS
+    found: dict[str, Any] = {"fold": checked_fold(fields["fold"])}
+    if fields["markup"] is not None:
+        check_choice("markup", fields["markup"], ("html",))
+    is_own = fields["weights"] == OWN_WEIGHTS
+    for name in ("markup", "fold"):
+        if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
+            of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
+            raise InvalidParameter(name, f"{name} does not act with {of}, which are taken as they are")
+    for name, kinds in (("stop_words", _STOPPED_TOKENS), ("dictionary", ("chinese",))):
+        words = word_list(name, fields[name])
+        named = fields[f"{name}_id"]
+        if (words is not None or named is not None) and (tokens not in kinds or method == "exact"):
+            raise InvalidParameter(name, f"{name} acts with tokens {', '.join(kinds)} only")
+        if (words is not None or named is not None) and is_own:
+            raise InvalidParameter(name, f"{name} does not act with weights {OWN_WEIGHTS}; leave the tokens out")
+        if words is not None and named not in (None, words.list_id):
+            raise RecipeMismatch(
+                "the recipe was made with another list of words", {f"{name}_id": (named, words.list_id)}
+            )
+        found |= {name: words, f"{name}_id": named if words is None else words.list_id}
+    found |= _checked_chunks(fields)
+    if fields["tokenizer"] is not None and tokens != USER_TOKENS:
+        raise InvalidParameter("tokenizer", f"the name of a tokenizer goes with tokens {USER_TOKENS}")
+    if tokens == USER_TOKENS and not (isinstance(fields["tokenizer"], str) and fields["tokenizer"]):
+        raise InvalidParameter("tokenizer", f"tokens {USER_TOKENS} need a name of what cuts them, for the recipe's id")
+    if fields["weights"] == OWN_WEIGHTS and tokens not in (USER_TOKENS, "auto"):
+        raise InvalidParameter("weights", f"own are for tokens of the user; tokens {tokens} given")
+    _check_hash(fields, found)
+    return found | {"libraries": libraries_of({**fields, **found})}
+
+
+def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Check that the hash of a package, with its own way to cut texts, meets no other."""
+    if fields["tokens"] in BYTE_TOKENS and fields["hash"] != "xxh3":
+        raise InvalidParameter("hash", f"tokens {fields['tokens']} are hashed by xxh3; {fields['hash']} given")
+    if fields["hash"] not in PACKAGE_HASHES:
+        return
+    if fields["tokens"] not in ("auto", "word", "char", USER_TOKENS):
+        raise InvalidParameter("tokens", f"hash {fields['hash']} goes with tokens auto, word and char")
+    for name in ("markup", "fold", "stop_words_id"):
+        if {**fields, **found}[name] is not None:
+            raise InvalidParameter(name, f"does not act with hash {fields['hash']}, which cuts texts in its own way")
+
+
+def checked_fold(fold: object) -> tuple[str, ...] | None:
+    """Return names of foldings in the order in which they are done; None where there are none."""
+    names = fold.split(",") if isinstance(fold, str) else fold
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list | set | frozenset):
+        raise InvalidParameter("fold", f"{fold!r} given; it must be some of {', '.join(FOLDS)}")
+    for name in names:
+        check_choice("fold", name, FOLDS)
+    return tuple(name for name in FOLDS if name in names) or None
+
+
+def _checked_chunks(fields: Mapping[str, Any]) -> dict[str, Any]:
+    chunking, size = fields["chunking"], fields["chunk_bytes"]
+    if fields["tokens"] != "chunks":
+        for name, value in (("chunking", chunking), ("chunk_bytes", size)):
+            if value is not None:
+                raise InvalidParameter(name, f"{name} acts with tokens chunks only")
+        return {}
+    chunking = check_choice("chunking", "content" if chunking is None else chunking, _CHUNKINGS)
+    least = _LEAST_CONTENT_BYTES if chunking == "content" else 1
+    size = check_integer("chunk_bytes", _CHUNK_BYTES if size is None else size, least, _MOST_BYTES)
+    if chunking == "content" and size & (size - 1):
+        raise InvalidParameter("chunk_bytes", f"{size} given; by content it must be a power of two")
+    return {"chunking": chunking, "chunk_bytes": size}
+
+
+def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
+    """Return what is done to texts, for the native core.
+
+    Raises
+    ------
+    InvalidParameter
+        If a list of words is named but not there.
+    """
+    fold = fields.get("fold") or ()
+    lists: dict[str, WordList | None] = {name: fields.get(name) for name in ("stop_words", "dictionary")}
+    for name, words in lists.items():
+        if words is None and fields.get(f"{name}_id") is not None:
+            option = "--" + name.replace("_", "-")
+            raise InvalidParameter(
+                name,
+                f"the recipe names a list ({fields[f'{name}_id']}) that does not travel in JSON; give it again "
+                f"({option} FILE, or Recipe.replace)",
+            )
+    stop_words, dictionary = lists["stop_words"], lists["dictionary"]
+    return _native.TextRules(
+        markup=fields.get("markup"),
+        fold=list(fold),
+        dictionary=None if dictionary is None else dictionary.dictionary(fold),
+        stop_words=None if stop_words is None else stop_words.stop_words(fold),
+        chunking=fields.get("chunking"),
+        chunk_bytes=fields.get("chunk_bytes"),
+    )
+
+
+def libraries_of(fields: Mapping[str, Any]) -> str | None:
+    """Return the libraries that have a say in the tokens, with their versions; None where it is our rules alone."""
+    rules = _native.TextRules(
+        markup=fields.get("markup"), fold=list(fields.get("fold") or ()), chunking=fields.get("chunking")
+    )
+    return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None

@@ -1,0 +1,250 @@
+"""Where do the similarities of a collection separate duplicates from the rest? The rule behind ``threshold="auto"``.
+
+Similarities and weights in, one choice out. Counts are integers and the only exponential is one of decimal arithmetic,
+so that the choice is the same on every processor. Every constant of the rule is in this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.checks import counted
+
+# The rule is written for Jaccard similarities. Another measure is put on their scale: two sets of equal size with
+# Jaccard similarity j have cosine 2j / (1 + j).
+MEASURES = ("jaccard", "cosine")
+# Similarities are counted in bins of a thousandth; thresholds are hundredths.
+_BINS = 1000
+_STEP = 10
+# The range of thresholds, in bins, and half the width of the triangular kernel.
+_LOWEST, _HIGHEST = 300, 950
+_HALF_WIDTH = 40
+# Log density + _PULL (t - _CENTER)^2 is smallest at the threshold.
+_PULL = 20
+_CENTER = 500
+# The kernel of one pair at its very place, added to every density: empty stretches compare by the pull alone.
+_ONE_PAIR = _HALF_WIDTH
+# Fewer documents with a pair from the threshold on show no duplicates to separate.
+_LEAST_DOCUMENTS = 20
+# The density above the valley must reach so many times that in the valley.
+_LEAST_CLARITY = 2.0
+# By so many bits of their numbers sampled documents are cut into halves. Where the threshold of a half is further from
+# that of the whole, in bins, the choice is reported as uncertain.
+_HALVING_BITS = 4
+_STABLE_WITHIN = 30
+
+FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+# The threshold where no valley decides, in bins; the second was the best on docs/benchmarks/defaults.md.
+_WITHOUT_VALLEY: Mapping[str, int] = {FEW_PAIRS: 800, NO_VALLEY: 650}
+
+
+@dataclass(frozen=True)
+class Valley:
+    """The threshold of a collection, and how it came about.
+
+    Parameters
+    ----------
+    threshold : float
+        The chosen similarity, in hundredths.
+    reason : {"few pairs", "no valley"}, optional
+        Why it is a cautious threshold; None where the valley decides.
+    clarity : float
+        How many times the density in the valley is exceeded by the highest density above it.
+    num_documents_below, num_documents_above : int
+        Sampled documents with a pair from the lowest similarity that counts to below the threshold, and with one from
+        the threshold on.
+    halves : tuple of float
+        The lowest and the highest threshold by the densities of eight halves of the sample.
+    is_stable : bool
+        Whether all of them are within 0.03 of the lowest place of the whole density.
+    curve : list of (float, float)
+        Similarity, rising to 1, and density there: pairs in a hundredth.
+    """
+
+    threshold: float
+    reason: str | None
+    clarity: float
+    num_documents_below: int
+    num_documents_above: int
+    halves: tuple[float, float]
+    is_stable: bool
+    curve: list[tuple[float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as JSON values."""
+        return {
+            "threshold": self.threshold,
+            "reason": self.reason,
+            "clarity": round(self.clarity, 3),
+            "num_documents_below": self.num_documents_below,
+            "num_documents_above": self.num_documents_above,
+            "halves": list(self.halves),
+            "is_stable": self.is_stable,
+            "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
+        }
+
+
+def choice_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return in sentences what was chosen, from what, and how far to trust it.
+
+    Parameters
+    ----------
+    facts : mapping
+        What :meth:`Valley.to_dict` gives, with what was measured: ``chosen_threshold`` of a summary.
+    """
+    low, high = facts["halves"]
+    whom = "document" if facts["num_sampled"] == facts["num_documents"] else "sampled document"
+    sampled = (
+        f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
+        f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
+    )
+    if facts["reason"] is None:
+        lines = [
+            f"threshold {facts['threshold']:g} (auto): {facts['measure']} similarities are rarest there, "
+            f"{facts['clarity']:,.1f} times rarer than at the peak above; {sampled}"
+        ]
+        if not facts["is_stable"]:
+            lines.append(
+                f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune "
+                "chooses one from labeled pairs"
+            )
+        return lines
+    why = {
+        FEW_PAIRS: "too few documents are similar to another one to show where duplicates begin",
+        NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
+    }
+    rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
+    ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
+    ways = [f"try {rare}", *ways] if rare and facts["reason"] == NO_VALLEY else ways
+    advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
+    return [
+        f"threshold {facts['threshold']:g} (auto, the cautious default): {why[facts['reason']]}; {sampled}. "
+        f"{advice[0].upper()}{advice[1:]}."
+    ]
+
+
+def lowest_threshold(measure: str) -> float:
+    """Return the lowest threshold that can be chosen."""
+    return _of_scale(_LOWEST, measure)
+
+
+def lowest_similarity(measure: str) -> float:
+    """Return the similarity below which pairs count for nothing."""
+    return _of_scale(_LOWEST - _HALF_WIDTH, measure)
+
+
+def find_valley(
+    similarity: NDArray[np.float64],
+    document: NDArray[np.int64],
+    weight: NDArray[np.int64] | None = None,
+    *,
+    measure: str = "jaccard",
+) -> Valley:
+    """Choose the threshold where the density of similarities is lowest.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (m,), float64
+        Of pairs of sampled documents with others.
+    document : ndarray of shape (m,), int64
+        The sampled document of each pair, numbered in random order: each of the
+        last four bits cuts the sample in halves.
+    weight : ndarray of shape (m,), int64, optional
+        How many pairs each stands for.
+    measure : {"jaccard", "cosine"}
+        What was measured.
+
+    Returns
+    -------
+    Valley
+        Independent of the order of the pairs.
+
+    Notes
+    -----
+    The density is that of a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95
+    with the smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones that nearest to 0.5, then the lower. It
+    is a valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and
+    the highest density above it is at least twice its own. Else the threshold is 0.8 with fewer documents, and 0.65
+    without a valley. Cosines c are put on this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
+
+    Examples
+    --------
+    >>> found = find_valley(np.repeat([0.3, 0.9], 50), np.arange(100))
+    >>> found.threshold, found.reason
+    (0.5, None)
+    """
+    weights = np.ones(len(similarity), np.int64) if weight is None else weight
+    bins = _bins(similarity, measure)
+    density = _density(bins, weights)
+    place = _lowest(density)
+    clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
+    reason = None
+    if len(np.unique(document[bins >= place])) < _LEAST_DOCUMENTS:
+        reason = FEW_PAIRS
+    elif place == _HIGHEST or clarity < _LEAST_CLARITY:
+        reason = NO_VALLEY
+    threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
+    halves = [
+        _lowest(_density(bins[half], weights[half]))
+        for bit in range(_HALVING_BITS)
+        for half in ((document >> bit) % 2 == 0, (document >> bit) % 2 == 1)
+    ]
+    is_above = similarity >= threshold
+    return Valley(
+        threshold=threshold,
+        reason=reason,
+        clarity=clarity,
+        num_documents_below=len(np.unique(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
+        num_documents_above=len(np.unique(document[is_above])),
+        halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)),
+        is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN,
+        curve=[
+            (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
+            for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)
+        ],
+    )
+
+
+def _bins(similarity: NDArray[np.float64], measure: str) -> NDArray[np.int64]:
+    """Return the thousandth that each similarity reaches, on the scale of the rule."""
+    values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
+    return np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
+
+
+def _of_scale(place: int, measure: str) -> float:
+    """Return the similarity at a place of the scale, in hundredths."""
+    value = place / _BINS
+    return round(value if measure == "jaccard" else 2.0 * value / (1.0 + value), 2)
+
+
+def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of the kernel over pairs at each thousandth; integers, so that no order rounds it."""
+    counts = np.zeros(_BINS + 1, np.int64)
+    np.add.at(counts, bins, weights)
+    kernel = _HALF_WIDTH - np.abs(np.arange(-_HALF_WIDTH + 1, _HALF_WIDTH))
+    return np.convolve(counts, kernel, mode="same")
+
+
+def _lowest(density: NDArray[np.int64]) -> int:
+    """Return the place of the threshold, in thousandths."""
+    places = range(_LOWEST, _HIGHEST + 1, _STEP)
+    return min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
+
+
+def _score(density: int, at: int) -> int:
+    """Return what is smallest at the threshold: the exponential of log density and pull, in units of 10^-20."""
+    return (density + _ONE_PAIR) * _pull(at)
+
+
+@cache
+def _pull(at: int) -> int:
+    # A context of its own: that of the caller may have another precision.
+    context = Context(prec=40)
+    distance = context.divide(Decimal(at - _CENTER), Decimal(_BINS))
+    square = context.multiply(distance, distance)
+    return int(context.multiply(context.exp(context.multiply(square, Decimal(_PULL))), Decimal(10**20)))

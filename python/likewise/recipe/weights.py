@@ -1,0 +1,332 @@
+"""Weight tables: what each feature weighs, counted on a collection or given for terms."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import check_choice, check_integer
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.recipe.identity import canonical_json, feature_fields
+from likewise.recipe.rules import HASHES, PACKAGE_HASHES, TOKENS
+from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
+from likewise.recipe.word_lists import Words
+
+KINDS = ("idf", "lexicon")
+MAX_WEIGHT = 15
+
+
+class Weights:
+    """A table of integer weights, with the rules of the features that it weighs.
+
+    Make one with :meth:`read` (what ``likewise weights`` wrote) or :meth:`from_terms` (a lexicon), and give it to a
+    recipe: ``Recipe.minhash(weights=table)``.
+
+    Notes
+    -----
+    Immutable; it travels to other processes as the bytes of its file. A table of a collection lists only features that
+    more than one document holds: a bucket of 64 bytes for five of them.
+
+    Examples
+    --------
+    >>> table = Weights.from_terms({"jaccard": 5, "similarity": 4})
+    >>> table.kind, table.num_listed
+    ('lexicon', 2)
+    """
+
+    def __init__(self, native: _native.WeightTable) -> None:
+        self.native = native
+        try:
+            rules = json.loads(native.rules)
+            kind = check_choice("kind", rules.pop("kind"), KINDS)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidInput("the table does not say what its features are") from error
+        self.kind = kind
+        self.rules: Mapping[str, Any] = MappingProxyType(rules)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        # As it stands in a file, so that a process that takes it over checks it as it would a file.
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def to_bytes(self) -> bytes:
+        """Return the table as it stands in a file."""
+        return self.native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Return the table that :meth:`to_bytes` gave; raises as :meth:`read` does."""
+        return cls(_native.WeightTable.from_bytes(content))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Weights) and self.weights_id == other.weights_id
+
+    def __hash__(self) -> int:
+        return hash(self.weights_id)
+
+    def __repr__(self) -> str:
+        listed = "a counting sketch" if self.num_listed is None else f"{self.num_listed} listed"
+        return f"<likewise Weights {self.weights_id}: {self.kind}, {listed}>"
+
+    @property
+    def weights_id(self) -> str:
+        """Identity of the weights and of what makes the features: 32 hexadecimal digits."""
+        return self.native.weights_id
+
+    @property
+    def num_documents(self) -> int:
+        """Documents counted: those with distinct feature sets; 0 for a lexicon."""
+        return self.native.num_documents
+
+    @property
+    def num_features(self) -> int | None:
+        """Distinct features counted; None for a lexicon, or where they were too many to be told apart."""
+        return self.native.num_features
+
+    @property
+    def num_listed(self) -> int | None:
+        """Features (or terms) listed; None for a counting sketch."""
+        return self.native.num_listed
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether weights are by exact counts."""
+        return self.num_listed is not None
+
+    @property
+    def excess(self) -> int:
+        """By how much the count of a feature may be too high, with probability 1 - `excess_probability`."""
+        return self.native.excess
+
+    @property
+    def excess_probability(self) -> float:
+        """How probable it is, at most, that a count is too high by more than `excess`."""
+        return self.native.excess_probability
+
+    def default_rule(self, method: str) -> str:
+        """Return which weights this table stands for where its user names none."""
+        if self.kind == "lexicon":
+            return "lexicon"
+        return "log-count-idf" if method == "simhash" else "idf"
+
+    def weigh(self, features: NDArray[np.uint64]) -> NDArray[np.uint32]:
+        """Return what each feature weighs by the table alone; of a lexicon, keys of terms."""
+        return np.asarray(self.native.weigh(np.ascontiguousarray(features, np.uint64)))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what a summary says of the table, as JSON values."""
+        return {
+            "weights_id": self.weights_id,
+            "kind": self.kind,
+            "num_documents": self.num_documents,
+            "num_features": self.num_features,
+            "num_listed": self.num_listed,
+            "is_exact": self.is_exact,
+            "excess": self.excess,
+            "excess_probability": self.excess_probability,
+        }
+
+    def write(self, path: str | Path) -> None:
+        """Write the table to a file, complete under its name or not at all. FORMAT.md tells every byte."""
+        self.native.write(str(path))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read what :meth:`write` or ``likewise weights`` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+
+        Returns
+        -------
+        Weights
+            Checked byte for byte.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is no such table, of another version, or damaged.
+        """
+        return cls(_native.WeightTable.read(str(path)))
+
+    @classmethod
+    def from_terms(
+        cls,
+        terms: Mapping[str, int] | Iterable[tuple[str, int]],
+        *,
+        tokens: str = "auto",
+        seed: int = 0,
+        hash: str = "xxh3",
+        fold: tuple[str, ...] | list[str] | str | None = None,
+        stop_words: Words | None = None,
+        dictionary: Words | None = None,
+    ) -> Self:
+        """Make a lexicon: the weights of terms.
+
+        Parameters
+        ----------
+        terms : mapping of str to int, or iterable of (str, int)
+            Terms and their weights, 0 to 15; people often use five levels, 1 to 5. Terms are normalised and cut as
+            texts are. A token that is no term weighs 1.
+        tokens : str
+            How terms, and the texts to be weighed, are cut.
+        seed, hash
+            Of the token hash, as in the recipe.
+        fold, stop_words, dictionary
+            As in the recipe, where it has them: a term must be folded and cut as the texts are. Stop words in a term
+            are left out of it. Terms are taken as they are also where the texts are HTML.
+
+        Returns
+        -------
+        Weights
+            A feature weighs as the heaviest of its tokens and of the terms of several tokens that stand in it whole.
+
+        Raises
+        ------
+        InvalidInput
+            If a term is no text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
+            different weights.
+        InvalidParameter
+            If the terms are no pairs, a weight is no whole number from 0 to 15, or an option of the texts is none.
+
+        Examples
+        --------
+        >>> import likewise
+        >>> table = Weights.from_terms([("flood", 5), ("the", 0)])
+        >>> recipe = likewise.Recipe.simhash(weights=table, shingle=1, within=3)
+        >>> from likewise.stages.features import features
+        >>> features(["The flood came"], recipe).weights.tolist()
+        [5, 1]
+        """
+        names, weights = _terms_and_weights(terms)
+        fields = _lexicon_fields(
+            {
+                "tokens": tokens,
+                "seed": seed,
+                "hash": hash,
+                "fold": fold,
+                "stop_words": stop_words,
+                "dictionary": dictionary,
+            }
+        )
+        native_rules = _native.FeatureRules(
+            tokens, 1, "none", fields["seed"], hash=hash, text_rules=text_rules_of(fields)
+        )
+        found = _native.term_features(_native.Texts.from_list(names), native_rules)
+        features, lengths = (np.asarray(part) for part in found)
+        first_of: dict[int, int] = {}
+        for row, (feature, length) in enumerate(zip(features.tolist(), lengths.tolist(), strict=True)):
+            if not 1 <= length <= 64:
+                raise InvalidInput(f"the term {names[row]!r} has {length} tokens; terms have 1 to 64", row=row)
+            if length > 1 and not weights[row]:
+                raise InvalidInput(
+                    f"the term {names[row]!r} has {length} tokens and weighs 0; a term of several tokens can only make "
+                    "a feature heavier: name its tokens one by one to leave out what is made of them alone",
+                    row=row,
+                )
+            other = first_of.setdefault(feature, row)
+            if weights[other] != weights[row]:
+                raise InvalidInput(
+                    f"the terms {names[other]!r} and {names[row]!r} are the same, but weigh {weights[other]} and "
+                    f"{weights[row]}",
+                    row=row,
+                )
+        rows = np.array(sorted(first_of.values()), np.int64)
+        return cls(
+            _native.WeightTable.from_terms(
+                np.ascontiguousarray(features[rows]),
+                np.ascontiguousarray(lengths[rows]),
+                np.array(weights, np.uint32)[rows],
+                table_rules("lexicon", fields),
+            )
+        )
+
+
+def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
+    """Return the terms and their weights, checked one by one."""
+    if isinstance(terms, (str, bytes)):
+        raise InvalidParameter("terms", f"{terms!r} given; they must be a mapping or pairs of (term, weight)")
+    names: list[str] = []
+    weights: list[int] = []
+    try:
+        entries: list[Any] = list(terms.items() if isinstance(terms, Mapping) else terms)  # type: ignore[call-overload]
+    except TypeError as error:
+        raise InvalidParameter(
+            "terms", f"{type(terms).__name__} given; they must be pairs of (term, weight)"
+        ) from error
+    for row, entry in enumerate(entries):
+        if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) != 2:
+            raise InvalidParameter("terms", f"{entry!r} in row {row}; it must be a pair of (term, weight)")
+        if not isinstance(entry[0], str):
+            raise InvalidInput(f"the term {entry[0]!r} is no text", row=row)
+        names.append(entry[0])
+        weights.append(check_integer("weights", entry[1], 0, MAX_WEIGHT))
+    return names, weights
+
+
+def table_rules(kind: str, fields: Mapping[str, Any]) -> str:
+    """Return as canonical JSON what makes the features that a table weighs: the fields of a recipe that do so."""
+    versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
+    if kind == "lexicon":
+        # Terms are no pages, and are found in shingles of any width.
+        fields = {**fields, "shingle": None, "markup": None}
+        fields = {**fields, "libraries": libraries_of(fields)}
+    return canonical_json({"kind": kind, **feature_fields({**fields, **versions})})
+
+
+def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a recipe that say how the terms of a lexicon are cut, checked."""
+    tokens = check_choice("tokens", named["tokens"], TOKENS)
+    if tokens == USER_TOKENS:
+        raise InvalidParameter("tokens", f"tokens {USER_TOKENS} bring their weights with them: take weights own")
+    hash = check_choice("hash", named["hash"], HASHES)
+    if hash in PACKAGE_HASHES:
+        raise InvalidParameter("hash", f"{hash} weighs as its package does; a lexicon does not act with it")
+    seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
+    absent = dict.fromkeys(("markup", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id"))
+    texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
+    return {"tokens": tokens, "seed": seed, "hash": hash, **texts}
+
+
+def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
+    """Raise an error that says how a table does not fit the fields of a recipe.
+
+    Raises
+    ------
+    RecipeMismatch
+        If it weighs other features, naming the fields.
+    InvalidParameter
+        If it is of another kind, or a term is longer than a shingle.
+    """
+    from likewise.errors import RecipeMismatch
+
+    kind = "lexicon" if fields["weights"] == "lexicon" else "idf"
+    if table.kind != kind:
+        raise InvalidParameter("weights", f"{fields['weights']} given with a table of kind {table.kind}")
+    ours = json.loads(table_rules(kind, fields))
+    del ours["kind"]
+    names = sorted(set(ours) | set(table.rules))
+    differing = {
+        name: (table.rules.get(name), ours.get(name)) for name in names if table.rules.get(name) != ours.get(name)
+    }
+    if differing:
+        raise RecipeMismatch("the weight table was made for other features; make it with the recipe's own", differing)
+    longest = table.native.longest_term
+    if longest > fields["shingle"]:
+        raise InvalidParameter(
+            "weights",
+            f"the lexicon has a term of {longest} tokens, which can stand in no feature of {fields['shingle']}; "
+            "take a wider shingle",
+        )

@@ -1,0 +1,118 @@
+"""The certificate of an audit: what was looked at and what was found, as JSON that tells if it was changed."""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, SUMMARY
+from likewise.io.output.whole import WholeFile
+from likewise.runs.audit.opening import OpenRun
+
+# Of the fields and their meaning.
+CERTIFICATE_VERSION = 1
+_READ_BYTES = 1 << 20
+# A thousand missed pairs and a line for each file stay far below.
+_MOST_BYTES = 1 << 30
+
+
+def file_facts(path: Path, name: str) -> dict[str, Any]:
+    """Return name, size and SHA-256 of a file."""
+    digest, num_bytes = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            digest.update(block)
+            num_bytes += len(block)
+    return {"path": name, "num_bytes": num_bytes, "sha256": digest.hexdigest()}
+
+
+def input_facts(run: OpenRun) -> list[dict[str, Any]]:
+    """Return name, size and SHA-256 of each input."""
+    return [file_facts(file.path, file.name) for file in run.inputs.files]
+
+
+def output_facts(path: Path) -> list[dict[str, Any]]:
+    """Return name, size and SHA-256 of each file that a run wrote and that says what it decided."""
+    return [file_facts(path / name, name) for name in _output_names(path)]
+
+
+def _output_names(path: Path) -> Iterator[str]:
+    for name in (SUMMARY, EVIDENCE, ERRORS):
+        if (path / name).is_file():
+            yield name
+    found = [file.relative_to(path) for file in (path / KEPT).rglob("*") if file.is_file()]
+    yield from (name.as_posix() for name in sorted(found, key=os.fsencode))
+
+
+def sealed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with a digest of all of them, by which a change of any is seen."""
+    return {**fields, "seal": _seal(fields)}
+
+
+def is_sealed(certificate: dict[str, Any]) -> bool:
+    """Return whether a certificate is as it was written."""
+    return certificate.get("seal") == _seal({name: value for name, value in certificate.items() if name != "seal"})
+
+
+def _seal(fields: dict[str, Any]) -> str:
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_target(path: Path) -> None:
+    """Raise before the work if a certificate cannot go there: another file stands there, or nothing may be written.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is no certificate.
+    OSError
+        If the directory is missing or cannot be written to.
+    """
+    if path.exists():
+        # Devices are not read: some never end.
+        WholeFile(path)
+        try:
+            with path.open("rb") as file:
+                fields = json.loads(file.read(_MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict) or "seal" not in fields:
+            raise InvalidInput("this file is no certificate of an audit; name another with -o", str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
+
+
+def write_certificate(certificate: dict[str, Any], path: Path) -> None:
+    """Write a certificate; it stands complete under its name or not at all."""
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
+            whole.unfinished.write_text(text, encoding="utf-8", newline="\n")
+            whole.finish()
+        finally:
+            whole.discard()
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """Return a certificate that was written earlier.
+
+    Raises
+    ------
+    InvalidInput
+        If this is none, or was changed since.
+    """
+    try:
+        certificate = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"this is no certificate of an audit: {error}", str(path)) from error
+    if not isinstance(certificate, dict) or not is_sealed(certificate):
+        raise InvalidInput("this is no certificate of an audit, or it was changed since", str(path))
+    return certificate

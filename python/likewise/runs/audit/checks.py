@@ -1,0 +1,331 @@
+"""What a run's output states, checked row by row: inputs, counts, kept documents, similarities, copies."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import slices
+from likewise.batch.about_inputs import content_digest
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.collapse import SHORT_FEATURES
+from likewise.batch.write.summary import statement
+from likewise.io.output.evidence import INPUT
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.recipe import Recipe
+from likewise.runs.audit.copies import differing_copies
+from likewise.runs.audit.measuring import similarities
+from likewise.runs.audit.opening import OpenRun
+
+_MOST_NAMED = 5
+_ROWS_AT_ONCE = 1 << 16
+# Of another version, its last digits may differ.
+_SAME_RECALL = 1e-9
+_STAGE = "measuring every removal again"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was checked of all documents or removals.
+
+    Parameters
+    ----------
+    name : str
+        What holds if it passed.
+    num_checked, num_failed : int
+        How many were looked at, and of how many it does not hold.
+    failures : tuple of str
+        The first of these, in words.
+    """
+
+    name: str
+    num_checked: int
+    num_failed: int
+    failures: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether it holds of all."""
+        return not self.num_failed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return {
+            "name": self.name,
+            "passed": self.passed,
+            "num_checked": self.num_checked,
+            "num_failed": self.num_failed,
+            "failures": list(self.failures),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRemovals:
+    """What the checks found.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        In the order in which they are told.
+    is_right : ndarray of shape (m,), bool
+        Of each removal, whether a kept document of higher priority matches it, measured again.
+    """
+
+    checks: tuple[Check, ...]
+    is_right: NDArray[np.bool_]
+
+
+def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
+    """Return what holds of a run's output.
+
+    Parameters
+    ----------
+    run : OpenRun
+        The run and its documents.
+    progress : callable
+        Takes events.
+
+    Returns
+    -------
+    CheckedRemovals
+        Nothing is taken from a sample. Cost: every removed document and those that speak against them are read and
+        measured once more, and where copies were written all documents are read beside them.
+    """
+    evidence, num_documents = run.evidence, len(run.documents)
+    exists = (evidence.rows >= 0) & (evidence.rows < num_documents)
+    exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)
+    rows, kept_rows = np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0)
+    speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
+    measured = _measured(run, rows, kept_rows, exists, progress)
+    states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
+    states &= _same_required(run, rows, kept_rows)
+    matches = exists & _matching(run, measured, rows, kept_rows)
+    # What is marked as below the threshold says so itself.
+    owned = evidence.below & ~matches & (run.recipe.group == "components")
+    higher = exists & _is_higher(run, rows, kept_rows)
+    named = _Named(run)
+    checks = [
+        _inputs(run),
+        _counts(run),
+        _statements(run),
+        named.check("the evidence names the documents of the inputs", exists & _same_places(run, rows, kept_rows)),
+        named.check("what speaks against a removed document stayed", speaks),
+        named.check("it has a higher priority", higher),
+        named.check("the similarity measured again is the stated one", states),
+        named.check("it reaches the threshold, or is marked as below", matches | owned),
+        *_copies(run),
+    ]
+    return CheckedRemovals(tuple(checks), speaks & higher & matches)
+
+
+class _Named:
+    """Tells of which removals something does not hold."""
+
+    def __init__(self, run: OpenRun) -> None:
+        self._run = run
+
+    def check(self, name: str, holds: NDArray[np.bool_]) -> Check:
+        bad = np.flatnonzero(~holds)
+        table = self._run.evidence.table
+        rows = table.take(bad[:_MOST_NAMED]).to_pylist()
+        failures = tuple(
+            f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
+            for row in rows
+        )
+        return Check(name, len(holds), len(bad), failures)
+
+
+def _inputs(run: OpenRun) -> Check:
+    documents, failures = run.documents, []
+    stated = run.summary["inputs"]
+    for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True)):
+        now = int(documents.starts[number + 1] - documents.starts[number])
+        for found, name, what in ((file.num_bytes, "num_bytes", "bytes"), (now, "num_documents", "documents")):
+            if found != was.get(name):
+                failures.append(f"{file.name} has {found:,} {what}, and had {was.get(name) or 0:,}")
+                break
+        else:
+            content = was.get("content")
+            if content is not None and content != content_digest(documents, number):
+                failures.append(f"{file.name} has as many bytes and documents as it had, but others")
+    return Check("the inputs are those of the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _counts(run: OpenRun) -> Check:
+    summary, evidence = run.summary, run.evidence
+    rows = evidence.rows
+    num_kept = int(run.kept.sum())
+    kept_by_file = np.add.reduceat(np.append(run.kept, 0), run.documents.starts[:-1])
+    kept_by_file[np.diff(run.documents.starts) == 0] = 0
+    told = {
+        "num_documents": (summary["num_documents"], len(run.documents)),
+        "num_removed": (summary["num_removed"], len(rows)),
+        "num_kept": (summary["num_kept"], num_kept),
+        "num_empty": (summary.get("num_empty"), run.documents.num_empty),
+        "num_short": (summary.get("num_short"), run.documents.num_short),
+        "num_bad_rows": (summary.get("num_bad_rows"), sum(map(len, run.documents.bad_rows))),
+        "num_blank_lines": (summary.get("num_blank_lines"), run.documents.num_blank),
+        "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
+        "num_kept of the inputs": ([file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()),
+        "rows of the evidence": ("each once, rising", "each once, rising" if (np.diff(rows) > 0).all() else "not so"),
+    }
+    ids = run.evidence.table.column("recipe_id").unique().to_pylist()
+    told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
+    failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
+    return Check("the counts of the summary are right", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
+    """Return the recall that a summary states; those of earlier versions did not count documents with full buckets."""
+    if "num_crowded" not in summary:
+        return recipe.stated_recall
+    return recipe.recall_with(summary["num_crowded"], summary["num_capped"])
+
+
+def _statements(run: OpenRun) -> Check:
+    """Compare what summary and evidence say of recipe, measure and recall with what the recipe means."""
+    summary, recipe = run.summary, run.recipe
+    recall = _recall_of(recipe, summary)
+    stated = summary["recall"]
+    if recall is not None and isinstance(stated, float) and math.isclose(recall, stated, rel_tol=_SAME_RECALL):
+        recall = stated
+    told: dict[str, tuple[object, object]] = {
+        "verification": (summary["verification"], statement(recipe)),
+        "recall": (stated, recall),
+        "sketch_id": (summary["sketch_id"], recipe.sketch_id),
+    }
+    for name, expected in (("measure", recipe.measure), ("method", recipe.method), ("kept_source", INPUT)):
+        values = run.evidence.table.column(name).unique().to_pylist()
+        told[f"{name} of the evidence"] = (values, [expected] if values else [])
+    failures = [f"{name}: stated {a!r}, found {b!r}" for name, (a, b) in told.items() if a != b]
+    name = "what is said of recipe, measure and recall is so"
+    return Check(name, len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether ids and places are those of the documents with these rows."""
+    import pyarrow.compute as pc
+
+    same = np.ones(len(rows), bool)
+    for part in slices(len(rows), _ROWS_AT_ONCE):
+        table = run.evidence.table.slice(part.start, part.stop - part.start)
+        removed, kept = run.documents.places(rows[part]), run.documents.places(kept_rows[part])
+        for name, found in (
+            *(("doc_id", removed.doc_ids), ("file", removed.files), ("kept_id", kept.doc_ids)),
+            *(("kept_file", kept.files), ("offset", removed.offsets), ("length", removed.lengths)),
+            ("kept_offset", kept.offsets),
+        ):
+            stated = table.column(name).combine_chunks()
+            if isinstance(found, np.ndarray):
+                equal = stated.fill_null(-1).to_numpy() == found
+            else:
+                equal = np.array(pc.equal(stated, found.cast(stated.type)).to_pylist()) == np.True_
+            same[part] &= equal
+    return same
+
+
+def _is_higher(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether kept documents come before the removed ones, copies by the first of them."""
+    first, position = run.collapsed.first, run.collapsed.position
+    is_copy = first[rows] == first[kept_rows]
+    earlier = position[kept_rows] < position[rows]
+    return np.where(is_copy, first[rows] == kept_rows, earlier)
+
+
+def _measured(
+    run: OpenRun,
+    rows: NDArray[np.int64],
+    kept_rows: NDArray[np.int64],
+    exists: NDArray[np.bool_],
+    progress: Progress,
+) -> NDArray[np.float64]:
+    """Return the similarity of every removed document and the one against it, by the recipe's measure."""
+    recipe = run.recipe
+    measured = np.full(len(rows), np.nan)
+    if recipe.is_distance_only:
+        assert recipe.bits is not None
+        measured[exists] = 1.0 - _distances(run, rows[exists], kept_rows[exists]) / recipe.bits
+        return measured
+    if recipe.method == "exact":
+        digests = run.documents.digests.reshape(-1, 2)
+        measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
+        return measured
+    began = Timing.now()
+    progress(StageStarted(_STAGE, len(rows), "rows"))
+    # Documents next to each other are read together.
+    for part in slices(len(rows), _ROWS_AT_ONCE):
+        which = np.flatnonzero(exists[part]) + part.start
+        measured[which] = similarities(
+            run.documents,
+            rows[which],
+            kept_rows[which],
+            recipe.feature_rules,
+            measure=recipe.measure,
+            threads=run.threads,
+        )
+        progress(StageAdvanced(_STAGE, part.stop))
+    progress(StageFinished(_STAGE, Timing.now() - began))
+    return measured
+
+
+def _distances(run: OpenRun, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    assert run.recipe.bits is not None
+    found = _native.distances(run.documents.sketches, run.recipe.bits, a.astype(np.uint32), b.astype(np.uint32))
+    return np.asarray(found).astype(np.int64)
+
+
+def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if run.recipe.method != "simhash":
+        return np.ones(len(rows), bool)
+    same: NDArray[np.bool_] = _distances(run, rows, kept_rows) == run.evidence.distance
+    return same
+
+
+def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether the evidence states the similarity that each pair had to reach, where sizes decide it."""
+    if run.recipe.short_margin is None:
+        return np.ones(len(rows), bool)
+    stated = run.evidence.table.column("required").to_numpy()
+    return np.asarray(stated == run.recipe.required_similarity(_fewest(run, rows, kept_rows)))
+
+
+def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    features = run.documents.num_features
+    return np.minimum(features[rows], features[kept_rows])
+
+
+def _matching(
+    run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    recipe = run.recipe
+    if recipe.method == "exact":
+        return np.asarray(measured == 1.0)
+    fewest = _fewest(run, rows, kept_rows)
+    if not recipe.is_distance_only:
+        return np.asarray(measured >= recipe.required_similarity(fewest))
+    assert recipe.within is not None
+    assert recipe.short_threshold is not None
+    found = _distances(run, rows, kept_rows) <= recipe.within
+    few = found & (fewest < SHORT_FEATURES)
+    alike = similarities(
+        run.documents,
+        rows[few],
+        kept_rows[few],
+        recipe.unweighted_rules,
+        measure="jaccard",
+        threads=run.threads,
+    )
+    found[few] = alike >= recipe.short_threshold
+    return found
+
+
+def _copies(run: OpenRun) -> list[Check]:
+    """Compare the kept files with what stayed of the inputs, where copies were written."""
+    if run.summary.get("options", {}).get("output") != "kept":
+        return []
+    failures = list(differing_copies(run))
+    name = "the kept files hold the documents that stayed, and no others"
+    return [Check(name, len(run.documents), len(failures), tuple(failures[:_MOST_NAMED]))]

@@ -1,0 +1,253 @@
+"""Whether the kept files hold the documents that stayed, as they came, and nothing else."""
+
+import filecmp
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.write.kept_rows import kept_places
+from likewise.errors import LikewiseError
+from likewise.io.inputs import InputFile, find_inputs
+from likewise.io.kept_copies import table_batches
+from likewise.io.lines.lines import LineFile
+from likewise.io.lines.text_file import TextFile
+from likewise.io.output.directory import KEPT
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.tables.arrow import ArrowFile
+from likewise.io.tables.columns import taken_rows
+from likewise.io.tables.datasets import COMPANIONS
+from likewise.io.tables.parquet import ParquetFile
+from likewise.runs.audit.opening import OpenRun
+
+_PIECE_BYTES = 4 << 20
+_ROWS_AT_ONCE = 4096
+
+
+class _AnotherError(Exception):
+    """A kept file differs; the argument says in what."""
+
+
+def differing_copies(run: OpenRun) -> Iterator[str]:
+    """Yield in words each kept file that is not what stayed of its input, and each that belongs to none.
+
+    Parameters
+    ----------
+    run : OpenRun
+        A run that wrote copies.
+
+    Notes
+    -----
+    Lines and records (JSON Lines, CSV) and text files are compared byte for byte, rows of tables column by column, and
+    documents of web archives by id and text. Cost: the inputs and the kept files are read once, packed ones are
+    unpacked.
+    """
+    with scratch_directory() as work:
+        for number, file in enumerate(run.inputs.files):
+            reason = _differing(run, number, file, work)
+            if reason is not None:
+                yield f"{file.name}: {reason}"
+    yield from (f"{name}: no input has this name" for name in _strangers(run))
+
+
+def _strangers(run: OpenRun) -> Iterator[str]:
+    """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
+    names, kept = {file.name for file in run.inputs.files}, run.path / KEPT
+    first = run.inputs.files[0]
+    root = first.path.parents[len(PurePosixPath(first.name).parts) - 1]
+    for path in sorted(kept.rglob("*")):
+        inside = path.relative_to(kept)
+        is_hidden = any(part.startswith(".") for part in inside.parts)
+        # What describes a dataset stands beside its rows.
+        is_companion = path.name in COMPANIONS and (root / inside).is_file()
+        if inside.as_posix() not in names and not is_hidden and not is_companion and not path.is_dir():
+            yield inside.as_posix()
+
+
+def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | None:
+    """Return in what a kept file differs from what stayed of its input; None if in nothing."""
+    path = run.path / KEPT / file.name
+    # Inputs are read anew with bad rows passed over, whatever the run did with them.
+    on_error = str(run.summary.get("options", {}).get("on_error"))
+    offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
+    if not path.is_file():
+        # Text files of which nothing stays leave no file.
+        return None if isinstance(file, TextFile) and not len(offsets) else "there is no kept file"
+    try:
+        if isinstance(file, TextFile):
+            _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "it holds something else")
+        elif isinstance(file, LineFile):
+            _compare_lines(file, _opened(run, path), offsets, lengths, work)
+        elif isinstance(file, ParquetFile | ArrowFile):
+            _compare_tables(file, path, offsets)
+        else:
+            _compare_texts(run, number, file, path, work)
+    except _AnotherError as error:
+        return str(error)
+    except (LikewiseError, OSError) as error:
+        return str(error)
+    return None
+
+
+def _compare(is_same: bool, reason: str) -> None:  # noqa: FBT001 - a condition
+    if not is_same:
+        raise _AnotherError(reason)
+
+
+def _opened(run: OpenRun, path: Path) -> InputFile:
+    rules = run.run.read_rules(run.recipe)
+    found = find_inputs([path], rules, file_format=run.run.format_for(run.recipe), delimiter=run.run.delimiter)
+    return found.files[0]
+
+
+class _Beside:
+    """Takes bytes as a file that is written would, and holds each against what another file has there.
+
+    Parameters
+    ----------
+    other : binary file
+        What is compared.
+    may_lack_newline : bool
+        Whether it may lack the newline at its very end.
+    """
+
+    def __init__(self, other: BinaryIO, *, may_lack_newline: bool) -> None:
+        self._other = other
+        self._may_lack_newline = may_lack_newline
+        self.num_bytes = 0
+
+    def write(self, data: bytes) -> int:
+        other = self._other.read(len(data))
+        if not other and data == b"\n" and self._may_lack_newline:
+            # Whatever else is written finds nothing either.
+            return len(data)
+        if other != data:
+            short = min(len(data), len(other))
+            mine, theirs = (np.frombuffer(side, np.uint8, short) for side in (data, other))
+            differing = np.flatnonzero(mine != theirs)
+            self.num_bytes += int(differing[0]) if len(differing) else short
+            raise _AnotherError
+        self.num_bytes += len(data)
+        return len(data)
+
+
+def _compare_lines(
+    file: LineFile, copy: InputFile, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
+) -> None:
+    _compare(isinstance(copy, LineFile), "it is of another format")
+    assert isinstance(copy, LineFile)
+    # Whatever is packed is unpacked by this.
+    for _ in copy.plain_pieces(_PIECE_BYTES, work):
+        pass
+    with copy.plain_path.open("rb") as kept:
+        # On a stream the last line gets one, in a file it stays as it came.
+        beside = _Beside(kept, may_lack_newline=not _ends_with_newline(file.plain_path))
+        try:
+            file.stream_kept(cast("BinaryIO", beside), offsets, lengths, with_head=True)
+        except _AnotherError:
+            ends = np.cumsum(lengths.astype(np.int64) + 1) + file.head_bytes()
+            place = int(np.searchsorted(ends, beside.num_bytes, "right"))
+            is_early = not kept.read(1) and beside.num_bytes == copy.plain_path.stat().st_size
+            told = "it ends early, at" if is_early else "another line than stayed is"
+            raise _AnotherError(f"{told} number {place + 1} of those kept") from None
+        _compare(not kept.read(1), "it holds more")
+    if copy.plain_path != copy.path:
+        copy.plain_path.unlink()
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1))
+        return file.read(1) == b"\n"
+
+
+def _compare_tables(file: ParquetFile | ArrowFile, path: Path, offsets: NDArray[np.uint64]) -> None:
+    import pyarrow as pa
+
+    is_parquet = isinstance(file, ParquetFile)
+    try:
+        copies = _Rows(table_batches(path, is_parquet=is_parquet, num_rows=_ROWS_AT_ONCE))
+        first = 0
+        for batch in table_batches(file.path, is_parquet=is_parquet, num_rows=_ROWS_AT_ONCE):
+            low, high = np.searchsorted(offsets, [first, first + batch.num_rows])
+            mine = taken_rows(batch, offsets[low:high].astype(np.int64) - first)
+            first += batch.num_rows
+            _compare_rows(mine, copies.take(mine.num_rows), int(low))
+        _compare(not copies.take(1), "it holds more")
+    except pa.ArrowException as error:
+        raise _AnotherError(str(error)) from error
+
+
+def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:  # noqa: ANN401 - PyArrow has no types
+    for part in theirs:
+        some, mine = mine.slice(0, part.num_rows), mine.slice(part.num_rows)
+        _compare(some.schema.names == part.schema.names, "it has other columns")
+        # Numbers that are none, and dictionaries in another order, differ to Arrow.
+        if not some.equals(part):
+            pairs = zip(some.to_pylist(), part.to_pylist(), strict=True)
+            differing = next((i for i, (a, b) in enumerate(pairs) if repr(a) != repr(b)), None)
+            _compare(differing is None, f"another row than stayed is number {first + (differing or 0) + 1}")
+        first += part.num_rows
+    _compare(not mine.num_rows, "it ends early")
+
+
+class _Rows:
+    """Rows of record batches, taken as many at a time as are asked for."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+
+    def take(self, num: int) -> list[Any]:
+        """Return batches with the next so many rows, fewer at the end."""
+        taken = []
+        while num and (batch := next(self._batches, None)) is not None:
+            if batch.num_rows > num:
+                self._batches = chain([batch.slice(num)], self._batches)
+                batch = batch.slice(0, num)
+            if batch.num_rows:
+                taken.append(batch)
+            num -= batch.num_rows
+        return taken
+
+
+def _compare_texts(run: OpenRun, number: int, file: InputFile, path: Path, work: Path) -> None:
+    """Compare ids and texts of the documents; those without an id are named by their places, which are others."""
+    kept = run.kept[int(run.documents.starts[number]) : int(run.documents.starts[number + 1])]
+    copies = _Hashes(_hashes(_opened(run, path), work))
+    row = 0
+    # What is read here again is not what the documents are read from.
+    for hashes in _hashes(_opened(run, file.path), work):
+        mine = hashes[kept[row : row + len(hashes)]]
+        theirs = copies.take(len(mine))
+        _compare(len(theirs) == len(mine), "it ends early")
+        differing = np.flatnonzero((mine != theirs).any(axis=1))
+        if len(differing):
+            at = row + int(np.flatnonzero(kept[row : row + len(hashes)])[differing[0]])
+            raise _AnotherError(f"document {at} of those read is another")
+        row += len(hashes)
+    _compare(not len(copies.take(1)), "it holds more")
+
+
+def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:
+    """Yield hashes of the texts and ids of a file, piece by piece: shape (n, 2)."""
+    for job in file.jobs(_PIECE_BYTES, work):
+        for piece in job.read():
+            yield np.stack([np.asarray(texts.hashes()) for texts in (piece.texts, piece.ids)], axis=1)
+
+
+class _Hashes:
+    """Hashes that are taken as many at a time as are asked for."""
+
+    def __init__(self, pieces: Iterator[NDArray[np.uint64]]) -> None:
+        self._pieces = pieces
+        self._left = np.zeros((0, 2), np.uint64)
+
+    def take(self, num: int) -> NDArray[np.uint64]:
+        """Return the next so many, fewer at the end."""
+        while len(self._left) < num and (piece := next(self._pieces, None)) is not None:
+            self._left = np.concatenate([self._left, piece])
+        taken, self._left = self._left[:num], self._left[num:]
+        return taken

@@ -1,0 +1,75 @@
+"""Exact similarity of pairs of rows, some feature sets at a time."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.read.documents import Documents
+
+# A feature and its weight, and what a set takes beside them.
+_BYTES_A_FEATURE = 12
+_BYTES_A_SET = 200
+_SETS_BYTES = 64 << 20
+
+
+def similarities(
+    documents: Documents,
+    a: NDArray[np.int64],
+    b: NDArray[np.int64],
+    rules: _native.FeatureRules,
+    *,
+    measure: str,
+    threads: int,
+) -> NDArray[np.float64]:
+    """Return the exact similarity of each pair of rows; containment is that of a in b.
+
+    Parameters
+    ----------
+    documents : Documents
+        Whose texts are read again.
+    a, b : ndarray of shape (m,), int64
+        Rows.
+    rules : FeatureRules
+        Whose features count.
+    measure : str
+        One of the set measures.
+    threads : int
+        Threads of each call.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+        0 to 1. Held at once are feature sets of some 64 MB, or of one pair.
+    """
+    found = np.zeros(len(a))
+    # Pairs of one document stand together, so that its set is made once.
+    by_kept = np.lexsort((a, b))
+    for part in _parts(documents, a[by_kept], b[by_kept]):
+        which = by_kept[part]
+        rows = np.unique(np.concatenate([a[which], b[which]]))
+        sets = _native.FeatureSets(len(rows), rules)
+        for some, read in documents.texts(rows, 1):
+            sets.add(np.arange(some.start, some.stop, dtype=np.uint32), read(), threads=threads)
+        places = [np.searchsorted(rows, side[which]).astype(np.uint32) for side in (a, b)]
+        # The core measures the containment of the later document in the earlier one.
+        found[which] = np.asarray(sets.verify(*places, measure=measure, threshold=0.0, threads=threads))
+    return found
+
+
+def _parts(documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[slice]:
+    """Cut pairs, sorted by b, where their sets come to what is held at once."""
+    if not len(a):
+        return
+    sizes = documents.num_features[a].astype(np.int64) * _BYTES_A_FEATURE + _BYTES_A_SET
+    is_new = np.ones(len(b), bool)
+    is_new[1:] = b[1:] != b[:-1]
+    sizes[is_new] += documents.num_features[b[is_new]].astype(np.int64) * _BYTES_A_FEATURE + _BYTES_A_SET
+    ends = np.cumsum(sizes)
+    start = 0
+    while start < len(a):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _SETS_BYTES, "right")))
+        yield slice(start, stop)
+        start = stop

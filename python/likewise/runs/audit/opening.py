@@ -1,0 +1,290 @@
+"""A finished run opened again: its inputs as they were read, its recipe with its weights, its evidence."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch import FileRun
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import bounded_run
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.run import open_documents, ordered
+from likewise.batch.weights import weighed_files
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.io.inputs import InputFile, Inputs, find_inputs
+from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.summaries import read_summary
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.word_lists import WordList
+from likewise.runs.viewing.view import file_run
+from likewise.stages.weights import read_table
+
+_COLUMNS = (
+    *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
+    *("measure", "similarity", "distance", "method", "recipe_id"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a run says of its removals.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The columns of ``removed.parquet``.
+    rows, kept_rows : ndarray of shape (m,), int64
+        The removed documents, and what removed each.
+    similarity : ndarray of shape (m,), float64
+        As stated.
+    distance : ndarray of shape (m,), int64
+        As stated; -1 where none is.
+    below : ndarray of shape (m,), bool
+        Marked as below the threshold, of groups by components.
+    """
+
+    table: Any
+    rows: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+    distance: NDArray[np.int64]
+    below: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A finished run and the documents that it decided on.
+
+    Parameters
+    ----------
+    path : Path
+        The output directory.
+    summary : dict
+        As the run wrote it.
+    recipe : Recipe
+        Resolved, with its weights.
+    run : FileRun
+        How files are read.
+    inputs : Inputs
+        The files.
+    documents : Documents
+        Read and sketched again.
+    collapsed : Collapsed
+        Positions in order of priority.
+    evidence : Evidence
+        Of every removal.
+    threads : int
+        Threads of each call.
+    """
+
+    path: Path
+    summary: dict[str, Any]
+    recipe: Recipe
+    run: FileRun
+    inputs: Inputs
+    documents: Documents
+    collapsed: Collapsed
+    evidence: Evidence
+    threads: int
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Whether each document stayed: shape (n,)."""
+        kept = np.ones(len(self.documents), bool)
+        rows = self.evidence.rows
+        kept[rows[(rows >= 0) & (rows < len(kept))]] = False
+        return kept
+
+
+@dataclass(frozen=True)
+class GivenFiles:
+    """What a run was given beside its inputs, and its summary names by identity alone.
+
+    Parameters
+    ----------
+    weights, stop_words, dictionary : Path, optional
+        The table of weights or the lexicon, and the lists of words, if any.
+    """
+
+    weights: Path | None
+    stop_words: Path | None
+    dictionary: Path | None
+
+    def recipe(self, summary: dict[str, Any]) -> Recipe:
+        """Return the recipe of a run with what it was given.
+
+        Raises
+        ------
+        InvalidParameter
+            If a list of words is missing, or one is named that the run did not have.
+        RecipeMismatch
+            If a table or list is another one than the run's.
+        """
+        recipe = Recipe.from_dict(summary["recipe"]).resolve()
+        readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
+        for name, read in readers.items():
+            file, identity = getattr(self, name), getattr(recipe, f"{name}_id")
+            if file is None and identity is not None:
+                raise InvalidParameter(name, f"the run was given such a list ({identity}); name its file")
+            if file is not None and identity is None:
+                raise InvalidParameter(name, "the run was given no such list; leave it out")
+            if file is not None:
+                recipe = recipe.replace(**{name: read(file)})
+        if self.weights is not None:
+            # Terms of a lexicon are cut as the texts are.
+            fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+            return recipe.with_table(read_table(self.weights, fields))
+        if recipe.weights == "lexicon":
+            raise InvalidParameter("weights", "the run was given a lexicon; name its file")
+        return recipe
+
+
+@contextmanager
+def open_run(
+    path: Path,
+    given: GivenFiles,
+    *,
+    inputs: Path | None,
+    threads: int | None,
+    memory: float | str | None,
+    progress: Progress,
+) -> Iterator[OpenRun]:
+    """Open a finished run and read its inputs again, as a context.
+
+    Parameters
+    ----------
+    path : Path
+        The output directory.
+    given : GivenFiles
+        What else the run read.
+    inputs : Path, optional
+        Where its inputs lie, if not where they were.
+    threads : int, optional
+        Threads; all processors where None.
+    memory : float or str, optional
+        Bound of memory, as of a run.
+    progress : callable
+        Takes events.
+
+    Raises
+    ------
+    InvalidInput
+        If this cannot be audited, or what the run read is gone.
+    InvalidParameter
+        If a list of words that the run was given is not named, or one that it was not.
+    RecipeMismatch
+        If other weights are counted now than by the run, or words are not those of the run.
+    """
+    summary = read_summary(path)
+    check_kind(path, summary)
+    recipe = given.recipe(summary)
+    run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
+    rules, timing = run.run_rules(), Timing()
+    with scratch_directory() as work:
+        found = find_inputs(
+            _paths(path, summary, inputs),
+            run.read_rules(recipe),
+            file_format=run.format_for(recipe),
+            delimiter=run.delimiter,
+        )
+        found = _named(found, [file["path"] for file in summary["inputs"]])
+        bounded = bounded_run(found, recipe, run, rules, work, progress, writes_copies=False)
+        rules = dataclasses.replace(rules, threads=bounded.threads(rules.threads))
+        try:
+            recipe = weighed_files(
+                found.files, recipe, rules, timing, progress, memory_bytes=bounded.room.weighing_bytes
+            )
+        except RecipeMismatch as error:
+            raise RecipeMismatch(
+                "the weights of the run are not those of its inputs; name their file with --weights", error.differences
+            ) from error
+        with open_documents(
+            found.files, recipe, rules, work=work, timing=timing, progress=progress, bounded=bounded
+        ) as documents:
+            collapsed = ordered(documents, recipe, timing)
+            evidence = read_evidence(path)
+            if len(evidence.rows) and not len(documents):
+                raise InvalidInput(
+                    "the inputs hold no document any more, of which the run removed some; put back what it read",
+                    str(found.files[0].path),
+                )
+            yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, rules.threads)
+
+
+def check_kind(path: Path, summary: dict[str, Any]) -> None:
+    """Raise InvalidInput if a run of this kind cannot be audited."""
+    if summary.get("options", {}).get("unit"):
+        raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
+    if "against" in summary:
+        raise InvalidInput(
+            "this run was held against other documents (--against), which an audit does not read", str(path)
+        )
+
+
+def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:
+    stated = summary.get("input_directory")
+    directory = inputs if inputs is not None else None if stated is None else Path(stated)
+    if directory is None:
+        raise InvalidInput("the run read standard input or a store, which cannot be read again", str(path))
+    if not summary["inputs"]:
+        raise InvalidInput("the summary names no input", str(path))
+    paths = []
+    for file in summary["inputs"]:
+        paths.append(directory / file["path"])
+        if not paths[-1].is_file():
+            raise InvalidInput("an input of the run is not there; name its directory with --inputs", str(paths[-1]))
+    return paths
+
+
+def _named(found: Inputs, names: list[str]) -> Inputs:
+    """Return the inputs under the names that the run gave them: a single one may lie deeper."""
+    files: list[InputFile] = [
+        dataclasses.replace(file, name=name) for file, name in zip(found.files, names, strict=True)
+    ]
+    return dataclasses.replace(found, files=tuple(files))
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Return the evidence of a run.
+
+    Raises
+    ------
+    InvalidInput
+        If it is missing or damaged.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    damaged = InvalidInput("the run's evidence is missing or damaged; run it again", str(path / EVIDENCE))
+    try:
+        table = pq.ParquetFile(path / EVIDENCE).read()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged from error
+    if not {*_COLUMNS} <= {*table.column_names}:
+        raise damaged
+
+    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401 - PyArrow has no types
+        try:
+            column = table.column(name).cast(kind)
+        except pa.ArrowException as error:
+            raise damaged from error
+        return (column.fill_null(absent) if column.null_count else column).to_numpy()
+
+    below = "below_threshold" in table.column_names
+    return Evidence(
+        table,
+        numbers("row", pa.int64(), -1),
+        numbers("kept_row", pa.int64(), -1),
+        numbers("similarity", pa.float64(), np.nan),
+        numbers("distance", pa.int64(), -1),
+        numbers("below_threshold", pa.uint8(), 0).astype(bool) if below else np.zeros(table.num_rows, bool),
+    )

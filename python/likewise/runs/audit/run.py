@@ -1,0 +1,205 @@
+"""An audit: a finished run's output checked row by row, and what it missed, by exact comparison of a sample."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.read.collapse import Collapsed
+from likewise.checks import check_integer
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.progress import Progress, no_progress
+from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.checks import Check, check_run
+from likewise.runs.audit.intervals import Share
+from likewise.runs.audit.opening import GivenFiles, open_run
+from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
+from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
+from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
+from likewise.runs.audit.truth import exact_matches, num_affordable
+
+NUM_SAMPLED = 5000
+# Documents by which the cost of the sample is foreseen.
+_NUM_PILOT = 256
+_MOST_LISTED = 1000
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        What was checked of all documents and removals.
+    strata : list of Stratum
+        The documents that were compared with all others.
+    recall : Recall
+        What of matching pairs, and of documents that ought to go, the run found.
+    precision : Share
+        Of the removals, those that a kept document of higher priority matches; all were measured.
+    num_compared_pairs : int
+        Matches that the sampled documents have in all.
+    certificate : dict
+        All of it, with hashes of inputs and outputs, as JSON values.
+    """
+
+    checks: tuple[Check, ...]
+    strata: list[Stratum]
+    recall: Recall
+    precision: Share
+    num_compared_pairs: int
+    certificate: dict[str, Any]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check holds. What was missed is for the reader to judge."""
+        return all(check.passed for check in self.checks)
+
+
+def audit(
+    run: str | Path,
+    *,
+    num_sampled: int = NUM_SAMPLED,
+    seed: int = 0,
+    inputs: Path | None = None,
+    weights: Path | None = None,
+    stop_words: Path | None = None,
+    dictionary: Path | None = None,
+    threads: int | None = None,
+    memory: float | str | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Return what a finished run missed and what it wrongly took, measured anew.
+
+    Parameters
+    ----------
+    run : str or Path
+        The output directory of ``dedup_files``; only read.
+    num_sampled : int
+        Documents compared with all others, at most. All documents where there are no more: then the figures are
+        exact. Fewer where most documents share features, so that the audit takes less time than the run.
+    seed : int
+        Of the random sample.
+    inputs : Path, optional
+        Where the inputs lie, if not where they were.
+    weights : Path, optional
+        The table of weights or the lexicon that the run was given, if any; weights that it counted are counted again.
+    stop_words, dictionary : Path, optional
+        The files of these words that the run was given, if any.
+    threads : int, optional
+        Threads; all processors where None.
+    memory : float or str, optional
+        Bound of the memory for columns and buckets, as of a run, beside some 500 MB for the comparison.
+    progress : callable, optional
+        Takes events.
+
+    Returns
+    -------
+    Audit
+        With 95 % intervals.
+
+    Raises
+    ------
+    InvalidInput
+        If the directory holds no finished run, its inputs are gone, or it is of a kind that cannot be audited.
+    InvalidParameter
+        If the run went by a list of words that is not named, or by none and one is.
+    RecipeMismatch
+        If the weights of the run cannot be counted again, or the words are not those of the run.
+
+    Notes
+    -----
+    Cost: the inputs are read and sketched as by the run, every removal is measured again, and the texts are read
+    once more to compare the sample with all of them. How the figures come about: docs/concepts/audits.md.
+
+    Examples
+    --------
+    >>> found = audit("out")  # doctest: +SKIP
+    >>> found.recall.pairs.low  # doctest: +SKIP
+    0.948
+    """
+    path, report = Path(run), progress or no_progress
+    num_sampled = check_integer("sample", num_sampled, 2, 2**31 - 1)
+    seed = check_integer("seed", seed, 0, 2**63 - 1)
+    given = GivenFiles(weights, stop_words, dictionary)
+    with open_run(path, given, inputs=inputs, threads=threads, memory=memory, progress=report) as opened:
+        before = stamps(opened.inputs)
+        documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
+        checked = check_run(opened, report)
+        groups = strata_of(documents, collapsed, recipe, opened.kept)
+        pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
+        affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
+        strata = draw_strata(groups, num_sampled=affordable, seed=seed)
+        sampled = _positions(strata, collapsed)
+        matches = exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=report)
+        searched = stages_of(matches, documents, collapsed, recipe, threads=opened.threads, progress=report)
+        num_right = int(checked.is_right.sum())
+        recall = estimate(opened, strata, matches, searched, num_right=num_right)
+        missed = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
+        checks = (*checked.checks, _acted_on(recall, missed, len(matches)))
+        num_removed = len(opened.evidence.rows)
+        right = num_right / num_removed if num_removed else float("nan")
+        precision = Share(right, right, right, is_exact=True) if num_removed else Share(right, 0.0, 1.0, is_exact=True)
+        fields = {
+            "certificate": CERTIFICATE_VERSION,
+            "version": _version(),
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "run": {name: opened.summary[name] for name in ("recipe_id", "sketch_id", "version", "verification")},
+            "recipe": recipe.to_dict(),
+            "num_documents": len(documents),
+            "num_removed": num_removed,
+            "seed": seed,
+            "sample": [
+                {"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata
+            ],
+            "passed": all(check.passed for check in checks),
+            "checks": [check.to_dict() for check in checks],
+            "pair_recall": recall.pairs.to_dict(),
+            "removal_recall": recall.removals.to_dict(),
+            "removal_precision": precision.to_dict(),
+            "stated_recall": opened.summary["recall"],
+            "estimated": {
+                "num_pairs": round(recall.num_pairs, 1),
+                "num_overlooked": round(recall.num_overlooked, 1),
+                "num_lost_pairs": {name: round(num, 1) for name, num in recall.by_stage.items()},
+            },
+            "num_missed_seen": missed.num_seen,
+            "missed_pairs": missed.rows,
+            "inputs": input_facts(opened),
+            "outputs": output_facts(path),
+        }
+        check_unchanged(opened.inputs, before)
+    return Audit(checks, strata, recall, precision, len(matches), sealed(fields))
+
+
+def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:
+    """Return the positions of all sampled documents, rising, each once."""
+    rows = np.concatenate([np.zeros(0, np.int64), *(stratum.rows for stratum in strata)])
+    positions = collapsed.position[rows]
+    return np.unique(positions[positions >= 0]).astype(np.uint32)
+
+
+def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
+    """Return whether the run did what its recipe says, as far as the sample shows."""
+    failures = tuple(
+        f"{pair['doc_id_a']} and {pair['doc_id_b']} at {pair['similarity']!r}"
+        for pair in missed.rows
+        if pair["stage"] == STAGES[NOT_ACTED_ON]
+    )
+    num_failed = int((recall.stages == NOT_ACTED_ON).sum())
+    if recall.by_stage[STAGES[NOT_ACTED_ON]] and not num_failed:
+        # Copies of one text, of which none is the match of another.
+        num_failed = 1
+    name = "the run acted on every match of the sample that its search finds"
+    return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])
+
+
+def _version() -> str:
+    from likewise import __version__
+
+    return __version__

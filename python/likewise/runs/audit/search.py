@@ -1,0 +1,161 @@
+"""What the run's own search compares, and which stage loses a match that it does not."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.batch.search.bands import BandSearch, BitBandSearch
+from likewise.batch.search.opening import open_search
+from likewise.batch.search.search import ranges_of_candidates
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+from likewise.runs.audit.truth import Matches
+from likewise.stages.bands import min_equal_slots
+from likewise.stages.sketch import shaped
+
+FOUND = 0
+STAGES = {
+    1: "not a candidate",
+    2: "full bucket",
+    3: "estimate below the threshold",
+    4: "found and not acted on",
+}
+_NOT_CANDIDATE, _FULL_BUCKET, _BELOW_ESTIMATE, NOT_ACTED_ON = STAGES
+# Later positions that stand so close are asked for together.
+_GAP = 16
+_PAIRS_AT_ONCE = 1 << 16
+
+
+def stages_of(
+    matches: Matches,
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    *,
+    threads: int,
+    progress: Progress,
+) -> NDArray[np.uint8]:
+    """Return for each match whether the run's search finds it (0), or the number of the stage that loses it.
+
+    Parameters
+    ----------
+    matches : Matches
+        Of positions.
+    documents, collapsed : Documents, Collapsed
+        All of the run, since buckets fill in order of priority.
+    recipe : Recipe
+        Of the run.
+    threads : int
+        Threads of each call.
+    progress : callable
+        Takes events.
+
+    Returns
+    -------
+    ndarray of shape (m,), uint8
+        By :data:`STAGES`. The search depends on sketches, recipe and order alone, and is made again as it was.
+    """
+    stages = np.zeros(len(matches), np.uint8)
+    if not len(matches):
+        return stages
+    later, earlier = matches.later.astype(np.int64), matches.earlier.astype(np.int64)
+    if recipe.method == "simhash" and recipe.bands is None:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        order = collapsed.order
+        distance = _native.distances(documents.sketches, recipe.bits, order[later], order[earlier])
+        stages[np.asarray(distance) > recipe.within] = _NOT_CANDIDATE
+        return stages
+    if recipe.method in ("exact", "shingles"):
+        return stages
+    keys = later * len(collapsed.order) + earlier
+    wanted = np.unique(keys)
+    is_found = np.zeros(len(wanted), bool)
+    search = open_search(documents, collapsed, recipe, threads, progress)
+    if isinstance(search, BandSearch):
+        # Among these an exact join finds all.
+        is_joined = np.zeros(len(collapsed.order), bool)
+        is_joined[search.joined] = True
+        is_found = is_joined[wanted // len(is_joined)] & is_joined[wanted % len(is_joined)]
+    for found in _candidates(search, documents, len(collapsed.order), np.unique(later)):
+        places = np.searchsorted(wanted, found)
+        places[places == len(wanted)] = 0
+        is_found[places[wanted[places] == found]] = True
+    lost = np.flatnonzero(~is_found[np.searchsorted(wanted, keys)])
+    stages[lost] = _NOT_CANDIDATE
+    for start in range(0, len(lost), _PAIRS_AT_ONCE):
+        part = lost[start : start + _PAIRS_AT_ONCE]
+        rows = collapsed.order[later[part]], collapsed.order[earlier[part]]
+        stages[part] = _stage_of_lost(documents, recipe, *rows)
+    return stages
+
+
+def _candidates(
+    search: Any,  # noqa: ANN401 - of one of seven kinds
+    documents: Documents,
+    num_positions: int,
+    later: NDArray[np.int64],
+) -> Any:  # noqa: ANN401 - an iterator of arrays
+    """Yield candidates as later * n + earlier, those of all later positions asked for among them."""
+    max_pairs = documents.room.max_pairs
+    ask = search.in_buckets if isinstance(search, BandSearch) else search.candidates
+    if not isinstance(search, BandSearch | BitBandSearch):
+        for _, _, found in ranges_of_candidates(search, num_positions, lambda: None, Timing(), max_pairs):
+            yield found.later.astype(np.int64) * num_positions + found.earlier
+        return
+    starts = np.flatnonzero(np.diff(later, prepend=-_GAP - 1) > _GAP)
+    for run in np.split(later, starts[1:]):
+        low, end = int(run[0]), int(run[-1]) + 1
+        while low < end:
+            found = ask(low, end, None, max_pairs)
+            yield found.later.astype(np.int64) * num_positions + found.earlier
+            low = found.end
+
+
+def _stage_of_lost(
+    documents: Documents, recipe: Recipe, a: NDArray[np.uint32], b: NDArray[np.uint32]
+) -> NDArray[np.uint8]:
+    stages = np.full(len(a), _NOT_CANDIDATE, np.uint8)
+    if recipe.method == "simhash":
+        assert recipe.within is not None
+        # Whom bands bring together when nobody else is there, full buckets kept apart.
+        for i, pair in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+            if _share_bits(documents, recipe, pair):
+                stages[i] = _FULL_BUCKET
+        return stages
+    if recipe.method != "minhash":
+        return stages
+    assert recipe.bands is not None
+    assert recipe.rows is not None
+    slots = shaped(documents.sketches, recipe)
+    equal = slots[a] == slots[b]
+    in_bands = equal[:, : recipe.bands * recipe.rows].reshape(len(a), recipe.bands, recipe.rows)
+    is_candidate = in_bands.all(axis=2).any(axis=1)
+    is_below = equal.sum(axis=1) < min_equal_slots(recipe)
+    stages[is_candidate] = _FULL_BUCKET
+    stages[is_candidate & is_below] = _BELOW_ESTIMATE
+    return stages
+
+
+def _share_bits(documents: Documents, recipe: Recipe, pair: tuple[int, int]) -> bool:
+    """Return whether the bands of sampled bits bring two documents together that have all buckets for themselves."""
+    assert recipe.bits is not None
+    assert recipe.within is not None
+    assert recipe.bands is not None
+    assert recipe.rows is not None
+    buckets = _native.BitBandBuckets(
+        documents.sketches,
+        recipe.bits,
+        np.array(pair, np.uint32),
+        within=recipe.within,
+        bands=recipe.bands,
+        rows=recipe.rows,
+        seed=recipe.seed,
+    )
+    found = buckets.pairs(0, 2, max_pairs=16, threads=1)
+    return found is not None and len(np.asarray(found[0])) > 0

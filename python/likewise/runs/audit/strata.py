@@ -1,0 +1,175 @@
+"""Which documents are looked at: some of those removed, of those kept that seem near another, and of all others."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import shaped
+
+REMOVED, NEAR, OTHER = "removed", "kept, seem near another", "kept, others"
+# Of the sample; what a stratum is too small for goes to the others.
+_SHARES = {REMOVED: 0.25, NEAR: 0.3, OTHER: 0.45}
+# Sorts by other parts of the sketches, and how many standard deviations below the threshold still seem near.
+_SORTS = 12
+_SLOTS_A_KEY = 3
+_DEVIATIONS = 3.0
+_ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """A part of the documents, and the sample of it.
+
+    Parameters
+    ----------
+    name : str
+        What they have in common.
+    num_documents : int
+        How many there are.
+    rows : ndarray of shape (n,), int64
+        Those sampled, rising: all, or drawn at random without replacement.
+    """
+
+    name: str
+    num_documents: int
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def weight(self) -> float:
+        """Documents that a sampled one stands for."""
+        return self.num_documents / len(self.rows) if len(self.rows) else 0.0
+
+
+def strata_of(
+    documents: Documents, collapsed: Collapsed, recipe: Recipe, kept: NDArray[np.bool_]
+) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of each stratum of a run.
+
+    Parameters
+    ----------
+    documents, collapsed : Documents, Collapsed
+        All of the run.
+    recipe : Recipe
+        Of the run.
+    kept : ndarray of shape (n,), bool
+        Who stayed.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Rows, rising. How well they are told apart changes how wide the intervals are, not whether they hold.
+    """
+    is_near = np.zeros(len(documents), bool)
+    is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
+    return {
+        REMOVED: np.flatnonzero(~kept),
+        NEAR: np.flatnonzero(kept & is_near),
+        OTHER: np.flatnonzero(kept & ~is_near),
+    }
+
+
+def draw_strata(groups: dict[str, NDArray[np.int64]], *, num_sampled: int, seed: int) -> list[Stratum]:
+    """Return a random sample of each stratum.
+
+    Parameters
+    ----------
+    groups : dict of str to ndarray
+        Their rows.
+    num_sampled : int
+        Documents looked at in all, at least 2 of each stratum; where there are no more, all of them.
+    seed : int
+        Of the draw. The strata themselves do not depend on it.
+
+    Returns
+    -------
+    list of Stratum
+        Without empty ones.
+    """
+    sizes = _sizes({name: len(rows) for name, rows in groups.items()}, num_sampled)
+    random = np.random.default_rng(seed)
+    return [
+        Stratum(name, len(rows), np.sort(random.choice(rows, sizes[name], replace=False)))
+        for name, rows in groups.items()
+        if len(rows)
+    ]
+
+
+def _sizes(num_documents: dict[str, int], num_sampled: int) -> dict[str, int]:
+    """Return how many are drawn of each stratum."""
+    sizes = dict.fromkeys(num_documents, 0)
+    open_names = {name for name, num in num_documents.items() if num}
+    left = max(0, num_sampled)
+    while open_names and left > 0:
+        total = sum(_SHARES[name] for name in open_names)
+        wanted = {name: left * _SHARES[name] / total for name in open_names}
+        full = {name for name in open_names if sizes[name] + wanted[name] >= num_documents[name]}
+        if not full:
+            for name in open_names:
+                sizes[name] += int(wanted[name])
+            break
+        for name in full:
+            left -= num_documents[name] - sizes[name]
+            sizes[name] = num_documents[name]
+        open_names -= full
+    return {name: max(size, min(2, num_documents[name])) for name, size in sizes.items()}
+
+
+def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> NDArray[np.int64]:
+    """Return positions whose sketch is close to that of another, found in some sorted orders of parts of it.
+
+    The parts are drawn anew here, and are not the bands of the run: what these miss may be found by them.
+    """
+    order = collapsed.order
+    if recipe.method not in ("minhash", "simhash") or len(order) < 2:
+        return np.zeros(0, np.int64)
+    parts = _bits(documents, recipe) if recipe.method == "simhash" else shaped(documents.sketches, recipe)
+    random = np.random.default_rng(recipe.seed)
+    per_key = _SLOTS_A_KEY if recipe.method == "minhash" else 4
+    least = _least_equal(recipe)
+    is_near = np.zeros(len(order), bool)
+    for _ in range(_SORTS):
+        chosen = random.choice(parts.shape[1], min(per_key, parts.shape[1]), replace=False)
+        by_key = np.lexsort([parts[:, slot][order] for slot in chosen])
+        for start in range(0, len(order) - 1, _ROWS_AT_ONCE):
+            some = by_key[start : start + _ROWS_AT_ONCE + 1]
+            equal = _num_equal(parts[order[some[1:]]], parts[order[some[:-1]]], recipe)
+            near = np.flatnonzero(equal >= least)
+            is_near[some[near]] = True
+            is_near[some[near + 1]] = True
+    return np.flatnonzero(is_near)
+
+
+def _bits(documents: Documents, recipe: Recipe) -> NDArray[np.uint8]:
+    """Return fingerprints by their bytes: shape (n, bits / 8)."""
+    assert recipe.bits is not None
+    words = np.ascontiguousarray(documents.sketches).view(np.uint64).reshape(-1, recipe.num_words)
+    return words.astype("<u8", copy=False).view(np.uint8)[:, : recipe.bits // 8]
+
+
+def _num_equal(a: NDArray[np.uint8], b: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.int64]:
+    """Return how many slots, or bits, are equal."""
+    if recipe.method == "minhash":
+        return np.asarray((a == b).sum(axis=1))
+    assert recipe.bits is not None
+    return np.asarray(recipe.bits - np.bitwise_count(a ^ b).sum(axis=1).astype(np.int64))
+
+
+def _least_equal(recipe: Recipe) -> float:
+    """Return how many equal slots, or bits, make two documents seem near."""
+    if recipe.method == "minhash":
+        assert recipe.num_slots is not None
+        num, share = recipe.num_slots, recipe.candidate_threshold
+    else:
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        num, share = recipe.bits, 1.0 - recipe.within / recipe.bits
+        if recipe.is_distance_only:
+            return num * share
+    return num * share - _DEVIATIONS * float(np.sqrt(num * share * (1.0 - share)))

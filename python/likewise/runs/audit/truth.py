@@ -1,0 +1,315 @@
+"""Every match of some documents among all others, measured exactly, whatever the run's search would find."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.documents import Documents
+from likewise.errors import InvalidParameter
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.recipe import Recipe
+from likewise.runs.audit.measuring import similarities
+from likewise.runs.audit.rarest import RarestFeatures
+
+# Features of the documents that are looked at in one go, and of the sampled ones in one pass.
+_FEATURES_AT_ONCE = 2_000_000
+_SAMPLE_FEATURES = 8_000_000
+_MOST_AT_ONCE = 1 << 16
+_STAGE = "comparing the sample with all"
+# 16 bytes each are held; a sample of near-copies of one template has very many.
+_MOST_MATCHES = 50_000_000
+# Documents that each document may be measured against, and pairs that are always affordable.
+_MEASURED_EACH = 100
+_FEW_PAIRS = 10_000_000
+# Pairs whose shared features are added up in the time of a measurement.
+_SUMS_A_MEASUREMENT = 16
+# Other documents that a pilot sample is compared with.
+_PILOT_OTHERS = 1000
+# Fingerprints: sampled ones beside all others.
+_SAMPLED_AT_ONCE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Matches of sampled documents.
+
+    Parameters
+    ----------
+    sampled, others : ndarray of shape (m,), uint32
+        Positions; sorted by sampled, then by the other. A pair of two sampled documents stands twice.
+    similarity : ndarray of shape (m,), float64
+        By the recipe's measure; of containment that of the later in the earlier.
+    """
+
+    sampled: NDArray[np.uint32]
+    others: NDArray[np.uint32]
+    similarity: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.sampled)
+
+    @property
+    def later(self) -> NDArray[np.uint32]:
+        """The position of lower priority."""
+        return np.maximum(self.sampled, self.others)
+
+    @property
+    def earlier(self) -> NDArray[np.uint32]:
+        """The position of higher priority."""
+        return np.minimum(self.sampled, self.others)
+
+
+def exact_matches(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    sampled: NDArray[np.uint32],
+    *,
+    threads: int,
+    progress: Progress,
+) -> Matches:
+    """Return every match of sampled positions among all positions, by the recipe's measure and threshold.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents.
+    collapsed : Collapsed
+        Positions in order of priority.
+    recipe : Recipe
+        What a match is, resolved. Of a distance-only recipe: within the radius, and by the short check.
+    sampled : ndarray of shape (s,), uint32
+        Positions, rising.
+    threads : int
+        Threads of each call.
+    progress : callable
+        Takes events.
+
+    Returns
+    -------
+    Matches
+        None missing, none too many.
+
+    Raises
+    ------
+    InvalidParameter
+        If they are over 50 million.
+
+    Notes
+    -----
+    No sketch, band or radius has a say in it, but for runs by distance alone, which match fingerprints. A pair is
+    measured if the other document has one of the sampled one's rarest features, without which it cannot match
+    (:class:`RarestFeatures`); of fingerprints all pairs are measured. Memory: some 200 MB beside the sample's features;
+    cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
+    """
+    began = Timing.now()
+    if recipe.method == "exact" or not len(sampled):
+        # What matches has collapsed.
+        return _sorted([])
+    progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
+    search = _Search(documents, collapsed, recipe, sampled, threads, progress)
+    found, num_found = [], 0
+    for some in search.within() if recipe.is_distance_only else search.by_features():
+        found.append(some)
+        num_found += len(some)
+        if num_found > _MOST_MATCHES:
+            raise InvalidParameter(
+                "sample", f"over {_MOST_MATCHES:,} matches of {len(sampled):,} documents; ask for fewer documents"
+            )
+    progress(StageFinished(_STAGE, Timing.now() - began))
+    return _sorted(found)
+
+
+def num_affordable(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    pilot: NDArray[np.uint32],
+    num_sampled: int,
+    *,
+    seed: int,
+    threads: int,
+) -> int:
+    """Return how many documents to sample, `num_sampled` at most, so that comparing them takes less than a run.
+
+    Parameters
+    ----------
+    documents, collapsed : Documents, Collapsed
+        All of the run.
+    recipe : Recipe
+        Of the run.
+    pilot : ndarray of shape (p,), uint32
+        Positions drawn as the sample will be, but independently of it.
+    num_sampled : int
+        Documents asked for.
+    seed : int
+        Of the draw of the others.
+    threads : int
+        Threads of each call.
+
+    Returns
+    -------
+    int
+        As many as come to 100 exact measurements for each document of the run, or to ten million in all.
+
+    Notes
+    -----
+    Where pages share a template, every document has some of a sampled one's rarest features, and all pairs have to be
+    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the
+    sample, so that the sample is a random one of its size.
+    """
+    num = len(collapsed.order)
+    if recipe.method == "exact" or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
+        return num_sampled
+    random = np.random.default_rng([seed, 1])
+    others = np.sort(random.choice(num, min(num, _PILOT_OTHERS), replace=False))
+
+    def texts_of(positions: NDArray[np.uint32] | NDArray[np.int64]) -> _native.Texts:
+        rows = np.sort(collapsed.order[positions].astype(np.int64))
+        return _native.Texts.concat([read() for _, read in documents.texts(rows, 1)])
+
+    rarest = RarestFeatures(
+        texts_of(pilot),
+        recipe.feature_rules,
+        measure=recipe.measure,
+        threshold=recipe.similarity_threshold,
+        threads=threads,
+    )
+    num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
+    cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
+    affordable = max(_MEASURED_EACH, _FEW_PAIRS / num)
+    return num_sampled if cost * num_sampled <= affordable else int(affordable / cost)
+
+
+def _sorted(found: list[Matches]) -> Matches:
+    if not found:
+        nothing = np.zeros(0, np.uint32)
+        return Matches(nothing, nothing, np.zeros(0))
+    sampled, others = (np.concatenate([getattr(part, name) for part in found]) for name in ("sampled", "others"))
+    similarity = np.concatenate([part.similarity for part in found])
+    order = np.lexsort((others, sampled))
+    return Matches(sampled[order], others[order], similarity[order])
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is compared with what, and how; each way of it yields matches part by part."""
+
+    documents: Documents
+    collapsed: Collapsed
+    recipe: Recipe
+    sampled: NDArray[np.uint32]
+    threads: int
+    progress: Progress
+
+    def by_features(self) -> Iterator[Matches]:
+        """Measure what has one of a sampled document's rarest features."""
+        recipe, order = self.recipe, self.collapsed.order
+        rules = recipe.feature_rules
+        sizes = np.cumsum(self.documents.num_features[order[self.sampled]].astype(np.int64))
+        cuts = np.searchsorted(sizes, np.arange(_SAMPLE_FEATURES, sizes[-1], _SAMPLE_FEATURES))
+        parts = [part for part in np.split(self.sampled, cuts) if len(part)]
+        for number, part in enumerate(parts):
+            rows = order[part].astype(np.int64)
+            by_row = np.argsort(rows)
+            texts = _native.Texts.concat([read() for _, read in self.documents.texts(rows[by_row], 1)])
+            # Sampled document i of this pass has set i and stands i-th here.
+            texts = texts.take(np.argsort(by_row))
+            rarest = RarestFeatures(
+                texts, rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=self.threads
+            )
+            sets = _native.FeatureSets(len(part) + _MOST_AT_ONCE, rules)
+            sets.add(np.arange(len(part), dtype=np.uint32), texts, threads=self.threads)
+            for done, positions, others in self._all_texts():
+                for near, mine in rarest.sharing(others):
+                    yield from self._measured(sets, part, positions, others, near, mine)
+                self.progress(StageAdvanced(_STAGE, (number * len(order) + done) // len(parts)))
+
+    def _measured(
+        self,
+        sets: _native.FeatureSets,
+        sampled: NDArray[np.uint32],
+        positions: NDArray[np.uint32],
+        texts: _native.Texts,
+        near: NDArray[np.int64],
+        mine: NDArray[np.int64],
+    ) -> Iterator[Matches]:
+        """Measure texts `near` (numbers among `positions`) against the sampled documents `mine` (numbers of sets)."""
+        recipe, threads = self.recipe, self.threads
+        is_other = positions[near] != sampled[mine]
+        near, mine = near[is_other], mine[is_other]
+        used = np.unique(near)
+        places = (used + len(sampled)).astype(np.uint32)
+        sets.add(places, texts.take(used), threads=threads)
+        theirs, ours = (near + len(sampled)).astype(np.uint32), mine.astype(np.uint32)
+        is_later = positions[near] > sampled[mine]
+        later, earlier = np.where(is_later, theirs, ours), np.where(is_later, ours, theirs)
+        similarity = np.asarray(
+            sets.verify(
+                later,
+                earlier,
+                measure=recipe.measure,
+                threshold=recipe.similarity_threshold,
+                short_margin=recipe.short_margin or 0.0,
+                threads=threads,
+            )
+        )
+        sets.discard(places)
+        hits = ~np.isnan(similarity)
+        if hits.any():
+            yield Matches(sampled[mine[hits]], positions[near[hits]], similarity[hits])
+
+    def _all_texts(self) -> Iterator[tuple[int, NDArray[np.uint32], _native.Texts]]:
+        """Yield all positions with their texts, in the order of the input: (done with these, positions, texts)."""
+        order, num_features = self.collapsed.order, self.documents.num_features
+        positions = np.argsort(order, kind="stable").astype(np.uint32)
+        rows = order[positions].astype(np.int64)
+        start = 0
+        while start < len(rows):
+            some = rows[start : start + _MOST_AT_ONCE]
+            ends = np.cumsum(num_features[some].astype(np.int64))
+            stop = start + max(1, int(np.searchsorted(ends, _FEATURES_AT_ONCE, "right")))
+            texts = [read() for _, read in self.documents.texts(rows[start:stop], 1)]
+            stop = min(stop, len(rows))
+            yield stop, positions[start:stop], _native.Texts.concat(texts)
+            start = stop
+
+    def within(self) -> Iterator[Matches]:
+        """Compare fingerprints, all with all."""
+        recipe, order, sampled = self.recipe, self.collapsed.order, self.sampled
+        assert recipe.bits is not None
+        assert recipe.within is not None
+        words = self.documents.sketches.reshape(-1, recipe.num_words)
+        for start in range(0, len(order), _MOST_AT_ONCE):
+            theirs = words[order[start : start + _MOST_AT_ONCE]]
+            for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
+                some = sampled[first : first + _SAMPLED_AT_ONCE]
+                mine = words[order[some]]
+                distance = np.zeros((len(some), len(theirs)), np.uint16)
+                for word in range(recipe.num_words):
+                    distance += np.bitwise_count(mine[:, None, word] ^ theirs[None, :, word])
+                near, other = np.nonzero(distance <= recipe.within)
+                is_other = some[near] != start + other
+                near, other = near[is_other], other[is_other]
+                similarity = 1.0 - distance[near, other] / recipe.bits
+                found = Matches(some[near], (start + other).astype(np.uint32), similarity)
+                if len(found):
+                    yield self._alike_if_short(found)
+            self.progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
+
+    def _alike_if_short(self, found: Matches) -> Matches:
+        """Return the matches but for those of a short document whose features are too different."""
+        documents, recipe, order = self.documents, self.recipe, self.collapsed.order
+        assert recipe.short_threshold is not None
+        rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]
+        few = np.minimum(*(documents.num_features[side] for side in rows)) < SHORT_FEATURES
+        ones, others = (side[few] for side in rows)
+        alike = similarities(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
+        stays = np.ones(len(found), bool)
+        stays[few] = alike >= recipe.short_threshold
+        return Matches(found.sampled[stays], found.others[stays], found.similarity[stays])

@@ -1,0 +1,280 @@
+"""Finished runs read again: whether two of them gave the same answer."""
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.io.kept_copies import BATCH_ROWS, kept_copies, kept_documents, kinds_of
+from likewise.io.output.alignment import Beside, aligned
+from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.summaries import read_summary
+
+# Where documents stand differs when the same sequence is split into other files.
+_PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
+_MOST_NAMED = 5
+_COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_capped")
+
+
+@dataclass(frozen=True)
+class Differing:
+    """Items of two runs that differ.
+
+    Parameters
+    ----------
+    num : int
+        How many do.
+    items : tuple of Beside
+        The first of them, side by side.
+    columns : tuple of (list, list), optional
+        Columns of the two, where these differ, so that no rows were compared.
+    renumbered : Beside, optional
+        The first two rows of evidence that differ by the numbers of their rows alone.
+    """
+
+    num: int
+    items: tuple[Beside[Any], ...] = ()
+    columns: tuple[list[str], list[str]] | None = None
+    renumbered: Beside[Any] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.num or self.columns or self.renumbered)
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """What differs between two finished runs.
+
+    Parameters
+    ----------
+    compared : str
+        What was compared, in words.
+    recipe, counts : dict of str to (object, object)
+        Fields of the recipe, and counts of the summary, that differ, with both values.
+    evidence : Differing
+        Rows of evidence, as dictionaries.
+    kept : Differing, optional
+        Kept documents: lines as bytes, rows of tables as dictionaries. None where they were not compared.
+    """
+
+    compared: str
+    recipe: dict[str, tuple[Any, Any]]
+    counts: dict[str, tuple[Any, Any]]
+    evidence: Differing
+    kept: Differing | None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the runs gave the same answer."""
+        return not (self.recipe or self.counts or self.evidence or self.kept)
+
+    def lines(self) -> list[str]:
+        """Return the differences in words, a line each."""
+        lines = [f"recipe: {name} is {a!r} and {b!r}" for name, (a, b) in self.recipe.items()]
+        lines += [f"{name}: {a} and {b}" for name, (a, b) in self.counts.items()]
+        lines += _evidence_lines(self.evidence)
+        return lines + [_kept_line(beside) for beside in (self.kept.items if self.kept else ())]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as JSON values; what JSON has no value for as text."""
+        evidence: dict[str, object] = {
+            "num_differing": self.evidence.num,
+            "rows": [_plain({"first": beside.a, "second": beside.b}) for beside in self.evidence.items],
+        }
+        if self.evidence.columns is not None:
+            evidence["columns"] = list(self.evidence.columns)
+        if self.evidence.renumbered is not None:
+            beside = self.evidence.renumbered
+            evidence["renumbered"] = _plain({"first": beside.a, "second": beside.b})
+        kept = None
+        if self.kept is not None:
+            documents = [
+                {
+                    "first_number": None if beside.a is None else beside.number_a,
+                    "first": beside.a,
+                    "second_number": None if beside.b is None else beside.number_b,
+                    "second": beside.b,
+                }
+                for beside in self.kept.items
+            ]
+            kept = {"num_differing": self.kept.num, "documents": _plain(documents)}
+        return {
+            "is_same": self.is_same,
+            "compared": self.compared,
+            "recipe": _plain(self.recipe),
+            "counts": _plain(self.counts),
+            "evidence": evidence,
+            "kept": kept,
+        }
+
+
+def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
+    """Return the first differences between two finished runs in words, and what was compared.
+
+    Parameters
+    ----------
+    first, second : Path
+        As for :func:`compare_runs`.
+
+    Returns
+    -------
+    differences : list of str
+        Empty if they gave the same answer.
+    compared : str
+        What was compared, in words.
+    """
+    found = compare_runs(first, second)
+    return found.lines(), found.compared
+
+
+def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_counts: bool = False) -> RunComparison:
+    """Return what differs between two finished runs.
+
+    Parameters
+    ----------
+    first, second : Path
+        Output directories.
+    most : int
+        Differing rows of evidence, and differing documents, that are named.
+    with_counts : bool
+        Whether all that differ are counted; else reading ends with the last that is named.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them is no finished run.
+
+    Notes
+    -----
+    Compares recipe, evidence in row order (not the places in files, which another split of the same sequence changes),
+    and kept documents in input order. Container bytes and timings are not compared.
+    """
+    one, two = read_summary(first), read_summary(second)
+    counts = {name: (one.get(name), two.get(name)) for name in _COUNTS if one.get(name) != two.get(name)}
+    evidence = _evidence_differences(first, second, most, with_counts=with_counts)
+    compared, found = "recipe, evidence", None
+    kept = [kept_copies(run, summary) for run, summary in ((first, one), (second, two))]
+    if kept[0] is not None and kept[1] is not None:
+        if kinds_of(kept[0]) != kinds_of(kept[1]):
+            compared += "; kept documents are of different formats: their numbers"
+        else:
+            compared += ", kept documents"
+            besides = aligned(kept_documents(kept[0]), kept_documents(kept[1]), _hashable)
+            found = _first(besides, most, with_counts=with_counts)
+    return RunComparison(compared, _recipe_differences(one, two), counts, evidence, found)
+
+
+def _first(besides: Iterator[Beside[Any]], most: int, *, with_counts: bool) -> Differing:
+    num, items = 0, []
+    for beside in besides:
+        if not beside.is_same:
+            num += 1
+            if num <= most:
+                items.append(beside)
+            if num == most and not with_counts:
+                break
+    return Differing(num, tuple(items))
+
+
+def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    if one["recipe_id"] == two["recipe_id"]:
+        return {}
+    mine, theirs = one["recipe"], two["recipe"]
+    names = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
+    found = {name: (mine.get(name), theirs.get(name)) for name in names}
+    return found or {"recipe_id": (one["recipe_id"], two["recipe_id"])}
+
+
+def _evidence_differences(first: Path, second: Path, most: int, *, with_counts: bool) -> Differing:
+    one, two = _evidence(first), _evidence(second)
+    # Another recipe is named by its fields, not by every row.
+    left_out = {*_PLACES, "recipe_id"}
+    columns = [[name for name in table.column_names if name not in left_out] for table in (one, two)]
+    if columns[0] != columns[1]:
+        return Differing(0, columns=(columns[0], columns[1]))
+    one, two = one.select(columns[0]), two.select(columns[0])
+    if one.equals(two):
+        return Differing(0)
+    renumbered: list[Beside[Any]] = []
+
+    def besides() -> Iterator[Beside[Any]]:
+        for beside in aligned(_rows(one), _rows(two), _without_numbers):
+            if beside.is_same and beside.a != beside.b and not renumbered:
+                renumbered.append(beside)
+            yield beside
+
+    found = replace(_first(besides(), most, with_counts=with_counts), renumbered=next(iter(renumbered), None))
+    if found:
+        return found
+    types = [[f"{field.name}: {field.type}" for field in table.schema] for table in (one, two)]
+    return Differing(0, columns=(types[0], types[1]))
+
+
+def _evidence_lines(evidence: Differing) -> list[str]:
+    if evidence.columns is not None:
+        return [f"evidence: columns {evidence.columns[0]} and {evidence.columns[1]}"]
+    lines = [f"evidence: {_evidence_row(beside.a)} and {_evidence_row(beside.b)}" for beside in evidence.items]
+    if evidence.renumbered is not None:
+        rows = f"{_evidence_row(evidence.renumbered.a)} and {_evidence_row(evidence.renumbered.b)}"
+        lines.append(f"evidence: documents stand at other rows, first {rows}")
+    return lines
+
+
+def _without_numbers(row: dict[str, Any]) -> str:
+    """Return what evidence says but for the numbers of rows, which one document more changes for all behind it."""
+    return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
+
+
+def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(run / EVIDENCE).read()
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput("the run's evidence is missing or damaged; run it again", str(run / EVIDENCE)) from error
+
+
+def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
+    for batch in table.to_batches(BATCH_ROWS):
+        yield from batch.to_pylist()
+
+
+def _evidence_row(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "nothing"
+    return f"row {row['row']} ({row['doc_id']}) for {row['kept_row']} ({row['kept_id']}) at {row['similarity']!r}"
+
+
+def _kept_line(beside: Beside[Any]) -> str:
+    if beside.a is None or beside.b is None:
+        number = beside.number_b if beside.a is None else beside.number_a
+        run = "second" if beside.a is None else "first"
+        return f"kept: only the {run} run has document {number}, {_shown(beside.b if beside.a is None else beside.a)}"
+    number = beside.number_a
+    other = "" if beside.number_b == number else f" ({beside.number_b} of the second run)"
+    return f"kept: document {number}{other} is {_shown(beside.a)} and {_shown(beside.b)}"
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
+    """Return JSON values; bytes as text, and what else JSON has no value for as it is shown."""
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _hashable(document: object) -> Hashable:
+    return document if isinstance(document, bytes) else repr(document)
+
+
+def _shown(document: object) -> str:
+    text = document.decode("utf-8", "replace") if isinstance(document, bytes) else repr(document)
+    return text if len(text) <= 80 else f"{text[:77]}..."

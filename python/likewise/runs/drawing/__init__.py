@@ -1,0 +1,32 @@
+"""What results look like: texts, charts and fingerprints as HTML and SVG, safe whatever a document holds."""
+
+from functools import cache
+from importlib.resources import files
+
+from likewise.runs.drawing.charts import bars, curve, density, fingerprints, histogram, similarity_bar, steps
+from likewise.runs.drawing.diffs import inline, side_by_side
+from likewise.runs.drawing.markup import Html, element, escaped, joined, visible
+
+__all__ = [
+    "Html",
+    "bars",
+    "curve",
+    "density",
+    "element",
+    "escaped",
+    "fingerprints",
+    "histogram",
+    "inline",
+    "joined",
+    "side_by_side",
+    "similarity_bar",
+    "steps",
+    "stylesheet",
+    "visible",
+]
+
+
+@cache
+def stylesheet() -> str:
+    """Return the stylesheet of the page and of reports: light and dark, without anything from outside."""
+    return (files("likewise.runs.drawing") / "style.css").read_text(encoding="utf-8")

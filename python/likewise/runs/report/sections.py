@@ -1,0 +1,202 @@
+"""Parts of a report, and of the page's first view: a run in figures and drawings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from likewise.checks import counted
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.search import recall_within
+from likewise.recipe.valley import choice_lines
+from likewise.runs.drawing import Html, bars, curve, density, element, histogram
+from likewise.runs.viewing import Catalogue
+
+_CURVE_POINTS = 100
+_SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
+
+
+def figures(numbers: list[tuple[str, object]]) -> Html:
+    """Return large numbers with what each counts; those that are None are left out."""
+    items = []
+    for name, value in numbers:
+        if value is not None:
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            items.append(element("li", [element("b", shown), name]))
+    return element("ul", items, class_="figures")
+
+
+def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
+    """Return the counts of a run that matter first."""
+    total = summary["num_documents"]
+    share = f" ({summary['num_removed'] / total:.1%})" if total else ""
+    return figures(
+        [
+            ("documents", total),
+            ("kept", summary["num_kept"]),
+            (f"removed{share}", summary["num_removed"]),
+            ("groups", num_groups),
+            ("empty", summary["num_empty"] or None),
+            ("short", summary["num_short"] or None),
+            ("bad rows", summary["num_bad_rows"] or None),
+        ]
+    )
+
+
+def facts(rows: list[tuple[str, object]]) -> Html:
+    """Return a table of names and values; values that are None are left out."""
+    body = [
+        element("tr", [element("th", name, scope="row"), element("td", value)])
+        for name, value in rows
+        if value is not None
+    ]
+    return element("table", element("tbody", body), class_="facts")
+
+
+def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
+    """Return what was asked of a match and how pairs were searched."""
+    match = f"{recipe.measure} ≥ {recipe.threshold}"
+    if recipe.short_margin is not None:
+        match += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
+    if recipe.is_distance_only:
+        match = f"Hamming distance ≤ {recipe.within} of {recipe.bits} bits"
+    elif recipe.method == "exact":
+        match = "equal normalised texts"
+    search: str | None = None
+    if recipe.method == "minhash":
+        search = f"{recipe.bands} bands of {recipe.rows} rows, {recipe.num_slots} slots"
+    elif recipe.method == "simhash":
+        search = f"within {recipe.within} of {recipe.bits} bits"
+        if recipe.bands is not None:
+            search += f", {recipe.bands} bands of {recipe.rows} sampled bits"
+    features = f"{recipe.tokens} tokens, {recipe.shingle} in a feature, weights {recipe.weights}"
+    return facts(
+        [
+            ("A match is", match),
+            ("Method", recipe.method),
+            ("Features", None if recipe.method == "exact" else features),
+            ("Search", search),
+            ("P(found) at the threshold", None if recall is None else f"{recall:.4f}"),
+            ("Stays", recipe.keep),
+            ("Groups", "connected components" if recipe.group == "components" else None),
+            ("Recipe", element("code", recipe.recipe_id)),
+        ]
+    )
+
+
+def threshold_of(recipe: Recipe) -> float | None:
+    """Return the least similarity of a match; None where nothing is measured."""
+    if recipe.threshold is not None:
+        return recipe.similarity_threshold
+    if recipe.within is not None and recipe.bits is not None:
+        return 1.0 - recipe.within / recipe.bits
+    return None
+
+
+def similarity_chart(catalogue: Catalogue, recipe: Recipe) -> Html:
+    """Return the similarities at which documents were removed."""
+    counts = catalogue.similarities()
+    num_bins = len(counts)
+    threshold = threshold_of(recipe)
+    first = next((i for i, count in enumerate(counts) if count), num_bins - 1)
+    if threshold is not None:
+        first = min(first, int(threshold * num_bins))
+    # A whole tenth, so that the axis has round numbers.
+    first = first // 5 * 5
+    edges = [i / num_bins for i in range(first, num_bins + 1)]
+    return histogram(
+        edges,
+        counts[first:],
+        label=f"{recipe.measure} to the kept document",
+        mark=threshold,
+        mark_text="" if threshold is None else f"threshold {threshold:.4g}",
+    )
+
+
+def size_chart(catalogue: Catalogue) -> Html:
+    """Return how many groups there are of each size."""
+    rows = []
+    sizes = catalogue.sizes()
+    for low, high in _SIZE_RANGES:
+        count = sum(num for size, num in sizes if size >= low and (high is None or size <= high))
+        if count:
+            name = f"{low:,}" if low == high else f"over {low - 1:,}" if high is None else f"{low:,} to {high:,}"
+            rows.append((f"{name} documents", count))
+    return bars(rows, label="Groups by the number of their documents") if rows else element("p", "There are no groups.")
+
+
+def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
+    """Return (similarity, P(found) of a pair by the search of a resolved recipe); none where it has no curve."""
+    from likewise.stages.plan import found
+
+    similarities = [i / _CURVE_POINTS for i in range(_CURVE_POINTS + 1)]
+    if recipe.method == "minhash" and recipe.bands is not None:
+        return [(value, found(recipe, value)) for value in similarities]
+    if recipe.method == "simhash" and recipe.bits is not None and recipe.within is not None and recipe.bands is None:
+        return [(value, recall_within(recipe.bits, value, recipe.within)) for value in similarities]
+    return []
+
+
+def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
+    """Return the S-curve of a recipe with its threshold, or another similarity, marked; None where it has none."""
+    points = curve_points(recipe)
+    if not points:
+        return None
+    is_bands = recipe.method == "minhash"
+    at, text = similarity, "this pair"
+    if similarity is None:
+        at = recipe.candidate_threshold if is_bands else threshold_of(recipe) if recipe.threshold is not None else None
+        text = "threshold"
+    mark = None
+    if at is not None:
+        mark = (at, points[min(_CURVE_POINTS, round(at * _CURVE_POINTS))][1])
+    label = f"{'Jaccard' if is_bands else 'cosine'} similarity of a pair; upward P(found)"
+    return curve(points, label=label, mark=mark, mark_text=text if mark is None else f"{text}: {mark[1]:.3f}")
+
+
+def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
+    """Return the density that a run chose its threshold from, and what it says; None where it was given one."""
+    facts = summary.get("chosen_threshold")
+    if facts is None:
+        return None
+    drawn = density(
+        [(similarity, pairs) for similarity, pairs in facts["density"]],
+        label=f"{facts['measure']} similarity; pairs in a hundredth",
+        mark=facts["threshold"],
+        mark_text=f"threshold {facts['threshold']:g}",
+    )
+    return element("div", [drawn, *(element("p", line, class_="quiet") for line in choice_lines(facts))])
+
+
+def stage_chart(summary: Mapping[str, Any]) -> Html:
+    """Return the seconds of each stage."""
+    stages = [(name.replace("_", " "), round(seconds * 1000)) for name, seconds in summary["timings"]["wall_s"].items()]
+    return bars(stages, label=f"Milliseconds of each stage; {summary['timings']['total_s']:.2f} s in all")
+
+
+def search_facts(summary: Mapping[str, Any]) -> Html:
+    """Return how much was compared, and what was left out of it."""
+    capped, num_crowded = summary["num_capped"], summary.get("num_crowded", 0)
+    is_exact = summary["recipe"].get("overflow") == "exact"
+    how = "compared by an exact join" if is_exact else "pairs of two of them may be missed"
+    crowd = f"{num_crowded:,}; {how}" if num_crowded else None
+    return facts(
+        [
+            ("Candidate pairs", None if summary["num_candidates"] is None else f"{summary['num_candidates']:,}"),
+            ("Pairs measured", f"{summary['num_measured']:,}"),
+            ("Documents with full buckets", crowd or "none"),
+            (
+                "Capped",
+                f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else None,
+            ),
+            (
+                "Below the threshold",
+                f"{summary['num_below_threshold']:,} joined through others" if summary["num_below_threshold"] else None,
+            ),
+            ("Stored pairs", _stored(summary)),
+            ("Version", summary["version"]),
+        ]
+    )
+
+
+def _stored(summary: Mapping[str, Any]) -> str | None:
+    stored = summary.get("stored_pairs")
+    return None if stored is None else f"{stored['num_pairs']:,} from similarity {stored['floor']:g} on"

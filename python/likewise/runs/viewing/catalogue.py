@@ -1,0 +1,376 @@
+"""Groups of documents, sorted and searched: what the page lists, a page at a time, however many there are."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from likewise.errors import StoreError
+from likewise.runs.viewing.texts import Place
+from likewise.stages.text import tokens
+
+# Groups by number, one row each; members by group and row. Words of a group are those of its kept document's beginning
+# and its ids, cut as features are, so that scripts without spaces are searched too.
+_TABLES = """
+CREATE TABLE groups (
+  number INTEGER PRIMARY KEY, row INTEGER, doc_id TEXT NOT NULL, source TEXT NOT NULL, file TEXT, offset INTEGER,
+  length INTEGER, size INTEGER NOT NULL, lowest REAL NOT NULL, highest REAL NOT NULL
+);
+CREATE TABLE members (
+  number INTEGER NOT NULL, row INTEGER NOT NULL, doc_id TEXT NOT NULL, file TEXT, offset INTEGER, length INTEGER,
+  similarity REAL NOT NULL, distance INTEGER, below INTEGER NOT NULL, PRIMARY KEY (number, row)
+) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', tokenize="ascii tokenchars '_'");
+CREATE TABLE sizes (size INTEGER PRIMARY KEY, num_groups INTEGER NOT NULL);
+CREATE TABLE similarities (bin INTEGER PRIMARY KEY, num_removed INTEGER NOT NULL);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+_INDEXES = """
+CREATE INDEX by_size ON groups (size DESC, number);
+CREATE INDEX by_lowest ON groups (lowest, number);
+CREATE INDEX group_ids ON groups (doc_id);
+CREATE INDEX member_ids ON members (doc_id);
+CREATE INDEX member_similarities ON members (similarity, number, row);
+"""
+SORTS = {"size": ("size", "DESC"), "similarity": ("lowest", "ASC"), "input": ("number", "ASC")}
+BINS = 50
+_PLAIN = str.maketrans({character: "_" for character in map(chr, range(33, 127)) if not character.isalnum()})
+_MOST_WORDS = 16
+_COUNTED = 10_000
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A group as the list shows it.
+
+    Parameters
+    ----------
+    number : int
+        Its number, from 1, in input order of its kept document.
+    row : int or None
+        Of the kept document in the run; None for one of an index.
+    doc_id : str
+        The kept document.
+    source : {"input", "against"}
+        Where that one is from.
+    place : Place
+        Where it stands.
+    size : int
+        Its documents, the kept one counted.
+    lowest, highest : float
+        Similarity to the kept document.
+    """
+
+    number: int
+    row: int | None
+    doc_id: str
+    source: str
+    place: Place
+    size: int
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Member:
+    """A removed document of a group, and what was measured on it and the kept one."""
+
+    number: int
+    row: int
+    doc_id: str
+    place: Place
+    similarity: float
+    distance: int | None
+    is_below: bool
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of groups.
+
+    Parameters
+    ----------
+    groups : list of GroupRow
+        At most as many as were asked for.
+    before, after : str or None
+        Cursors of the pages beside it.
+    num_found : int
+        Groups in all, counted up to 10,000 where words were asked for.
+    """
+
+    groups: list[GroupRow]
+    before: str | None
+    after: str | None
+    num_found: int
+
+
+class Catalogue:
+    """A file of groups, opened to read; safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def fact(self, name: str) -> str | None:
+        """Return a fact that was stored with the groups."""
+        found = self._all("SELECT value FROM facts WHERE name = ?", (name,))
+        return str(found[0][0]) if found else None
+
+    def num_groups(self) -> int:
+        """Return the number of groups."""
+        return int(self._all("SELECT coalesce(sum(num_groups), 0) FROM sizes")[0][0])
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Return (size, number of groups of this size), rising."""
+        return self._all("SELECT size, num_groups FROM sizes ORDER BY size")
+
+    def similarities(self) -> list[int]:
+        """Return how many removed documents have a similarity in each of 50 equal parts of 0 to 1."""
+        counts = [0] * BINS
+        for number, count in self._all("SELECT bin, num_removed FROM similarities"):
+            counts[number] = count
+        return counts
+
+    def list_groups(self, *, sort: str = "size", words: str = "", cursor: str = "", limit: int = 50) -> Listing:
+        """Return a page of groups.
+
+        Parameters
+        ----------
+        sort : {"size", "similarity", "input"}
+            The largest first; the least similar first; in input order.
+        words : str
+            Words of the kept document's beginning, or an id; all are wanted.
+        cursor : str
+            Of another page; begins with ``<`` for the page before it. One that nobody gave is ignored.
+        limit : int
+            Groups of a page.
+        """
+        column, direction = SORTS.get(sort, SORTS["size"])
+        condition, values = self._condition(words)
+        is_back, after = _cursor(cursor)
+        order, comparison = direction, ">" if direction == "ASC" else "<"
+        if is_back:
+            order, comparison = ("DESC", "<") if direction == "ASC" else ("ASC", ">")
+        number_order = "DESC" if is_back else "ASC"
+        where = [condition] if condition else []
+        if after is not None:
+            where.append(
+                f"({column} {comparison} ? OR ({column} = ? AND number {'<' if is_back else '>'} ?))"
+                if column != "number"
+                else f"number {comparison} ?"
+            )
+            values += [after[0], after[0], after[1]] if column != "number" else [after[1]]
+        # Names of columns and directions are those of the table above, never of the request.
+        query = (
+            f"SELECT {_GROUP_COLUMNS} FROM groups {'WHERE ' + ' AND '.join(where) if where else ''} "
+            f"ORDER BY {column} {order}, number {number_order} LIMIT ?"
+        )
+        rows = [_group(row) for row in self._all(query, (*values, limit + 1))]
+        has_more = len(rows) > limit
+        rows = rows[:limit]
+        if is_back:
+            rows.reverse()
+        has_before, has_after = (has_more, True) if is_back else (after is not None, has_more)
+        first, last = (rows[0], rows[-1]) if rows else (None, None)
+        return Listing(
+            rows,
+            f"<{_key(first, column)}" if first and has_before else None,
+            _key(last, column) if last and has_after else None,
+            self._num_found(words),
+        )
+
+    def group(self, number: int) -> GroupRow | None:
+        """Return a group by its number."""
+        rows = self._all(f"SELECT {_GROUP_COLUMNS} FROM groups WHERE number = ?", (number,))
+        return _group(rows[0]) if rows else None
+
+    def members(self, number: int, *, after: int = -1, limit: int = 200) -> list[Member]:
+        """Return the removed documents of a group, in input order, those behind row `after`."""
+        return [
+            _member(row)
+            for row in self._all(
+                f"SELECT {_MEMBER_COLUMNS} FROM members WHERE number = ? AND row > ? ORDER BY row LIMIT ?",
+                (number, after, limit),
+            )
+        ]
+
+    def member(self, number: int, row: int) -> Member | None:
+        """Return a removed document by its group and row."""
+        rows = self._all(
+            f"SELECT {_MEMBER_COLUMNS} FROM members WHERE number = ? AND row = ?",
+            (number, row),
+        )
+        return _member(rows[0]) if rows else None
+
+    def beside(self, number: int, row: int) -> tuple[int | None, int | None]:
+        """Return the rows of the members that stand before and behind one in its group."""
+        before = self._all("SELECT max(row) FROM members WHERE number = ? AND row < ?", (number, row))
+        behind = self._all("SELECT min(row) FROM members WHERE number = ? AND row > ?", (number, row))
+        return before[0][0], behind[0][0]
+
+    def find_id(self, doc_id: str) -> int | None:
+        """Return the number of the group that holds a document; None where none does."""
+        for table in ("groups", "members"):
+            rows = self._all(f"SELECT number FROM {table} WHERE doc_id = ? LIMIT 1", (doc_id,))
+            if rows:
+                return int(rows[0][0])
+        return None
+
+    def doubtful(self, *, after: int = 0, limit: int = 50) -> list[tuple[GroupRow, Member]]:
+        """Return removed documents with the group of each, the least similar first, `after` so many of them."""
+        rows = self._all(
+            f"SELECT {_MEMBER_COLUMNS} FROM members ORDER BY similarity, number, row LIMIT ? OFFSET ?",
+            (limit, after),
+        )
+        found = []
+        for member in map(_member, rows):
+            group = self.group(member.number)
+            if group is not None:
+                found.append((group, member))
+        return found
+
+    def text(self, row: int) -> str | None:
+        """Return a text that was stored with the groups, as those of an index are."""
+        try:
+            rows = self._all("SELECT text FROM texts WHERE row = ?", (row,))
+        except sqlite3.OperationalError:
+            return None
+        return str(rows[0][0]) if rows else None
+
+    def _condition(self, words: str) -> tuple[str, list[Any]]:
+        wanted = _query(words)
+        if not words.strip():
+            return "", []
+        by_id = "SELECT number FROM groups WHERE doc_id = ? UNION SELECT number FROM members WHERE doc_id = ?"
+        values: list[Any] = [words.strip(), words.strip()]
+        if not wanted:
+            return f"number IN ({by_id})", values
+        return f"number IN ({by_id} UNION SELECT rowid FROM words WHERE words MATCH ?)", [*values, wanted]
+
+    def _num_found(self, words: str) -> int:
+        condition, values = self._condition(words)
+        if not condition:
+            return self.num_groups()
+        query = f"SELECT count(*) FROM (SELECT 1 FROM groups WHERE {condition} LIMIT {_COUNTED})"
+        return int(self._all(query, values)[0][0])
+
+    def _all(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+
+_GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest"
+_MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below"
+
+
+class CatalogueWriter:
+    """Writes a catalogue, as a context; nothing has the final name before all is complete.
+
+    Parameters
+    ----------
+    path : Path
+        The new file; one that is there is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._unfinished = path.with_name(f"{path.name}.unfinished")
+
+    def __enter__(self) -> Self:
+        self._unfinished.unlink(missing_ok=True)
+        self._database = sqlite3.connect(self._unfinished, isolation_level=None)
+        try:
+            # What is derived can be made again.
+            self._database.executescript(
+                "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=8192;" + _TABLES
+            )
+            self._database.execute("BEGIN")
+        except sqlite3.Error as error:
+            # A Python whose SQLite has no full-text search, for one.
+            self.__exit__(type(error), error, None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.close()
+        self._unfinished.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(f"{self._path}: the groups could not be sorted: {error}") from error
+
+    def add_groups(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add groups: the columns of the table, in its order."""
+        self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+
+    def add_members(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add members: the columns of the table, in its order; those of a group together, rising."""
+        self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?)", rows)
+
+    def add_words(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Add what a group is found by: its number, and the beginning of its text."""
+        self._database.executemany(
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            ((number, " ".join(_words(text))) for number, text in rows),
+        )
+
+    def add_texts(self, rows: Iterable[tuple[int, str]]) -> None:
+        """Add whole texts by row, where nothing else keeps them."""
+        self._database.execute("CREATE TABLE IF NOT EXISTS texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+        self._database.executemany("INSERT INTO texts VALUES (?, ?)", rows)
+
+    def finish(self, facts: dict[str, str]) -> None:
+        """Sum up, sort, and give the file its name."""
+        database = self._database
+        database.execute("INSERT INTO sizes SELECT size, count(*) FROM groups GROUP BY size")
+        database.execute(
+            f"INSERT INTO similarities SELECT min({BINS - 1}, max(0, cast(similarity * {BINS} AS INTEGER))) AS bin, "
+            "count(*) FROM members GROUP BY bin"
+        )
+        database.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+        database.execute("COMMIT")
+        database.executescript(_INDEXES)
+        database.close()
+        self._unfinished.replace(self._path)
+
+
+def _group(row: tuple[Any, ...]) -> GroupRow:
+    number, own, doc_id, source, file, offset, length, size, lowest, highest = row
+    return GroupRow(number, own, doc_id, source, Place(file, offset or 0, length), size, lowest, highest)
+
+
+def _member(row: tuple[Any, ...]) -> Member:
+    number, own, doc_id, file, offset, length, similarity, distance, below = row
+    return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below))
+
+
+def _query(words: str) -> str:
+    """Return a query for all words of a text; each stands in quotes, so that nothing in it is an operator."""
+    return " ".join(f'"{word}"' for word in _words(words)[:_MOST_WORDS])
+
+
+def _words(text: str) -> list[str]:
+    """Return tokens without the ASCII characters that the search would part them at, or take for its own."""
+    return [word.translate(_PLAIN) for word in tokens(text)]
+
+
+def _key(row: GroupRow, column: str) -> str:
+    value = {"size": float(row.size), "lowest": row.lowest, "number": float(row.number)}[column]
+    return f"{value!r}:{row.number}"
+
+
+def _cursor(cursor: str) -> tuple[bool, tuple[float, int] | None]:
+    is_back = cursor.startswith("<")
+    value, _, number = cursor.removeprefix("<").partition(":")
+    try:
+        after = float(value), int(number)
+    except ValueError:
+        return False, None
+    return is_back, after if -(2**62) < after[1] < 2**62 else None

@@ -1,0 +1,223 @@
+"""What should a user look at first after a run? A few lines, from the evidence and a few documents."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.checks import counted
+from likewise.io.output.directory import EVIDENCE
+from likewise.measures.comparison import compare
+from likewise.recipe.recipe import Recipe
+from likewise.runs.viewing.texts import Place, Shown
+from likewise.runs.viewing.view import RunView
+
+NUM_NEAREST = 3
+# Longer inputs are not unpacked or read whole for a few lines.
+_MOST_PACKED_BYTES = 64 << 20
+_MOST_DOCUMENT_CHARACTERS = 20_000
+_LINE_CHARACTERS = 100
+_SIDE_CHARACTERS = 24
+# A kept document for which so many others were removed, and so large a part of all, may stand for a template.
+_FAMILY_DOCUMENTS = 50
+_FAMILY_PART = 10
+_NUM_MARKUP_SAMPLES = 20
+_MARKUP = re.compile(r"\s*(<!doctype html|<html\b|<\?xml\b|<head\b|<body\b|<div\b|<p\b|<table\b)", re.IGNORECASE)
+_COLUMNS = ["doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_file", "kept_offset"]
+
+
+def first_look(run: Path) -> list[str]:
+    """Return what to look at first after a run, a line each.
+
+    Parameters
+    ----------
+    run : Path
+        The output directory of a finished run.
+
+    Returns
+    -------
+    list of str
+        The removals nearest to the threshold with their differences, the kept document with the most removals if there
+        are many, and a hint if documents are HTML. Empty if no near-duplicate was removed.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no finished run, or its evidence is damaged.
+
+    Notes
+    -----
+    Cost: reads three columns of the evidence, and at most 26 documents. Compressed inputs of more than 64 MB are not
+    read.
+    """
+    with RunView(run) as view:
+        near = _Near(run / EVIDENCE, by_distance=view.recipe.is_distance_only)
+        if not near.rows:
+            return []
+        lines = ["Removals nearest to the threshold:"]
+        texts = _texts(view, near.rows)
+        pairs = zip(texts[::2], texts[1::2], strict=True)
+        lines += [f"  {_removal(row, a, b, view.recipe)}" for row, (a, b) in zip(near.rows, pairs, strict=True)]
+        if near.family is not None:
+            num, kept_id = near.family
+            lines.append(
+                f"{num:,} similar but different documents were removed for {kept_id} alone. If they share a template, "
+                f"use --weights idf or a higher threshold, and check with likewise report {run}."
+            )
+        if view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
+            lines.append("Documents contain HTML. With --markup html, only the visible text counts.")
+        lines.append("To fit the threshold to pairs that you label, run likewise tune.")
+        return lines
+
+
+class _Near:
+    """The removals of near-duplicates in some evidence.
+
+    Attributes
+    ----------
+    rows : list of dict
+        The nearest to the threshold: the least similar, the earlier first among equals.
+    samples : list of dict
+        Some others, spread over all.
+    family : tuple of int and str, or None
+        For which kept document the most were removed, if these are many.
+    """
+
+    def __init__(self, path: Path, *, by_distance: bool) -> None:
+        import pyarrow.parquet as pq
+
+        self.rows: list[dict[str, Any]] = []
+        self.samples: list[dict[str, Any]] = []
+        self.family: tuple[int, str] | None = None
+        if not path.exists():
+            return
+        file = pq.ParquetFile(path)
+        found: list[tuple[float, int]] = []
+        leaders: Counter[int] = Counter()
+        num_before = num_near = 0
+        for batch in file.iter_batches(columns=["kept_row", "similarity", "distance"]):
+            similarity = _likeness(batch, by_distance=by_distance)
+            places = np.flatnonzero(similarity < (0.0 if by_distance else 1.0))
+            nearest = places[np.argsort(similarity[places], kind="stable")[:NUM_NEAREST]]
+            found += [(float(similarity[place]), num_before + int(place)) for place in nearest]
+            found = sorted(found)[:NUM_NEAREST]
+            kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)[places]
+            _count(leaders, kept)
+            num_before += batch.num_rows
+            num_near += len(places)
+        if not num_near:
+            return
+        self.rows = _rows(file, [place for _, place in found])
+        step = max(1, num_before // _NUM_MARKUP_SAMPLES)
+        self.samples = _rows(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES])
+        self._find_family(file, leaders, num_near, by_distance=by_distance)
+
+    def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:  # noqa: ANN401
+        """Count again for the leaders that may have the most: the first count is too low by what was forgotten."""
+        least = max(_FAMILY_DOCUMENTS, num_near // _FAMILY_PART)
+        exact: Counter[int] = Counter()
+        first: dict[int, int] = {}
+        num_before = 0
+        for batch in file.iter_batches(columns=["kept_row", "similarity", "distance"]) if leaders else ():
+            is_near = _likeness(batch, by_distance=by_distance) < (0.0 if by_distance else 1.0)
+            kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)
+            for leader in leaders:
+                of_it = np.flatnonzero(is_near & (kept == leader))
+                if len(of_it):
+                    first.setdefault(leader, num_before + int(of_it[0]))
+                    exact[leader] += len(of_it)
+            num_before += batch.num_rows
+        for leader, num in exact.most_common(1):
+            if num >= least:
+                (row,) = _rows(file, [first[leader]])
+                self.family = num, row["kept_id"]
+
+
+def _likeness(batch: Any, *, by_distance: bool) -> NDArray[np.float64]:  # noqa: ANN401 - PyArrow has no types
+    """Return similarities, or distances with their sign changed; that of an equal document where there is none."""
+    column = batch.column("distance" if by_distance else "similarity")
+    filled = column.cast("float64").fill_null(0.0 if by_distance else 1.0)
+    values: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False)
+    return -values if by_distance else values
+
+
+def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
+    """Count leaders in bounded memory: of those with more than a tenth of all none is lost (Misra and Gries, 1982)."""
+    numbers, counts = np.unique(kept[kept >= 0], return_counts=True)
+    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+        leaders[number] += count
+    if len(leaders) > 2 * _FAMILY_PART:
+        less = sorted(leaders.values(), reverse=True)[2 * _FAMILY_PART]
+        for number in list(leaders):
+            leaders[number] -= less
+            if leaders[number] <= 0:
+                del leaders[number]
+
+
+def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Return some rows of the evidence, in the order given."""
+    names = [*_COLUMNS, "similarity", "distance"]
+    found: dict[int, dict[str, Any]] = {}
+    num_before = 0
+    wanted = sorted(set(places))
+    for number in range(file.num_row_groups):
+        num = file.metadata.row_group(number).num_rows
+        inside = [place - num_before for place in wanted if num_before <= place < num_before + num]
+        if inside:
+            table = file.read_row_group(number, columns=names).take(inside)
+            found |= {num_before + place: row for place, row in zip(inside, table.to_pylist(), strict=True)}
+        num_before += num
+    return [found[place] for place in places]
+
+
+def _texts(view: RunView, rows: list[dict[str, Any]]) -> list[Shown]:
+    """Return the removed and the kept document of each row in turn."""
+    places: list[tuple[int | None, Place]] = []
+    for row in rows:
+        places.append((None, Place(_light(view, row["file"]), row["offset"], row["length"])))
+        places.append((None, Place(_light(view, row["kept_file"]), row["kept_offset"] or 0, None)))
+    return view.texts(places)
+
+
+def _light(view: RunView, name: str | None) -> str | None:
+    """Return the name of a file that is quickly read at a place; None for others."""
+    if name is None:
+        return None
+    sizes = {file["path"]: file["num_bytes"] for file in view.summary["inputs"]}
+    is_plain = Path(name).suffix.lower() in (".jsonl", ".json", ".ndjson", ".txt")
+    return name if is_plain or sizes.get(name, _MOST_PACKED_BYTES + 1) <= _MOST_PACKED_BYTES else None
+
+
+def _are_markup(texts: list[Shown]) -> bool:
+    shown = [text for text in texts if isinstance(text, str)]
+    return bool(shown) and 2 * sum(bool(_MARKUP.match(text)) for text in shown) > len(shown)
+
+
+def _removal(row: dict[str, Any], removed: Shown, kept: Shown, recipe: Recipe) -> str:
+    """Return a removal as one line; what changed from the kept document to the removed one."""
+    likeness = f"{row['distance']} bits" if recipe.is_distance_only else f"{row['similarity']:.3f}"
+    line = f"{likeness}  {row['doc_id']} (kept: {row['kept_id']})"
+    if not (isinstance(removed, str) and isinstance(kept, str)):
+        return line
+    a, b = kept[:_MOST_DOCUMENT_CHARACTERS], removed[:_MOST_DOCUMENT_CHARACTERS]
+    stretches = [part for part in compare(a, b, Recipe.exact()).alignment if not part.is_same]
+    shown: list[str] = []
+    room = _LINE_CHARACTERS
+    for part in stretches:
+        pair = f"{_side(part.a)} -> {_side(part.b)}"
+        if shown and len(pair) > room:
+            break
+        shown.append(pair)
+        room -= len(pair)
+    rest = len(stretches) - len(shown)
+    more = f"; {counted(rest, 'more difference')}" if rest else ""
+    return f"{line}: {'; '.join(shown)}{more}" if shown else line
+
+
+def _side(text: str) -> str:
+    """Return one side of a difference, short."""
+    words = " ".join(text.split())
+    return f'"{words if len(words) <= _SIDE_CHARACTERS else words[: _SIDE_CHARACTERS - 1] + "…"}"'

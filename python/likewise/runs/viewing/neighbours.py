@@ -1,0 +1,149 @@
+"""The documents of a run that are near a text, by sketching its inputs once more."""
+
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch import FileRun
+from likewise.batch.budget.timing import Timing
+from likewise.batch.read.documents import Documents
+from likewise.batch.run import open_documents
+from likewise.errors import InvalidInput
+from likewise.hamming.pairs import hamming_distance
+from likewise.io.inputs import find_inputs
+from likewise.io.output.scratch import scratch_directory
+from likewise.measures import measure
+from likewise.measures.comparison import matches
+from likewise.progress import no_progress
+from likewise.recipe.recipe import Recipe
+from likewise.runs.viewing.texts import TextReader
+from likewise.stages.sketch import shaped, sketch
+
+# Inputs beyond are not sketched for a look: some seconds on two cores, and 300 MB for a million documents.
+MOST_BYTES = 2_000_000_000
+# Documents that are measured exactly, of those whose sketches are nearest.
+_MEASURED = 50
+
+
+@dataclass(frozen=True)
+class FoundNear:
+    """A document near a text.
+
+    Parameters
+    ----------
+    doc_id : str
+        Its id.
+    similarity : float
+        By the measure of the recipe, exact.
+    distance : int or None
+        Of the fingerprints.
+    matches : bool
+        Whether it matches by the recipe.
+    text : str or None
+        Its text, where it is known.
+    """
+
+    doc_id: str
+    similarity: float
+    distance: int | None
+    matches: bool
+    text: str | None
+
+
+class RunNeighbours:
+    """Sketches the inputs of a run when first asked, and holds the sketches until it is closed."""
+
+    def __init__(self, reader: TextReader, run: FileRun, recipe: Recipe) -> None:
+        self._reader, self._run = reader, run
+        self._recipe = recipe
+        self._sketching = recipe if recipe.method in ("minhash", "simhash") else _signatures(recipe)
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._documents: Documents | None = None
+
+    def close(self) -> None:
+        """Forget the sketches."""
+        self._stack.close()
+
+    def find(self, text: str, limit: int) -> list[FoundNear]:
+        """Return the documents nearest to a text, the nearest first.
+
+        Raises
+        ------
+        InvalidInput
+            If the inputs are gone or changed, or too large for this.
+        """
+        with self._lock:
+            if self._documents is None:
+                self._documents = self._sketched()
+        documents = self._documents
+        if not len(documents):
+            return []
+        rows = self._nearest(documents, text)
+        found = []
+        for part, read in documents.texts(np.sort(rows), 1):
+            texts, some = read(), np.sort(rows)[part]
+            ids = documents.doc_ids(some).to_pylist()
+            for i, doc_id in enumerate(ids):
+                found.append(self._measured(doc_id, str(texts[i]), text))
+        found.sort(key=lambda near: (-near.similarity, near.doc_id))
+        return [near for near in found if near.similarity > 0.0][:limit]
+
+    def _measured(self, doc_id: str, theirs: str, text: str) -> FoundNear:
+        measured = measure(text, theirs, self._recipe)
+        values = {"containment": measured.containment_a_in_b, "equality": measured.jaccard}
+        recipe = self._recipe
+        similarity = values.get(recipe.measure)
+        if similarity is None:
+            similarity = float(getattr(measured, recipe.measure))
+        distance = measured.distance if recipe.method == "simhash" else None
+        if recipe.method == "exact":
+            is_match = recipe.feature_rules.normalize(text) == recipe.feature_rules.normalize(theirs)
+        else:
+            is_match = matches(measured, recipe)
+        return FoundNear(doc_id, similarity, distance, is_match, theirs)
+
+    def _nearest(self, documents: Documents, text: str) -> NDArray[np.int64]:
+        recipe = self._sketching
+        ours, theirs = sketch([text], recipe, threads=1).array, shaped(documents.sketches, recipe)
+        if recipe.method == "simhash":
+            # Rows of the one are paired with those of the other.
+            far = hamming_distance(np.repeat(ours, len(theirs), axis=0), theirs).astype(np.int64)
+        else:
+            far = np.concatenate(
+                [(part != ours[0]).sum(axis=1) for part in np.array_split(theirs, max(1, len(theirs) // 65536))]
+            )
+        count = min(_MEASURED, len(far))
+        return np.argpartition(far, count - 1)[:count].astype(np.int64)
+
+    def _sketched(self) -> Documents:
+        paths = self._reader.paths
+        if not paths:
+            raise InvalidInput("the inputs of the run are not there any more, or have changed")
+        if self._reader.num_bytes > MOST_BYTES:
+            raise InvalidInput(
+                f"the inputs have {self._reader.num_bytes:,} bytes; up to {MOST_BYTES:,} are read for this. "
+                "Make an index of the run (likewise dedup --index) and open that"
+            )
+        work = self._stack.enter_context(scratch_directory())
+        found = find_inputs(
+            paths,
+            self._run.read_rules(self._sketching),
+            file_format=self._run.format_for(self._sketching),
+            delimiter=self._run.delimiter,
+        )
+        opened = open_documents(
+            found.files, self._sketching.replace(keep="first"), self._run.run_rules(), work=work, timing=Timing(),
+            progress=no_progress,
+        )  # fmt: skip
+        return self._stack.enter_context(opened)
+
+
+def _signatures(recipe: Recipe) -> Recipe:
+    """Return a recipe of signatures over the same features, for methods that have no sketch."""
+    if recipe.method == "exact":
+        return Recipe.minhash(markup=recipe.markup, fold=recipe.fold).resolve()
+    return Recipe.from_options("minhash", **recipe.feature_options()).resolve()

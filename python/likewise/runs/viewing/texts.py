@@ -1,0 +1,268 @@
+"""The texts of a finished run, read again from its inputs by the places that the evidence names."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.batch import FileRun
+from likewise.errors import LikewiseError
+from likewise.io.inputs import InputFile, find_inputs
+from likewise.io.lines.csv import CsvFile
+from likewise.io.lines.lines import LineFile
+from likewise.io.lines.text_file import TextFile
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.spool import Spool
+from likewise.recipe.recipe import Recipe
+
+_BLOCK_BYTES = 1 << 16
+_PIECE_BYTES = 4 << 20
+# A line that does not end within so many bytes is longer than any document.
+_MOST_BYTES = 1 << 30
+
+
+class Place(NamedTuple):
+    """Where a document stands.
+
+    Parameters
+    ----------
+    file : str or None
+        Path relative to the directory of the inputs; None where the evidence names none.
+    offset : int
+        Byte of the file, or row of the table.
+    length : int or None
+        Bytes of the line; None where the evidence does not say it, as of kept documents.
+    """
+
+    file: str | None
+    offset: int
+    length: int | None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A text that cannot be shown, and why."""
+
+    reason: str
+
+
+Shown = str | bytes | Missing
+
+
+class TextReader:
+    """Reads documents of a run again, as a context.
+
+    Parameters
+    ----------
+    directory : Path, optional
+        Where the inputs lie; None where nobody knows.
+    names : sequence of str
+        Their paths, relative to it.
+    sizes : sequence of int
+        Their bytes when the run read them; another size means another file.
+    run : FileRun
+        How they are read.
+    recipe : Recipe
+        Of the run.
+
+    Notes
+    -----
+    Plain files are read by offset. Packed files and tables are put aside as a whole when the first text of them is
+    asked for, in a scratch directory that lives as long as the reader.
+    """
+
+    def __init__(
+        self, directory: Path | None, names: Sequence[str], sizes: Sequence[int], run: FileRun, recipe: Recipe
+    ) -> None:
+        self._directory, self._run, self._recipe = directory, run, recipe
+        self._sizes = dict(zip(names, sizes, strict=True))
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._work: Path | None = None
+        self._open_files: dict[str, _File | Missing] = {}
+
+    def __enter__(self) -> "TextReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def texts(self, places: Sequence[Place]) -> list[Shown]:
+        """Return the documents at some places, each as text, as bytes, or with the reason why it cannot be shown."""
+        found: list[Shown] = [Missing("the document is one of an index, which keeps no place of it")] * len(places)
+        by_file: dict[str, list[int]] = {}
+        for i, place in enumerate(places):
+            if place.file is not None:
+                by_file.setdefault(place.file, []).append(i)
+        for name, which in by_file.items():
+            file = self._file(name)
+            if isinstance(file, Missing):
+                for i in which:
+                    found[i] = file
+                continue
+            which.sort(key=lambda i: places[i].offset)
+            for i, text in zip(which, file.read([places[i] for i in which]), strict=True):
+                found[i] = text
+        return found
+
+    @property
+    def paths(self) -> list[Path]:
+        """The input files, if all of them are there as they were; else none."""
+        if self._directory is None or any(isinstance(self._checked(name), Missing) for name in self._sizes):
+            return []
+        return [self._directory / name for name in self._sizes]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all inputs."""
+        return sum(self._sizes.values())
+
+    def _file(self, name: str) -> "_File | Missing":
+        with self._lock:
+            if name not in self._open_files:
+                self._open_files[name] = self._opened(name)
+            return self._open_files[name]
+
+    def _checked(self, name: str) -> Path | Missing:
+        if Path(name).is_absolute():
+            # A reference document, of --against.
+            return Path(name) if Path(name).is_file() else Missing(f"{name} is not there any more")
+        if self._directory is None:
+            return Missing("the run read standard input, which is gone")
+        path = self._directory / name
+        if name not in self._sizes:
+            return Missing(f"{name} is no input of this run")
+        if not path.is_file():
+            return Missing(f"{path} is not there any more")
+        if path.stat().st_size != self._sizes[name]:
+            return Missing(f"{path} has changed since the run")
+        return path
+
+    def _opened(self, name: str) -> "_File | Missing":
+        path = self._checked(name)
+        if isinstance(path, Missing):
+            return path
+        if self._work is None:
+            self._work = self._stack.enter_context(scratch_directory())
+        try:
+            found = find_inputs(
+                [path],
+                self._run.read_rules(self._recipe),
+                file_format=self._run.format_for(self._recipe),
+                delimiter=self._run.delimiter,
+            )
+            (file,) = found.files
+            if isinstance(file, CsvFile) or (isinstance(file, LineFile) and file.codec is not None):
+                for _ in file.jobs(_PIECE_BYTES, self._work):
+                    pass
+            if isinstance(file, LineFile):
+                return _Lines(file)
+            if isinstance(file, TextFile):
+                return _Whole(file)
+            return self._stack.enter_context(_Table(file, self._work, len(self._open_files)))
+        except (LikewiseError, OSError) as error:
+            return Missing(str(error))
+
+
+class _File(ABC):
+    """A way to read documents of one input; places rise."""
+
+    @abstractmethod
+    def read(self, places: Sequence[Place]) -> list[Shown]:
+        """Return the documents at these places."""
+
+
+class _Whole(_File):
+    def __init__(self, file: TextFile) -> None:
+        self._file = file
+
+    def read(self, places: Sequence[Place]) -> list[Shown]:
+        try:
+            document = self._file.read_texts(np.zeros(1, np.uint64), np.zeros(1, np.uint32))[0]
+        except (LikewiseError, OSError) as error:
+            return [Missing(str(error))] * len(places)
+        return [document] * len(places)
+
+
+class _Lines(_File):
+    def __init__(self, file: LineFile) -> None:
+        self._file = file
+
+    def read(self, places: Sequence[Place]) -> list[Shown]:
+        offsets = np.array([place.offset for place in places], np.uint64)
+        try:
+            lengths = np.array([self._length(place) for place in places], np.uint32)
+            texts = self._read(offsets, lengths)
+            return [texts[i] for i in range(len(places))]
+        except (LikewiseError, OSError, ValueError) as error:
+            if len(places) == 1:
+                return [Missing(f"{self._file.name} has changed since the run: {error}")]
+            return [document for place in places for document in self.read([place])]
+
+    def _read(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
+        # Equal offsets are read once: readers want them rising.
+        distinct, back = np.unique(offsets, return_index=False, return_inverse=True)
+        first = np.searchsorted(offsets, distinct)
+        assert not isinstance(self._file, TextFile)
+        texts: Texts = self._file.read_texts(distinct, lengths[first])  # type: ignore[attr-defined]
+        return texts.take(back.astype(np.int64))
+
+    def _length(self, place: Place) -> int:
+        """Return the bytes of a record: up to its line end, which in CSV stands outside of quotes."""
+        if place.length is not None:
+            return place.length
+        quotes = isinstance(self._file, CsvFile)
+        num_quotes, length = 0, 0
+        with self._file.plain_path.open("rb") as file:
+            file.seek(place.offset)
+            while length < _MOST_BYTES and (block := file.read(_BLOCK_BYTES)):
+                start = 0
+                while (end := block.find(b"\n", start)) >= 0:
+                    num_quotes += block.count(b'"', start, end) if quotes else 0
+                    if num_quotes % 2 == 0:
+                        return length + end
+                    start = end + 1
+                num_quotes += block.count(b'"', start) if quotes else 0
+                length += len(block)
+        return length
+
+
+class _Table(_File):
+    """A table: its texts are put aside once, and found by their rows."""
+
+    def __init__(self, file: InputFile, work: Path, number: int) -> None:
+        self._spool = Spool(work / f"texts-{number}")
+        self._firsts: list[int] = []
+        self._rows: list[NDArray[np.uint64]] = []
+        self._handles: list[int] = []
+        for job in file.jobs(_PIECE_BYTES, work):
+            for piece in job.read():
+                if len(piece.offsets):
+                    self._firsts.append(int(piece.offsets[0]))
+                    self._rows.append(piece.offsets)
+                    self._handles.append(self._spool.append(piece.texts))
+
+    def __enter__(self) -> "_Table":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def read(self, places: Sequence[Place]) -> list[Shown]:
+        found: list[Shown] = []
+        for place in places:
+            number = int(np.searchsorted(self._firsts, place.offset, side="right")) - 1
+            rows = self._rows[number] if number >= 0 else np.zeros(0, np.uint64)
+            i = int(np.searchsorted(rows, place.offset))
+            if i < len(rows) and int(rows[i]) == place.offset:
+                found.append(self._spool.texts(self._handles[number])[i])
+            else:
+                found.append(Missing("there is no such row any more"))
+        return found

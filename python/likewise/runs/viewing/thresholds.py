@@ -1,0 +1,211 @@
+"""What another threshold would have made of a run: its stored pairs, decided again."""
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.io.output.near_pairs import NearPairFacts, read_facts
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.search import recall_within
+from likewise.runs.viewing.texts import Place
+from likewise.stages.groups import choose_leaders, components
+
+_STEP = 0.005
+# Deciding once more takes about 0.2 s for so many pairs; beyond, fewer cuts are offered.
+_PAIRS_A_SECOND = 5_000_000
+_SECONDS = 8
+_FEWEST_CUTS = 12
+_MOST_PAIRS = 30_000_000
+BINS = 60
+
+
+@dataclass(frozen=True)
+class StoredPair:
+    """A pair that the run stored: the document that would go, and the one that stays.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the file, from 0.
+    row_a, row_b : int
+        Rows in the run.
+    doc_id_a, doc_id_b : str
+        Their ids.
+    place_a, place_b : Place
+        Where they stand.
+    similarity : float
+        By the measure of the run.
+    distance : int or None
+        Of their fingerprints.
+    """
+
+    number: int
+    row_a: int
+    row_b: int
+    doc_id_a: str
+    doc_id_b: str
+    place_a: Place
+    place_b: Place
+    similarity: float
+    distance: int | None
+
+
+class Thresholds:
+    """The stored pairs of a run, held as 32 bytes each.
+
+    Parameters
+    ----------
+    path : Path
+        ``pairs.parquet``.
+    recipe : Recipe
+        Of the run.
+    num_kept : int
+        What the run kept.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is damaged, or holds over 30 million pairs.
+    """
+
+    def __init__(self, path: Path, recipe: Recipe, num_kept: int) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._path, self._recipe = path, recipe
+        self.facts: NearPairFacts = read_facts(path)
+        self.num_kept = num_kept
+        try:
+            file = pq.ParquetFile(path)
+            if file.metadata.num_rows > _MOST_PAIRS:
+                raise InvalidInput(
+                    f"{file.metadata.num_rows:,} pairs are stored; up to {_MOST_PAIRS:,} can be decided again. Store "
+                    "those from a higher similarity on",
+                    str(path),
+                )
+            has_margin = recipe.short_margin is not None
+            columns = file.read(["rank_a", "rank_b", "similarity", *(["num_features"] if has_margin else [])])
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidInput("the stored pairs are damaged; run again", str(path)) from error
+        ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
+        # Documents without a pair stay at any threshold.
+        known, places = np.unique(ranks, return_inverse=True)
+        self._num_paired = len(known)
+        self._pairs = places.reshape(ranks.shape).astype(np.int64)
+        self.similarity: NDArray[np.float64] = columns["similarity"].to_numpy()
+        self._sizes = columns["num_features"].to_numpy() if has_margin else np.ones(len(self.similarity), np.int64)
+        # Short documents need more: a cut meets each pair where its similarity is that of a long one.
+        self._reached = recipe.without_margin(self.similarity, self._sizes)
+        self._by_similarity = np.argsort(self._reached, kind="stable")
+        self._lock = threading.Lock()
+
+    @property
+    def own(self) -> float:
+        """The threshold of the run, as a similarity."""
+        recipe = self._recipe
+        if recipe.threshold is not None:
+            return recipe.similarity_threshold
+        assert recipe.within is not None
+        assert recipe.bits is not None
+        return 1.0 - recipe.within / recipe.bits
+
+    @cached_property
+    def cuts(self) -> list[float]:
+        """The similarities that can be cut at, rising from the floor to 1, the run's own among them."""
+        floor, recipe = self.facts.floor, self._recipe
+        if recipe.is_distance_only:
+            assert recipe.bits is not None
+            found = [1.0 - d / recipe.bits for d in range(recipe.bits + 1)]
+            return sorted(value for value in found if value >= floor)
+        most = max(_FEWEST_CUTS, int(_SECONDS * _PAIRS_A_SECOND / max(1, len(self.similarity))))
+        step = max(_STEP, (1.0 - floor) / most)
+        grid = np.arange(np.ceil(floor / step) * step, 1.0, step).round(6).tolist()
+        return sorted({floor, *(value for value in grid if value >= floor), self.own, 1.0})
+
+    @property
+    def curve(self) -> list[tuple[float, int]]:
+        """How many documents would be kept at each cut."""
+        with self._lock:
+            return self._curve
+
+    @cached_property
+    def _curve(self) -> list[tuple[float, int]]:
+        return [(cut, self.kept_at(cut)) for cut in self.cuts]
+
+    def kept_at(self, cut: float) -> int:
+        """Return how many documents the run's decision would keep if the threshold were `cut`."""
+        which = self.similarity >= cut
+        if self._recipe.short_margin is not None:
+            which = self.similarity >= self._recipe.replace(threshold=max(cut, 1e-6)).required_similarity(self._sizes)
+        pairs, similarity = self._pairs[which], self.similarity[which]
+        if self.facts.group == "components":
+            first = components(self._num_paired, pairs)
+            removed = int((first != np.arange(self._num_paired)).sum())
+        else:
+            removed = int((~choose_leaders(self._num_paired, pairs, similarity).kept).sum())
+        return self.facts.num_distinct - removed
+
+    def histogram(self) -> tuple[list[float], list[int]]:
+        """Return bounds of equal parts from the floor to 1, and the pairs in each."""
+        counts, edges = np.histogram(self.similarity, bins=BINS, range=(self.facts.floor, 1.0))
+        return edges.tolist(), counts.tolist()
+
+    def around(self, cut: float, limit: int = 5) -> tuple[list[StoredPair], list[StoredPair]]:
+        """Return the pairs just above a cut, the nearest first, and those just below it."""
+        ordered = self._reached[self._by_similarity]
+        middle = int(np.searchsorted(ordered, cut, "left"))
+        above = self._by_similarity[middle : middle + limit]
+        below = self._by_similarity[max(0, middle - limit) : middle][::-1]
+        return self._read(above), self._read(below)
+
+    def pair(self, number: int) -> StoredPair | None:
+        """Return a pair by its place in the file; None where there is none."""
+        if not 0 <= number < len(self.similarity):
+            return None
+        return self._read(np.array([number]))[0]
+
+    def found(self, cut: float) -> float | None:
+        """Return P(found) of a pair exactly at a cut by the run's search; None where no model says."""
+        recipe = self._recipe
+        at_cut = recipe if recipe.is_distance_only else recipe.replace(threshold=max(cut, 1e-6))
+        if recipe.is_distance_only and recipe.bands is not None:
+            assert recipe.bits is not None
+            return recipe.replace(within=round((1.0 - cut) * recipe.bits)).stated_recall
+        if recipe.method == "simhash" and not recipe.is_distance_only and recipe.measure == "cosine":
+            assert recipe.bits is not None
+            assert recipe.within is not None
+            return recall_within(recipe.bits, cut, recipe.within)
+        return at_cut.stated_recall
+
+    def _read(self, which: NDArray[np.int64]) -> list[StoredPair]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pairs: dict[int, StoredPair] = {}
+        file = pq.ParquetFile(self._path)
+        first = 0
+        for group in range(file.metadata.num_row_groups):
+            end = first + file.metadata.row_group(group).num_rows
+            inside = [int(i) for i in which if first <= i < end]
+            if inside:
+                rows = file.read_row_group(group).take(pa.array([i - first for i in inside])).to_pylist()
+                pairs |= {i: _pair(i, row) for i, row in zip(inside, rows, strict=True)}
+            first = end
+        return [pairs[int(i)] for i in which]
+
+
+def _pair(number: int, row: dict[str, object]) -> StoredPair:
+    def place(side: str) -> Place:
+        file, offset, length = (row[f"{name}_{side}"] for name in ("file", "offset", "length"))
+        return Place(file, offset, length)  # type: ignore[arg-type]
+
+    return StoredPair(
+        number,
+        row["row_a"], row["row_b"], row["doc_id_a"], row["doc_id_b"], place("a"), place("b"),  # type: ignore[arg-type]
+        row["similarity"], row["distance"],  # type: ignore[arg-type]
+    )  # fmt: skip

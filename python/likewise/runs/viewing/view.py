@@ -1,0 +1,386 @@
+"""What the page and the report look at: a finished run, or an index."""
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from likewise.batch import FileRun
+from likewise.batch.budget.timing import Timing
+from likewise.batch.weights import weighed_files
+from likewise.errors import InvalidInput, LikewiseError
+from likewise.io.inputs import find_inputs
+from likewise.io.output.directory import EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.summaries import read_summary
+from likewise.progress import Progress, no_progress
+from likewise.recipe.recipe import Recipe
+from likewise.runs.viewing.build import build_from_evidence, build_from_index
+from likewise.runs.viewing.catalogue import Catalogue, GroupRow, Member
+from likewise.runs.viewing.marks import Marks
+from likewise.runs.viewing.neighbours import MOST_BYTES, FoundNear, RunNeighbours
+from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
+from likewise.runs.viewing.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from likewise.index import Index
+
+# Of what a catalogue consists; another version is made again.
+_CATALOGUE_VERSION = "1"
+_CATALOGUE = "groups.sqlite"
+
+
+class View(Protocol):
+    """What can be looked at.
+
+    Attributes
+    ----------
+    title : str
+        Its name.
+    kind : {"run", "index"}
+        What it is.
+    """
+
+    title: str
+    kind: str
+
+    @property
+    def marks(self) -> Marks:
+        """Labels of pairs."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decided."""
+
+    @property
+    def note(self) -> str | None:
+        """Why similarities that are measured here may differ from the stored ones; None where they do not."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The groups, sorted when they are first asked for."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The summary of the run, or counts of the index."""
+
+    @property
+    def thresholds(self) -> Thresholds | None:
+        """The stored pairs; None where none were stored."""
+
+    def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
+        """Return documents by (row, place), as text, bytes, or the reason why they cannot be shown."""
+
+    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+        """Return documents that are near a text, the nearest first.
+
+        Raises
+        ------
+        InvalidInput
+            If nothing can be looked up here, and why.
+        """
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a directory is the output of a finished run."""
+    return (path / SUMMARY).is_file()
+
+
+class RunView:
+    """The output of a finished run, as a context.
+
+    Parameters
+    ----------
+    path : Path
+        The output directory. Sorted groups are put into it, in ``.view``, and labels into ``review.csv``; where it
+        cannot be written to, groups go to a scratch directory and labels are refused.
+    inputs : Path, optional
+        The directory of the inputs, where they lie elsewhere than at the time of the run.
+    progress : callable, optional
+        Takes events.
+
+    Raises
+    ------
+    InvalidInput
+        If it holds no finished run, or its evidence is damaged.
+    """
+
+    kind = "run"
+
+    def __init__(self, path: Path, *, inputs: Path | None = None, progress: Progress | None = None) -> None:
+        self.path = path
+        self.title = path.resolve().name
+        self._summary = read_summary(path)
+        if self._summary.get("options", {}).get("unit"):
+            raise InvalidInput("this run took parts out of documents (--unit): it has no groups to show", str(path))
+        self._progress = progress or no_progress
+        self._recipe, self._note = _recipe_of(self._summary)
+        self._stack = ExitStack()
+        self._lock = threading.RLock()
+        self._run = file_run(self._summary)
+        self._reader = self._stack.enter_context(self._text_reader(inputs))
+        self._catalogue: Catalogue | None = None
+        self._near: RunNeighbours | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decided; with its weights once the groups are sorted."""
+        return self._recipe
+
+    @property
+    def note(self) -> str | None:
+        """Why similarities that are measured here may differ from those of the run; None where they do not."""
+        return self._note
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The summary, as the run wrote it."""
+        return self._summary
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The groups, sorted when they are first asked for."""
+        with self._lock:
+            if self._catalogue is None:
+                self._weigh()
+                self._catalogue = self._opened()
+                self._stack.callback(self._catalogue.close)
+            return self._catalogue
+
+    @cached_property
+    def marks(self) -> Marks:
+        """Labels of pairs."""
+        return Marks(self.path / REVIEW)
+
+    @cached_property
+    def thresholds(self) -> Thresholds | None:
+        """The stored pairs; None where none were stored."""
+        path = self.path / PAIRS
+        return Thresholds(path, self._recipe, self._summary["num_kept"]) if path.exists() else None
+
+    def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
+        """Return documents by their places."""
+        return self._reader.texts([place for _, place in documents])
+
+    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+        """Return documents of the run that are near a text, removed ones too."""
+        with self._lock:
+            _ = self.catalogue
+            if self._near is None:
+                self._near = RunNeighbours(self._reader, self._run, self._recipe)
+                self._stack.callback(self._near.close)
+        return self._near.find(text, limit)
+
+    def _text_reader(self, inputs: Path | None) -> TextReader:
+        stated = self._summary.get("input_directory")
+        directory = inputs if inputs is not None else None if stated is None else Path(stated)
+        files = self._summary["inputs"]
+        return TextReader(
+            directory, [file["path"] for file in files], [file["num_bytes"] for file in files], self._run, self._recipe
+        )
+
+    def _weigh(self) -> None:
+        """Count the weights again that the run counted on its inputs, if these are there and not too large for it."""
+        asked = Recipe.from_dict(self._summary["recipe"])
+        paths = self._reader.paths
+        if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
+            return
+        try:
+            found = find_inputs(
+                paths,
+                self._run.read_rules(asked),
+                file_format=self._run.format_for(asked),
+                delimiter=self._run.delimiter,
+            )
+            self._recipe = weighed_files(found.files, asked, self._run.run_rules(), Timing(), self._progress)
+        except (LikewiseError, OSError):
+            # A table of another collection was given, or what is read now is not what was read then.
+            return
+        self._note = None
+
+    def _opened(self) -> Catalogue:
+        evidence = self.path / EVIDENCE
+        stat = evidence.stat() if evidence.exists() else None
+        stamp = json.dumps([_CATALOGUE_VERSION, stat and stat.st_size, stat and stat.st_mtime_ns])
+        own = self.path / VIEW / _CATALOGUE
+        found = _current(own, stamp)
+        if found is not None:
+            return found
+        target = own
+        try:
+            own.parent.mkdir(exist_ok=True)
+            if not os.access(own.parent, os.W_OK):
+                raise PermissionError
+        except OSError:
+            target = self._stack.enter_context(scratch_directory()) / _CATALOGUE
+        build_from_evidence(evidence, target, self._reader, {"stamp": stamp}, self._progress)
+        return Catalogue(target)
+
+
+def _current(path: Path, stamp: str) -> Catalogue | None:
+    """Return the catalogue that stands there, if it is of this evidence."""
+    import sqlite3
+
+    if not path.is_file():
+        return None
+    try:
+        found = Catalogue(path)
+        if found.fact("stamp") == stamp:
+            return found
+        found.close()
+    except sqlite3.DatabaseError:
+        # Damaged: it can be made again.
+        return None
+    return None
+
+
+class IndexView:
+    """An index, as a context; its groups are as they were when they were last sorted.
+
+    Parameters
+    ----------
+    index : Index
+        Open, and closed by its owner.
+    title : str
+        Its name.
+    marks : Path, optional
+        Where labels go; they are kept in memory alone where None.
+    """
+
+    kind = "index"
+    thresholds = None
+    note = None
+
+    def __init__(self, index: "Index", title: str, *, marks: Path | None = None) -> None:
+        self.title = title
+        self.index = index
+        self._marks = Marks(marks)
+        self._stack = ExitStack()
+        self._lock = threading.RLock()
+        self._catalogue: Catalogue | None = None
+        self._before: Catalogue | None = None
+        self._num_sorted = 0
+        self._work: Path | None = None
+        self._sorted_at: object = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for catalogue in (self._catalogue, self._before):
+            if catalogue is not None:
+                catalogue.close()
+        self._stack.close()
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decides."""
+        return self.index.recipe
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts of the index."""
+        return dict(self.index.stats)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The groups, sorted when they are first asked for."""
+        with self._lock:
+            if self._catalogue is None:
+                self.sort_again()
+            assert self._catalogue is not None
+            return self._catalogue
+
+    @property
+    def marks(self) -> Marks:
+        """Labels of pairs."""
+        return self._marks
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has been added or removed since the groups were sorted."""
+        return self._catalogue is None or self._sorted_at == self._state()
+
+    def sort_again(self) -> None:
+        """Sort the groups of the index as it is now."""
+        with self._lock:
+            if self._work is None:
+                self._work = self._stack.enter_context(scratch_directory())
+            state = self._state()
+            self._num_sorted += 1
+            # Two are held, and take turns with their names.
+            target = self._work / f"{self._num_sorted % 3}-{_CATALOGUE}"
+            build_from_index(self.index, target, {})
+            if self._before is not None:
+                self._before.close()
+            # Whoever still lists the last one may go on until the next.
+            self._before, self._catalogue = self._catalogue, Catalogue(target)
+            self._sorted_at = state
+
+    def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
+        """Return documents by their rows, where the index keeps texts."""
+        reason = Missing("this index keeps no texts; one made with --store text does")
+        if self.summary.get("store") != "text":
+            return [reason] * len(documents)
+        gone = Missing("the document is gone")
+        found = [None if row is None else self.catalogue.text(row) for row, _ in documents]
+        return [gone if text is None else text for text in found]
+
+    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+        """Return kept documents that match a text."""
+        return [
+            FoundNear(near.doc_id, near.similarity, near.distance, matches=True, text=None)
+            for near in self.index.neighbours(text, limit)
+        ]
+
+    def _state(self) -> object:
+        facts = self.index.stats
+        return facts.get("num_documents"), facts.get("num_rows"), facts.get("num_events")
+
+
+def file_run(summary: dict[str, Any]) -> FileRun:
+    """Return how the inputs of a finished run are read."""
+    options = summary.get("options", {})
+    return FileRun(
+        text_fields=tuple(options.get("text_field") or ("text",)),
+        id_field=options.get("id_field"),
+        on_error="skip",
+        duplicate_ids="allow",
+        max_document_bytes=options.get("max_document", FileRun.max_document_bytes),
+        file_format=options.get("format"),
+        delimiter=options.get("delimiter"),
+        quote=options.get("quote"),
+        max_bad_rows="100%",
+    )
+
+
+def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
+    """Return the recipe of a run; one that lacks its weights or words measures without them, and says so."""
+    fields = summary["recipe"]
+    recipe = Recipe.from_dict(fields)
+    try:
+        _ = recipe.feature_rules
+        return recipe, None
+    except LikewiseError:
+        options = {name: fields[name] for name in ("tokens", "shingle", "seed", "markup", "fold") if name in fields}
+        if options.get("tokens") == "chinese":
+            options["tokens"] = "auto"
+        threshold = fields.get("threshold")
+        plain = Recipe.minhash(threshold, **options).resolve()
+        lists = "weights" if recipe.needs_counting else "weights or word lists"
+        return plain, f"the {lists} of the run are not beside it: what is measured here counts each shared phrase once"
+
+
+def shared_rows(group: GroupRow, members: Sequence[Member]) -> list[tuple[int | None, str, Place]]:
+    """Return (row, id, place) of a group's documents, the kept one first."""
+    return [(group.row, group.doc_id, group.place), *((one.row, one.doc_id, one.place) for one in members)]

@@ -1,5 +1,0 @@
-"""The page of the service: groups, documents side by side, thresholds and labels, of indexes and finished runs."""
-
-from likewise.server.page.routes import add_page
-
-__all__ = ["add_page"]

@@ -1,0 +1,99 @@
+"""Operations on collections: making, describing, deleting, copying them."""
+
+import time
+from typing import Any
+
+from likewise.errors import InvalidParameter
+from likewise.recipe.recipe import Recipe
+from likewise.service.api.texts import recipe_given
+from likewise.service.collections.service import Service
+from likewise.service.problems import Problem
+
+Json = dict[str, Any]
+# Members of a bucket that a document is compared with: three levels of 64.
+_MOST_A_BAND = 192
+
+
+class Administration:
+    """What a service does with collections: each method answers one operation, with JSON values.
+
+    Parameters
+    ----------
+    service : Service
+        Whose collections they are.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def list_all(self) -> Json:
+        """Return all collections."""
+        shown, broken = await self._service.in_thread(self._service.describe)
+        return {"collections": shown, "broken": broken}
+
+    async def create(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+        """Make a collection, or raise Problem."""
+        self._service.check_name(collection)
+        recipe = recipe_given(body.recipe)
+        self._check(recipe)
+        made = await self._service.in_thread(
+            self._service.create, collection, recipe, store=body.store, ttl_s=body.ttl_s
+        )
+        shown: Json = await self._service.in_thread(made.describe)
+        return shown
+
+    async def get(self, collection: str) -> Json:
+        """Return what a collection is."""
+        shown: Json = await self._service.in_thread(self._service.collection(collection).describe)
+        return shown
+
+    async def delete(self, collection: str) -> Json:
+        """Delete a collection."""
+        await self._service.in_thread(self._service.delete, collection)
+        return {"deleted": collection}
+
+    async def compact(self, collection: str) -> Json:
+        """Make one segment of all documents of a collection."""
+        found = self._service.collection(collection)
+        self._check_may_write()
+        await self._service.in_thread(found.index.compact)
+        return {"status": "ok"}
+
+    async def verify(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return what is wrong with a collection."""
+        found = self._service.collection(collection)
+        return {"problems": await self._service.in_thread(found.index.verify, full=body.full)}
+
+    async def list_snapshots(self, collection: str) -> Json:
+        """Return the names of the copies of a collection."""
+        return {"snapshots": await self._service.in_thread(self._service.snapshots, collection)}
+
+    async def create_snapshot(self, collection: str) -> Json:
+        """Copy a collection."""
+        self._service.collection(collection)
+        stamp = time.strftime("%Y%m%dt%H%M%S", time.gmtime())
+        return {"snapshot": await self._service.in_thread(self._service.make_snapshot, collection, stamp)}
+
+    async def delete_snapshot(self, collection: str, snapshot: str) -> Json:
+        """Delete a copy of a collection."""
+        self._service.collection(collection)
+        await self._service.in_thread(self._service.delete_snapshot, collection, snapshot)
+        return {"deleted": snapshot}
+
+    def _check_may_write(self) -> None:
+        if self._service.settings.is_read_only:
+            raise Problem("read-only", "the service was started to be read only")
+
+    def _check(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter for a recipe by which one query may cost too much."""
+        settings = self._service.settings
+        if recipe.within is not None and recipe.within > settings.max_within:
+            raise InvalidParameter(
+                "recipe.within", f"{recipe.within} given; over HTTP it is at most {settings.max_within}"
+            )
+        if recipe.bands is not None and recipe.bands * _MOST_A_BAND > settings.max_candidates:
+            raise InvalidParameter(
+                "recipe.bands",
+                f"{recipe.bands} bands may bring {recipe.bands * _MOST_A_BAND} candidates; "
+                f"{settings.max_candidates} are allowed",
+            )

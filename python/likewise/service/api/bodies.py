@@ -1,0 +1,296 @@
+"""What requests and answers look like; each limit on a value stands in the description that clients read."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, create_model
+
+from likewise.service.collections.service import NAME
+from likewise.service.settings import Settings
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+
+
+def _whole(value: object) -> object:
+    """Return a number as JSON means it: 5.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# Last in an annotation, so that limits stand in the description.
+WHOLE = BeforeValidator(_whole)
+
+
+class Body(BaseModel):
+    """What a request holds: these fields and no other, of these types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Verdict(BaseModel):
+    """Whether a document is new or a duplicate, and of what."""
+
+    doc_id: str | None
+    is_new: bool
+    kept_id: str | None
+    measure: str | None
+    similarity: float | None
+    distance: int | None
+    seq: int | None
+    added: bool
+
+
+class VerdictBatch(BaseModel):
+    """Verdicts in the order of the request."""
+
+    verdicts: list[Verdict]
+
+
+class Document(BaseModel):
+    """A document of a collection with its present verdict."""
+
+    doc_id: str
+    is_new: bool
+    kept_id: str | None
+    measure: str | None
+    similarity: float | None
+    distance: int | None
+    seq: int
+    arrival_s: int
+
+
+class DocumentBatch(BaseModel):
+    """Documents in the order of the request; null where there is none."""
+
+    documents: list[Document | None]
+
+
+class Group(BaseModel):
+    """A kept document and its duplicates, or a page of them."""
+
+    leader_id: str
+    is_leader_gone: bool
+    num_members: int
+    member_ids: list[str]
+    truncated: bool
+
+
+class GroupBatch(BaseModel):
+    """Groups in the order of the request; null where no document has the id."""
+
+    groups: list[Group | None]
+
+
+class Neighbour(BaseModel):
+    """A kept document that matches a text, and what was measured on the two."""
+
+    doc_id: str
+    measure: str
+    similarity: float
+    distance: int | None
+
+
+class Neighbours(BaseModel):
+    """Kept documents that match a text, best first; truncated where there are more than were asked for."""
+
+    neighbours: list[Neighbour]
+    truncated: bool
+
+
+class NeighboursBatch(BaseModel):
+    """Neighbours of each text, in the order of the request."""
+
+    results: list[Neighbours]
+
+
+class Moved(BaseModel):
+    """A duplicate, and the kept document that is now against it."""
+
+    doc_id: str
+    kept_id: str
+
+
+class Removal(BaseModel):
+    """What became of the duplicates of a document that was removed."""
+
+    doc_id: str
+    was_kept: bool
+    promoted: list[str]
+    moved: list[Moved]
+
+
+class RemovalBatch(BaseModel):
+    """Removals in the order of the request; null where no document had the id."""
+
+    removals: list[Removal | None]
+
+
+class CollectionInfo(BaseModel):
+    """A collection: what it holds, and by which recipe it decides."""
+
+    name: str
+    num_documents: int
+    store: str
+    ttl_s: float | None
+    recipe_id: str
+    recipe: dict[str, Any]
+    stats: dict[str, Any]
+
+
+class CollectionList(BaseModel):
+    """All collections by name; `broken` says why some could not be opened."""
+
+    collections: list[CollectionInfo]
+    broken: dict[str, str]
+
+
+class Deleted(BaseModel):
+    """What was deleted."""
+
+    deleted: str
+
+
+class Snapshot(BaseModel):
+    """A copy of a collection, in the directory of the service."""
+
+    snapshot: str
+
+
+class SnapshotList(BaseModel):
+    """Copies of a collection, oldest first."""
+
+    snapshots: list[str]
+
+
+class Verified(BaseModel):
+    """What is wrong with a collection, in words; nothing where all is well."""
+
+    problems: list[str]
+
+
+class Done(BaseModel):
+    """It is done."""
+
+    status: Literal["ok"]
+
+
+class Comparison(BaseModel):
+    """Two texts side by side."""
+
+    matches: bool
+    measures: dict[str, Any]
+    differences: list[dict[str, str]]
+    recipe: dict[str, Any]
+
+
+class CurvePoint(BaseModel):
+    """A similarity, and the probability that a pair of it is found."""
+
+    similarity: float
+    found: float
+
+
+class Plan(BaseModel):
+    """What a recipe resolves into."""
+
+    recipe: dict[str, Any]
+    recipe_id: str
+    recall: float | None
+    curve: list[CurvePoint]
+    bytes_a_document: int
+
+
+class ProblemShape(BaseModel):
+    """An error. `type` is stable: programs may go by it."""
+
+    type: str
+    title: str
+    detail: str
+    field: str | None
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The bodies of requests, with the limits of one service."""
+
+    text: type[BaseModel]
+    texts: type[BaseModel]
+    document: type[BaseModel]
+    documents: type[BaseModel]
+    doc_id: type[BaseModel]
+    doc_ids: type[BaseModel]
+    group: type[BaseModel]
+    neighbours: type[BaseModel]
+    neighbours_batch: type[BaseModel]
+    collection: type[BaseModel]
+    verify: type[BaseModel]
+    compare: type[BaseModel]
+    plan: type[BaseModel]
+
+
+def make_bodies(settings: Settings) -> Bodies:
+    """Return the bodies of requests under the limits of a service."""
+    text = Annotated[str, StringConstraints(max_length=settings.max_document_characters)]
+
+    def few_digits(value: int) -> int:
+        if abs(value) >= 10 ** (settings.max_id_characters - 1):
+            raise ValueError(f"more than {settings.max_id_characters} digits")
+        return value
+
+    # An integer is the id of its decimal digits, as in files.
+    integer = Annotated[int, AfterValidator(few_digits), WHOLE]
+    doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
+    short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]
+    limit = Annotated[int, Field(ge=1, le=settings.max_results), WHOLE]
+    batch = Field(min_length=1, max_length=settings.max_batch)
+    recipe = Annotated[dict[str, Any], Field(max_length=64)]
+
+    def body(name: str, about: str, **fields: Any) -> type[BaseModel]:  # noqa: ANN401 - types and defaults
+        made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
+        return made
+
+    document = body("DocumentGiven", "A document to be added.", doc_id=(doc_id, ...), text=(text, ...))
+    one_text = body("Text", "A text to be checked.", text=(text, ...))
+    texts = Annotated[list[text], batch]
+    doc_ids = Annotated[list[doc_id], batch]
+    return Bodies(
+        text=one_text,
+        texts=body("Texts", "Texts to be checked.", texts=(texts, ...)),
+        document=document,
+        documents=body(
+            "Documents",
+            "Documents to be added, all or none.",
+            documents=(Annotated[list[document], batch], ...),  # type: ignore[valid-type]
+        ),
+        doc_id=body("DocId", "The id of a document.", doc_id=(doc_id, ...)),
+        doc_ids=body("DocIds", "Ids of documents.", doc_ids=(doc_ids, ...)),
+        group=body(
+            "GroupAsked",
+            "The id of any document of a group; members are given from `offset` on, in order of arrival.",
+            doc_id=(doc_id, ...),
+            offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
+            limit=(limit, settings.max_results),
+        ),
+        neighbours=body(
+            "NeighboursAsked", "A text, and how many neighbours to give.", text=(text, ...), limit=(limit, 10)
+        ),
+        neighbours_batch=body(
+            "NeighboursAskedBatch", "Texts, and how many neighbours of each.", texts=(texts, ...), limit=(limit, 10)
+        ),
+        collection=body(
+            "CollectionGiven",
+            "How the collection decides. `recipe` has a method (minhash or simhash) and any of its options, as in a "
+            "recipe's JSON; minhash with its defaults where it is left out.",
+            recipe=(recipe | None, None),
+            store=(Literal["sketch", "shingles", "text"] | None, None),
+            ttl_s=(Annotated[float, Field(gt=0, le=1e10)] | None, None),
+        ),
+        verify=body("VerifyAsked", "`full` reads every byte.", full=(bool, False)),
+        compare=body(
+            "CompareAsked",
+            "Two texts, and the recipe whose features count.",
+            a=(short, ...),
+            b=(short, ...),
+            recipe=(recipe | None, None),
+        ),
+        plan=body("PlanAsked", "A recipe, as for a collection.", recipe=(recipe, ...)),
+    )

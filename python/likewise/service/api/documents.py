@@ -1,0 +1,245 @@
+"""Operations on the documents of a collection, one or many at a time."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from likewise.errors import InvalidInput
+from likewise.index import Group, Index
+from likewise.service.collections.idempotency import Answers, Repeatable
+from likewise.service.collections.service import Service
+from likewise.service.problems import Problem
+
+Json = dict[str, Any]
+
+
+class Documents:
+    """What a service does with documents: each method answers one operation, with JSON values.
+
+    Parameters
+    ----------
+    service : Service
+        Whose collections are asked.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._most = service.settings.max_results
+        # Entries of all lists of one answer.
+        self._room = 10 * service.settings.max_results
+        # To add is to check and add, by a name that seeding code likes to read.
+        self.add = self.check_and_add
+        self.add_batch = self.check_and_add_batch
+        self.add_lines = self.check_and_add_lines
+
+    async def check(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
+        """Return a verdict on a text."""
+        return (await self._checked(collection, [body.text]))[0]
+
+    async def check_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return verdicts on texts."""
+        return {"verdicts": await self._checked(collection, body.texts)}
+
+    async def check_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Return verdicts on lines of texts."""
+        return await self._checked(collection, [line.text for line in lines])
+
+    async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+        """Add a document; its verdict."""
+        return (await self._added(collection, [body], request))[0]
+
+    async def check_and_add_batch(
+        self,
+        collection: str,
+        body: Any,  # noqa: ANN401
+        request: Repeatable | None,
+    ) -> Json:
+        """Add documents; their verdicts."""
+        return {"verdicts": await self._added(collection, body.documents, request)}
+
+    async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Add lines of documents; their verdicts."""
+        return await self._added(collection, lines)
+
+    async def get(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return a document, or raise Problem."""
+        return _found((await self._got(collection, [body.doc_id]))[0], body)
+
+    async def get_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return documents."""
+        return {"documents": await self._got(collection, body.doc_ids)}
+
+    async def get_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Return documents of lines of ids."""
+        return await self._got(collection, [line.doc_id for line in lines])
+
+    async def group(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return a group or a page of it, or raise Problem."""
+        found = (await self._grouped(collection, [body.doc_id], body.offset, body.limit))[0]
+        return _found(found, body)
+
+    async def group_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return groups."""
+        return {"groups": await self._grouped(collection, body.doc_ids, 0, self._most)}
+
+    async def group_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Return groups of lines of ids."""
+        return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
+
+    async def neighbours(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbours of a text."""
+        return (await self._neighbours(collection, [body.text], [body.limit]))[0]
+
+    async def neighbours_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbours of texts."""
+        limits = [body.limit] * len(body.texts)
+        return {"results": await self._neighbours(collection, body.texts, limits)}
+
+    async def neighbours_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Return the neighbours of lines of texts."""
+        return await self._neighbours(collection, [line.text for line in lines], [line.limit for line in lines])
+
+    async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+        """Remove a document, or raise Problem."""
+        removals, num_known = await self._removed(collection, [body.doc_id], request)
+        return _found(removals[0], body, is_replayed=num_known > 0)
+
+    async def remove_batch(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
+        """Remove documents."""
+        return {"removals": (await self._removed(collection, body.doc_ids, request))[0]}
+
+    async def remove_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
+        """Remove documents of lines of ids."""
+        return (await self._removed(collection, [line.doc_id for line in lines]))[0]
+
+    async def _checked(self, collection: str, texts: Sequence[str]) -> list[Json]:
+        return await self._service.collection(collection).check(texts)
+
+    async def _added(self, collection: str, documents: Sequence[Any], request: Repeatable | None = None) -> list[Json]:
+        found = self._service.collection(collection)
+        self._check_may_write()
+        ids = [str(document.doc_id) for document in documents]
+        verdicts = await found.check_and_add(ids, [document.text for document in documents], request)
+        num_new = sum(verdict["is_new"] for verdict in verdicts)
+        self._service.metrics.verdicts.labels("new").inc(num_new)
+        self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
+        return verdicts
+
+    async def _got(self, collection: str, doc_ids: Sequence[object]) -> list[Json | None]:
+        found = self._service.collection(collection)
+        documents: list[Json | None] = await found.ask(_got, found.index, self._in_time(doc_ids))
+        return documents
+
+    async def _grouped(self, collection: str, doc_ids: Sequence[object], offset: int, limit: int) -> list[Json | None]:
+        found = self._service.collection(collection)
+        groups = await found.ask(_grouped, found.index, self._in_time(doc_ids))
+        room = self._room
+        pages: list[Json | None] = []
+        for group in groups:
+            page = None if group is None else self._page(group, offset, min(limit, room))
+            room -= 0 if page is None else len(page["member_ids"])
+            pages.append(page)
+        return pages
+
+    def _page(self, group: Group, offset: int, limit: int) -> Json:
+        is_cut = len(group.member_ids) > offset + limit
+        self._service.metrics.truncated.inc(is_cut)
+        return {
+            "leader_id": group.leader_id,
+            "is_leader_gone": group.is_leader_gone,
+            "num_members": len(group.member_ids),
+            "member_ids": group.member_ids[offset : offset + limit],
+            "truncated": is_cut,
+        }
+
+    async def _neighbours(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+        found = self._service.collection(collection)
+        results: list[Json] = await found.ask(_neighbours, found.index, self._in_time(texts), limits, self._room)
+        self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
+        return results
+
+    async def _removed(
+        self, collection: str, doc_ids: Sequence[object], request: Repeatable | None = None
+    ) -> tuple[list[Json | None], int]:
+        found = self._service.collection(collection)
+        self._check_may_write()
+        removals: tuple[list[Json | None], int] = await found.change(
+            _removed, found.index, self._in_time(doc_ids), found.removed, request
+        )
+        return removals
+
+    def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
+        """Give one after the other, until the deadline of the request that began just now."""
+        end = time.monotonic() + self._service.settings.deadline_s
+        for one in given:
+            if time.monotonic() > end:
+                raise Problem("deadline", "it takes longer than a request may")
+            yield one
+
+    def _check_may_write(self) -> None:
+        if self._service.settings.is_read_only:
+            raise Problem("read-only", "the service was started to be read only")
+
+
+def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:  # noqa: ANN401
+    if answer is None:
+        detail = f"no document has the id {str(body.doc_id)!r}"
+        raise Problem("unknown-document", detail, "doc_id", is_replayed=is_replayed)
+    return answer
+
+
+def _got(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
+    found = [index.get(str(doc_id)) for doc_id in doc_ids]
+    return [None if one is None else one._asdict() for one in found]
+
+
+def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
+    groups: list[Group | None] = []
+    # A large group is listed once, however many of its members are asked for.
+    known: dict[str, Group] = {}
+    for doc_id in doc_ids:
+        name = str(doc_id)
+        group = known.get(name)
+        if group is None:
+            try:
+                group = index.group(name)
+            except InvalidInput:
+                groups.append(None)
+                continue
+            known |= dict.fromkeys(group.member_ids, group)
+        groups.append(group)
+    return groups
+
+
+def _neighbours(index: Index, texts: Iterator[str], limits: Sequence[int], room: int) -> list[Json]:
+    results = []
+    for text, given in zip(texts, limits, strict=True):
+        limit = min(given, room)
+        # One more than is given says whether there are more.
+        found = index.neighbours(text, limit + 1)
+        shown = [one._asdict() for one in found[:limit]]
+        room -= len(shown)
+        results.append({"neighbours": shown, "truncated": len(found) > limit})
+    return results
+
+
+def _removed(
+    index: Index, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
+) -> tuple[list[Json | None], int]:
+    """Return the removals, and how many of them an earlier attempt made before its deadline or its answer was lost."""
+    removals: list[Json | None] = list(answers.find(request) or ())
+    num_known = len(removals)
+    try:
+        for doc_id in islice(doc_ids, num_known, None):
+            try:
+                removal = index.remove(str(doc_id))
+            except InvalidInput:
+                removals.append(None)
+                continue
+            moved = [{"doc_id": member, "kept_id": kept} for member, kept in removal.moved]
+            removals.append({**removal._asdict(), "moved": moved})
+    finally:
+        sizes = [0 if one is None else len(one["moved"]) + len(one["promoted"]) for one in removals]
+        answers.keep(request, removals, len(removals) + sum(sizes))
+    return removals, num_known

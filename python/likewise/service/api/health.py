@@ -1,0 +1,37 @@
+"""Whether the service runs, whether it can be asked, and its counters."""
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from likewise.service.collections.service import Service
+from likewise.service.problems import Problem
+
+
+def add_health(app: FastAPI, service: Service) -> None:
+    """Add ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``."""
+
+    @app.get("/healthz", tags=["service"], summary="Whether the process runs", operation_id="healthz")
+    @app.get("/livez", tags=["service"], summary="The same by another name", operation_id="livez")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["service"], summary="Whether the service takes requests", operation_id="readyz")
+    async def ready(request: Request) -> Response:
+        if service.is_draining:
+            raise Problem("draining", "the service is about to end")
+        unwell = [*service.broken, *(one.name for one in service.collections.values() if one.is_poisoned)]
+        if unwell:
+            raise Problem("store", f"collections that cannot be used: {', '.join(unwell[:10])}")
+        return JSONResponse({"status": "ok"})
+
+    @app.get(
+        "/metrics",
+        tags=["service"],
+        summary="Counters, in the format of Prometheus",
+        operation_id="metrics",
+        response_class=PlainTextResponse,
+    )
+    async def metrics() -> Response:
+        text = await service.in_thread(service.metrics.exposition)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

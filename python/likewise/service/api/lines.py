@@ -1,0 +1,244 @@
+"""Streams of lines: each line is answered by a line, in order, while later ones still come."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+from starlette.types import Receive, Scope, Send
+
+from likewise.service.guard.body import Disconnected, parsed, pieces
+from likewise.service.problems import Problem, answered_problem
+
+if TYPE_CHECKING:
+    from likewise.service.collections.service import Service
+
+NDJSON = "application/x-ndjson"
+# Bytes of lines that wait to be decided, and of answers that wait to be fetched, before the stream is held.
+_MOST_WAITING = 4 << 20
+_MOST_ANSWERS = 8 << 20
+# Seconds that a stream may be silent: a crawler has its pauses.
+_IDLE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How a stream of lines is answered.
+
+    Parameters
+    ----------
+    model : model
+        Of one line.
+    answer : model
+        Of the line that answers it.
+    work : callable
+        Takes the parts of the path and `lines`, a list of the models; gives as many answers.
+    """
+
+    model: type[BaseModel]
+    answer: type[BaseModel]
+    work: Callable[..., Awaitable[list[Any]]]
+
+    def described(self) -> dict[str, Any]:
+        """Return what the description of the route says beside its JSON."""
+        about = (
+            f"Lines of `{self.model.__name__}`, decided as they come; each is answered by a line of "
+            f"`{self.answer.__name__}`. An error ends the answer with a line of the shape of errors; "
+            "lines before it are done."
+        )
+        return {"x-ndjson": {"request": self.model.__name__, "answer": self.answer.__name__, "description": about}}
+
+
+class _Stream:
+    """The lines of one request that were read and not yet decided."""
+
+    def __init__(self) -> None:
+        self.lines: deque[bytes] = deque()
+        self.num_bytes = 0
+        self.is_ended = False
+        self.error: Exception | None = None
+        self.changed = asyncio.Event()
+        self.has_room = asyncio.Event()
+        self.has_room.set()
+
+    def put(self, line: bytes) -> None:
+        if line.strip():
+            self.lines.append(line)
+            self.num_bytes += len(line)
+            self.changed.set()
+            if self.num_bytes > _MOST_WAITING:
+                self.has_room.clear()
+
+    async def take(self, most: int, service: "Service") -> list[bytes]:
+        """Return the lines that are there, at most so many; none where there will be no more."""
+        while not self.lines and not self.is_ended:
+            if service.is_draining:
+                raise Problem("draining", "the service is about to end; lines that were answered are done")
+            self.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self.changed.wait()
+        taken = [self.lines.popleft() for _ in range(min(most, len(self.lines)))]
+        self.num_bytes -= sum(map(len, taken))
+        if self.num_bytes <= _MOST_WAITING:
+            self.has_room.set()
+        return taken
+
+
+class _Answers:
+    """Lines on their way to a client, who may read them after it has sent all of its own."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._waiting: deque[bytes] = deque()
+        self._num_bytes = 0
+        self._changed = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._is_ended = False
+        self._sender: asyncio.Task[None] | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        return self._sender is not None
+
+    async def put(self, data: bytes) -> None:
+        if self._sender is None:
+            headers = [(b"content-type", NDJSON.encode()), (b"cache-control", b"no-store")]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            self._sender = asyncio.create_task(self._run())
+        if self._sender.done():
+            raise Disconnected
+        self._waiting.append(data)
+        self._num_bytes += len(data)
+        self._changed.set()
+        if self._num_bytes > _MOST_ANSWERS:
+            self._has_room.clear()
+        await self._has_room.wait()
+
+    async def end(self) -> None:
+        self._is_ended = True
+        self._changed.set()
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        if self._sender is not None:
+            self._sender.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            while self._waiting:
+                data = self._waiting.popleft()
+                await self._send({"type": "http.response.body", "body": data, "more_body": True})
+                self._num_bytes -= len(data)
+                if self._num_bytes <= _MOST_ANSWERS:
+                    self._has_room.set()
+            if self._is_ended:
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+
+async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send, service: "Service") -> None:
+    """Answer a request whose body is a stream of lines.
+
+    Raises
+    ------
+    Problem
+        Before anything was answered; afterwards the problem is the last line of the answer.
+    Disconnected
+        If the client went away.
+    """
+    key: str = scope["state"]["key"].name
+    service.streams.take(key, 1)
+    stream, answers = _Stream(), _Answers(send)
+    reader = asyncio.create_task(_read(stream, scope, receive, service))
+    num_done = 0
+    try:
+        while taken := await stream.take(service.settings.max_batch, service):
+            models, problem = _parsed(lines.model, taken, num_done)
+            if models:
+                found = await _worked(lines, scope, service, models)
+                await answers.put(b"".join(to_json(one) + b"\n" for one in found))
+                num_done += len(models)
+            if problem is not None:
+                raise problem
+        if stream.error is not None:
+            raise stream.error
+        if not answers.is_begun:
+            await answers.put(b"")
+        await answers.end()
+    except Disconnected:
+        raise
+    except Exception as error:
+        problem = answered_problem(error, scope["path"], service.path)
+        if not answers.is_begun:
+            raise problem from None
+        scope["state"]["reason"] = problem.kind
+        service.metrics.rejected.labels(problem.kind).inc()
+        await answers.put(problem.to_json() + b"\n")
+        await answers.end()
+    finally:
+        reader.cancel()
+        answers.stop()
+        service.streams.give_back(key, 1)
+
+
+async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[BaseModel]) -> list[Any]:
+    """Return the answers to some lines; at its limit the service lets a stream wait, for as long as a request."""
+    end = time.monotonic() + service.settings.deadline_s
+    while True:
+        try:
+            found: list[Any] = await service.worked(
+                lines.work, scope["state"]["key"].name, **scope["path_params"], lines=models
+            )
+        except Problem as problem:
+            if problem.kind not in ("overloaded", "too-many-requests") or time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            return found
+
+
+async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Service") -> None:
+    settings = service.settings
+    # A character may take six bytes as an escape, and other fields take some too.
+    most_line = 6 * (settings.max_document_characters + settings.max_id_characters) + 1024
+    rest = bytearray()
+    try:
+        async for piece in pieces(scope, receive, settings, settings.max_stream_bytes, idle_s=_IDLE_S):
+            end = piece.rfind(b"\n")
+            if end < 0:
+                rest += piece
+            else:
+                rest += piece[:end]
+                for line in bytes(rest).split(b"\n"):
+                    stream.put(line)
+                rest = bytearray(piece[end + 1 :])
+            if len(rest) > most_line:
+                raise Problem("too-large", f"a line has more than {most_line} bytes")
+            await stream.has_room.wait()
+        stream.put(bytes(rest))
+    except Exception as error:
+        stream.error = error
+    stream.is_ended = True
+    stream.changed.set()
+
+
+def _parsed(model: type[BaseModel], lines: list[bytes], num_before: int) -> tuple[list[BaseModel], Problem | None]:
+    """Return the models of all lines before the first that is none, and the problem with that one."""
+    models = []
+    for line in lines:
+        try:
+            models.append(parsed(model, line))
+        except Problem as problem:
+            number = num_before + len(models) + 1
+            return models, Problem(problem.kind, f"line {number}: {problem.detail}", problem.field)
+    return models, None

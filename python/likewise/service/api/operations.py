@@ -1,0 +1,242 @@
+"""Every operation under ``/v1``: what it takes, what it gives, which right it needs."""
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from likewise.service.api import bodies as shapes
+from likewise.service.api.administration import Administration
+from likewise.service.api.bodies import make_bodies
+from likewise.service.api.documents import Documents
+from likewise.service.api.lines import Lines
+from likewise.service.api.routing import Operation, add_operation
+from likewise.service.api.texts import Texts
+from likewise.service.collections.service import Service
+
+_COLLECTION = "/v1/collections/{collection}"
+
+
+def add_operations(app: FastAPI, service: Service) -> None:
+    """Add all routes under ``/v1``."""
+    for operation in (*_on_documents(service), *_on_collections(service), *_on_texts(service)):
+        add_operation(app, service, operation)
+
+
+def _on_documents(service: Service) -> list[Operation]:
+    bodies = make_bodies(service.settings)
+    documents = Documents(service)
+
+    def pair(
+        verb: str,
+        right: str,
+        about: str,
+        *,
+        single: tuple[type[BaseModel], type[BaseModel]],
+        batch: tuple[type[BaseModel], type[BaseModel]],
+        problems: tuple[str, ...] = (),
+    ) -> list[Operation]:
+        """Return the operation on one, and that on many, which also takes lines."""
+        name = verb.replace("-", "_")
+        is_repeatable = right == "write"
+        return [
+            Operation(
+                method="POST",
+                path=f"{_COLLECTION}/{verb}",
+                name=name,
+                about=about,
+                right=right,
+                work=getattr(documents, name),
+                body=single[0],
+                answer=single[1],
+                problems=problems,
+                is_repeatable=is_repeatable,
+            ),
+            Operation(
+                method="POST",
+                path=f"{_COLLECTION}/{verb}/batch",
+                name=f"{name}_batch",
+                about=f"{about} Many at a time; JSON, or a stream of lines.",
+                right=right,
+                work=getattr(documents, f"{name}_batch"),
+                body=batch[0],
+                answer=batch[1],
+                lines=Lines(single[0], single[1], getattr(documents, f"{name}_lines")),
+                problems=tuple(problem for problem in problems if problem != "unknown-document"),
+                is_repeatable=is_repeatable,
+            ),
+        ]
+
+    adding = {
+        "single": (bodies.document, shapes.Verdict),
+        "batch": (bodies.documents, shapes.VerdictBatch),
+        "problems": ("conflicting-document", "read-only"),
+    }
+    return [
+        *pair(
+            "check",
+            "read",
+            "Say what verdict a text would get now; nothing is added.",
+            single=(bodies.text, shapes.Verdict),
+            batch=(bodies.texts, shapes.VerdictBatch),
+        ),
+        *pair("check-and-add", "write", "Decide a document and add it, in one step, safe on the disk.", **adding),  # type: ignore[arg-type]
+        *pair("add", "write", "The same by another name, for seeding.", **adding),  # type: ignore[arg-type]
+        *pair(
+            "get",
+            "read",
+            "Give the present verdict on a document.",
+            single=(bodies.doc_id, shapes.Document),
+            batch=(bodies.doc_ids, shapes.DocumentBatch),
+            problems=("unknown-document",),
+        ),
+        *pair(
+            "group",
+            "read",
+            "Give the kept document that speaks for this one, and its duplicates.",
+            single=(bodies.group, shapes.Group),
+            batch=(bodies.doc_ids, shapes.GroupBatch),
+            problems=("unknown-document",),
+        ),
+        *pair(
+            "neighbours",
+            "read",
+            "Give the kept documents that match a text, best first.",
+            single=(bodies.neighbours, shapes.Neighbours),
+            batch=(bodies.neighbours_batch, shapes.NeighboursBatch),
+        ),
+        *pair(
+            "remove",
+            "write",
+            "Remove a document; its duplicates move or are promoted.",
+            single=(bodies.doc_id, shapes.Removal),
+            batch=(bodies.doc_ids, shapes.RemovalBatch),
+            problems=("unknown-document", "read-only"),
+        ),
+    ]
+
+
+def _on_collections(service: Service) -> list[Operation]:
+    bodies = make_bodies(service.settings)
+    work = Administration(service)
+    snapshots = f"{_COLLECTION}/snapshots"
+    admin = {"right": "admin", "problems": ("read-only",)}
+    return [
+        Operation(
+            method="GET",
+            path="/v1/collections",
+            name="list_collections",
+            about="List the collections with their recipes.",
+            right="read",
+            work=work.list_all,
+            answer=shapes.CollectionList,
+        ),
+        Operation(
+            method="PUT",
+            path=_COLLECTION,
+            name="create_collection",
+            about="Make a collection, with the recipe by which it decides for good.",
+            right="admin",
+            work=work.create,
+            body=bodies.collection,
+            answer=shapes.CollectionInfo,
+            status=201,
+            problems=("collection-exists", "read-only"),
+        ),
+        Operation(
+            method="GET",
+            path=_COLLECTION,
+            name="get_collection",
+            about="Describe a collection.",
+            right="read",
+            work=work.get,
+            answer=shapes.CollectionInfo,
+        ),
+        Operation(
+            method="DELETE",
+            path=_COLLECTION,
+            name="delete_collection",
+            about="Delete a collection with its documents and snapshots.",
+            work=work.delete,
+            has_deadline=False,
+            answer=shapes.Deleted,
+            **admin,  # type: ignore[arg-type]
+        ),
+        Operation(
+            method="POST",
+            path=f"{_COLLECTION}/compact",
+            name="compact",
+            about="Make one segment of all documents.",
+            work=work.compact,
+            has_deadline=False,
+            answer=shapes.Done,
+            **admin,  # type: ignore[arg-type]
+        ),
+        Operation(
+            method="POST",
+            path=f"{_COLLECTION}/verify",
+            name="verify",
+            about="Look for damage.",
+            right="admin",
+            work=work.verify,
+            has_deadline=False,
+            body=bodies.verify,
+            answer=shapes.Verified,
+        ),
+        Operation(
+            method="GET",
+            path=snapshots,
+            name="list_snapshots",
+            about="List the copies of a collection.",
+            right="read",
+            work=work.list_snapshots,
+            answer=shapes.SnapshotList,
+        ),
+        Operation(
+            method="POST",
+            path=snapshots,
+            name="create_snapshot",
+            about="Copy a collection as it is now, under a name that the service chooses.",
+            status=201,
+            work=work.create_snapshot,
+            has_deadline=False,
+            answer=shapes.Snapshot,
+            **admin,  # type: ignore[arg-type]
+        ),
+        Operation(
+            method="DELETE",
+            path=f"{snapshots}/{{snapshot}}",
+            name="delete_snapshot",
+            about="Delete a copy.",
+            right="admin",
+            work=work.delete_snapshot,
+            has_deadline=False,
+            answer=shapes.Deleted,
+            problems=("not-found", "read-only"),
+        ),
+    ]
+
+
+def _on_texts(service: Service) -> list[Operation]:
+    bodies = make_bodies(service.settings)
+    texts = Texts(service)
+    return [
+        Operation(
+            method="POST",
+            path="/v1/compare",
+            name="compare",
+            about="Compare two texts: every measure, both fingerprints, where they differ.",
+            right="read",
+            work=texts.compare,
+            body=bodies.compare,
+            answer=shapes.Comparison,
+        ),
+        Operation(
+            method="POST",
+            path="/v1/plan",
+            name="plan",
+            about="Say what a recipe resolves into, and which pairs it finds with what probability.",
+            right="read",
+            work=texts.plan,
+            body=bodies.plan,
+            answer=shapes.Plan,
+        ),
+    ]

@@ -1,0 +1,106 @@
+"""The application: every route of the service, behind the gate."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+
+from likewise.service.api.health import add_health
+from likewise.service.api.operations import add_operations
+from likewise.service.api.reference import add_reference
+from likewise.service.collections.service import Service
+from likewise.service.guard.gate import Gate
+from likewise.service.page import add_page
+from likewise.service.problems import Problem, problem_of, problem_of_status
+from likewise.service.settings import Settings
+
+
+def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -> FastAPI:
+    """Return the application that serves a directory of indexes, one index, or the output of a finished run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The directory; one that is not there is made, for collections to come.
+    settings : Settings, optional
+        Limits and rights.
+
+    Returns
+    -------
+    FastAPI
+        To be run by :func:`likewise.service.serve`; under another ASGI server, limits on connections and slow heads
+        are that server's. `app.state.service` holds the opened collections.
+
+    Raises
+    ------
+    InvalidInput
+        If the path is neither of the three.
+    """
+    settings = settings or Settings()
+    service = Service(Path(path), settings)
+    service.open()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.is_draining = True
+        await service.in_thread(shelf.close)
+        await service.in_thread(service.close)
+
+    app = FastAPI(
+        title="Likewise",
+        summary="Has this document been seen before, and what is it a near-duplicate of?",
+        version=version("likewise"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        lifespan=lifespan,
+    )
+    # A path with a slash too many is another path: a client that follows redirections repeats no request by accident.
+    app.router.redirect_slashes = False
+    app.state.service = service
+    app.add_middleware(Gate, service=service)
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    add_health(app, service)
+    add_operations(app, service)
+    shelf = add_page(app, service)
+    add_reference(app)
+    return app
+
+
+async def _problem(_: Request, error: Exception) -> Response:
+    found = problem_of(error)
+    assert found is not None
+    return found.response()
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer what the framework refuses, in the one shape of errors."""
+    assert isinstance(error, HTTPException)
+    answer = problem_of_status(error.status_code, str(error.detail)).response()
+    if error.status_code == 405:
+        # Each method of a path is a route of its own: the framework names those of the first alone.
+        allowed: set[str] = set()
+        for route in request.app.router.routes:
+            if route.matches(request.scope)[0] is not Match.NONE:
+                allowed |= getattr(route, "methods", None) or set()
+        answer.headers["allow"] = ", ".join(sorted(allowed))
+    return answer
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """Answer values that a route of the framework refuses, without repeating them: they may be no Unicode."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])
+    return Problem("invalid", str(first["msg"]), place or None).response()

@@ -1,0 +1,422 @@
+"""What each call sends and what its answer means; nothing here waits for anything."""
+
+import json
+import math
+import random
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+from likewise.checks import counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.ids import one_id
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.service.client.errors import ServiceError, error_of
+
+# A request holds at most so many documents and about so many bytes, within what services allow by default.
+MOST_DOCUMENTS = 1000
+MOST_BYTES = 4 << 20
+_LONGEST_PAUSE_S = 10.0
+_CONNECT_S = 5.0
+_KEY = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, and what to make of the answer.
+
+    Parameters
+    ----------
+    method, path : str
+        Of the request.
+    body : bytes or None
+        JSON.
+    understand : callable
+        Takes the JSON of the answer.
+    is_repeatable : bool
+        Whether it may be sent again after a connection broke, when it may have been done.
+    is_long : bool
+        Whether it may take as long as it takes.
+    idempotency_key : str, optional
+        By which the service recognizes the call when it is sent again.
+    """
+
+    method: str
+    path: str
+    body: bytes | None
+    understand: Callable[[Any], Any]
+    is_repeatable: bool = True
+    is_long: bool = False
+    idempotency_key: str | None = None
+
+
+@dataclass
+class Attempts:
+    """The attempts of one call, all of which share one time limit.
+
+    Parameters
+    ----------
+    call : Call
+        What is asked.
+    url : str
+        The address of the service, for errors.
+    retries : int
+        Attempts after the first one.
+    timeout_s : float
+        Seconds for all attempts and the pauses between them. A long call is limited only while it connects.
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    call: Call
+    url: str
+    retries: int
+    timeout_s: float
+    clock: Callable[[], float] = time.monotonic
+    _num_failed: int = field(default=0, init=False)
+    # Whether the service may have done what was asked although no answer came.
+    _is_uncertain: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._end = math.inf if self.call.is_long else self.clock() + self.timeout_s
+
+    def request(self) -> dict[str, Any]:
+        """Return the arguments of the next request."""
+        left_s = self.left_s()
+        connect_s = _CONNECT_S if left_s is None else min(_CONNECT_S, left_s)
+        headers = {"content-type": "application/json"}
+        if self.call.idempotency_key is not None:
+            headers["idempotency-key"] = self.call.idempotency_key
+        return {
+            "method": self.call.method,
+            "url": self.call.path,
+            "content": self.call.body,
+            "headers": headers,
+            # To connect, to read, to write, to wait for a free connection.
+            "timeout": (connect_s, left_s, left_s, left_s),
+        }
+
+    def left_s(self) -> float | None:
+        """Return the seconds that are left, or None for a call without a limit."""
+        return None if self.call.is_long else max(0.001, self._end - self.clock())
+
+    def check_time(self) -> None:
+        """Raise TimeoutError if the time is over; for each part of an answer that may never end."""
+        if self.clock() > self._end:
+            raise TimeoutError
+
+    def after_failure(self, error: Exception, *, is_sent: bool) -> float:
+        """Return the seconds to wait before the next attempt after one without an answer.
+
+        Parameters
+        ----------
+        error : Exception
+            Of the connection.
+        is_sent : bool
+            Whether the request may have reached the service.
+
+        Raises
+        ------
+        ServiceError
+            ``unreachable`` if there is no further attempt.
+        """
+        self._is_uncertain |= is_sent
+        wait_s = pause_s(self._num_failed, None)
+        if self._is_last(wait_s) or (is_sent and not self.call.is_repeatable):
+            raise self._unreachable(error) from error
+        self._num_failed += 1
+        return wait_s
+
+    def after_answer(self, status: int, content: bytes, headers: Mapping[str, str]) -> float | None:
+        """Return the seconds to wait before the next attempt, or None if the answer is final.
+
+        Raises
+        ------
+        ServiceError
+            ``uncertain`` if an earlier attempt may have removed the document that is now unknown.
+        """
+        wait_s = pause_s(self._num_failed, headers.get("retry-after"))
+        is_retried = _is_at_limit(status, content) or (status == 504 and self.call.idempotency_key is not None)
+        if is_retried and not self._is_last(wait_s):
+            self._num_failed += 1
+            self._is_uncertain |= status == 504
+            return wait_s
+        is_unknown = status == 404 and b'"unknown-document"' in content
+        if is_unknown and self._is_uncertain and "idempotent-replayed" not in headers:
+            raise ServiceError(
+                "uncertain",
+                "no document has the id, but an earlier attempt got no answer and may have removed it; "
+                "the service does not know the answer any more",
+                status=status,
+            )
+        return None
+
+    def _is_last(self, wait_s: float) -> bool:
+        return self._num_failed >= self.retries or self.clock() + wait_s >= self._end
+
+    def _unreachable(self, error: Exception) -> ServiceError:
+        if self.clock() >= self._end:
+            return ServiceError("unreachable", f"{self.url} did not answer within {self.timeout_s:g} s")
+        return ServiceError("unreachable", f"{self.url} does not answer: {error or type(error).__name__}")
+
+
+def check_retries(retries: int) -> int:
+    """Return the number of retries, or raise InvalidParameter if it is negative."""
+    if retries < 0:
+        raise InvalidParameter("retries", f"{retries} given; it must be 0 or more")
+    return retries
+
+
+def check_url(url: str) -> str:
+    """Return the address of a service without a slash at its end."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise InvalidParameter("url", f"{url!r} given; it must be such as http://127.0.0.1:8765")
+    return url.rstrip("/")
+
+
+def headers_of(key: str | None) -> dict[str, str]:
+    """Return the headers of every request, or raise InvalidParameter for a key that no header can hold."""
+    if key is None:
+        return {}
+    if not _KEY.fullmatch(key):
+        # Without the key itself: errors end in logs.
+        raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
+    return {"authorization": f"Bearer {key}"}
+
+
+def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Return the JSON of an answer, or raise the error that it is."""
+    try:
+        shape = json.loads(content)
+    except ValueError:
+        shape = None
+    if status >= 400 or shape is None:
+        raise error_of(status, shape)
+    return shape
+
+
+def _is_at_limit(status: int, content: bytes) -> bool:
+    """Return whether an answer says that the service is at its limit; not that a collection is broken."""
+    return status == 429 or (status == 503 and b'"poisoned"' not in content and b'"store"' not in content)
+
+
+def pause_s(attempt: int, retry_after: str | None) -> float:
+    """Return seconds to wait before trying again, the first time being attempt 0: doubled each time, and spread."""
+    least = float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0
+    backoff = min(_LONGEST_PAUSE_S, 0.1 * 2.0**attempt) * random.uniform(0.5, 1.0)
+    return max(min(_LONGEST_PAUSE_S, least), backoff)
+
+
+def chosen_collection(url: str, answer: Any) -> str:  # noqa: ANN401 - JSON
+    """Return the only collection of a service."""
+    names = [collection["name"] for collection in answer["collections"]]
+    if len(names) != 1:
+        found = ", ".join(names[:10]) or "none"
+        raise InvalidParameter("collection", f"name one: {url} has {found}")
+    return str(names[0])
+
+
+class CollectionCalls:
+    """The calls of one collection.
+
+    Parameters
+    ----------
+    name : str
+        The collection.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.base = f"/v1/collections/{quote(name, safe='')}"
+
+    def check(self, texts: Sequence[str], measure: str) -> Call:
+        """Ask for verdicts on texts."""
+        body = {"texts": [_clean(text) for text in texts]}
+        return self._post("check/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, None))
+
+    def check_one(self, text: str) -> Call:
+        """Ask for the verdict on a text."""
+        return self._post("check", {"text": _clean(text)}, lambda answer: Verdict(**answer))
+
+    def add(self, ids: Sequence[object], texts: Sequence[str], measure: str) -> Call:
+        """Add documents."""
+        names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
+        body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
+        return self._change("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
+
+    def add_one(self, doc_id: object, text: str) -> Call:
+        """Add a document."""
+        body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
+        return self._change("check-and-add", body, lambda answer: Verdict(**answer))
+
+    def get(self, doc_id: object) -> Call:
+        """Ask for a document."""
+        return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
+
+    def group(self, doc_id: object, offset: int) -> Call:
+        """Ask for a page of a group, from a member on; the answer as it is."""
+        return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
+
+    def neighbours(self, text: str, limit: int) -> Call:
+        """Ask for the neighbours of a text."""
+        body = {"text": _clean(text), "limit": limit}
+        return self._post(
+            "neighbours", body, lambda answer: [Neighbour(**neighbour) for neighbour in answer["neighbours"]]
+        )
+
+    def remove(self, doc_id: object) -> Call:
+        """Remove a document."""
+        return self._change("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of)
+
+    def describe(self) -> Call:
+        """Ask what the collection is."""
+        return Call("GET", self.base, None, lambda answer: answer)
+
+    def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call:
+        """Make the collection."""
+        fields = None if recipe is None else as_recipe(recipe).to_dict()
+        body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
+        return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
+
+    def delete(self) -> Call:
+        """Delete the collection."""
+        return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
+
+    def verify(self, *, full: bool) -> Call:
+        """Look for damage."""
+        path = f"{self.base}/verify"
+        return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
+
+    def compact(self) -> Call:
+        """Make one segment of all documents."""
+        return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
+
+    def snapshot(self) -> Call:
+        """Copy the collection."""
+        return Call(
+            "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
+        )
+
+    def _post(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+        return Call("POST", f"{self.base}/{verb}", encoded(body), understand)
+
+    def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+        """Return a call that changes documents, with a key by which the service recognizes it."""
+        key = secrets.token_hex(16)
+        return Call("POST", f"{self.base}/{verb}", encoded(body), understand, idempotency_key=key)
+
+
+LIST = Call("GET", "/v1/collections", None, lambda answer: answer)
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    """Return JSON as bytes."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+
+
+def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
+    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first.
+
+    Raises
+    ------
+    InvalidInput
+        If ids and texts are not as many: of lists before the first request, of iterators when one of them ends.
+    """
+    some_ids: list[object] = []
+    some: list[str] = []
+    num_bytes = 0
+    texts = _listed(texts)
+    ids = None if ids is None else _listed(ids)
+    if isinstance(ids, Sized) and isinstance(texts, Sized) and len(ids) != len(texts):
+        raise InvalidInput(f"{counted(len(ids), 'id')} for {counted(len(texts), 'document')}")
+    rest = None if ids is None else iter(ids)
+    num_texts = 0
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
+        if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
+            yield some_ids, some
+            some_ids, some, num_bytes = [], [], 0
+        if rest is not None:
+            found = next(rest, rest)
+            if found is rest:
+                raise InvalidInput(f"{counted(num_texts, 'id')} for {num_texts + 1:,} or more documents")
+            some_ids.append(found)
+        some.append(text)
+        # As JSON in UTF-8 a character is mostly one byte to three.
+        num_bytes += len(text) if text.isascii() else 3 * len(text)
+        num_texts += 1
+    if rest is not None and next(rest, rest) is not rest:
+        raise InvalidInput(f"more ids than the {counted(num_texts, 'document')}")
+    if some:
+        yield some_ids, some
+
+
+def _listed(values: Iterable[Any]) -> Iterable[Any]:
+    """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(f"give a list; one {type(values).__name__} was given")
+    if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+        return values
+    import pyarrow as pa
+
+    is_stream = hasattr(values, "__arrow_c_stream__")
+    listed: list[Any] = (pa.chunked_array(values) if is_stream else pa.array(values)).to_pylist()
+    return listed
+
+
+def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | None) -> Verdicts:
+    """Return verdicts as an index gives them."""
+    has_distance = measure == "hamming" or any(row["distance"] is not None for row in rows)
+    has_seq = names is not None
+    return Verdicts(
+        is_new=np.array([row["is_new"] for row in rows], bool),
+        kept_ids=[row["kept_id"] for row in rows],
+        similarity=np.array([math.nan if row["similarity"] is None else row["similarity"] for row in rows], float),
+        distance=np.array([-1 if row["distance"] is None else row["distance"] for row in rows], np.int32)
+        if has_distance
+        else None,
+        seq=np.array([row["seq"] for row in rows], np.int64) if has_seq else None,
+        added=np.array([row["added"] for row in rows], bool),
+        measure=measure,
+        doc_ids=names,
+    )
+
+
+def joined(parts: list[Verdicts], measure: str, *, has_ids: bool) -> Verdicts:
+    """Return verdicts of several requests end to end."""
+    return Verdicts.concatenate(parts) if parts else verdicts_of([], measure, [] if has_ids else None)
+
+
+def page_of_group(pages: list[dict[str, Any]]) -> Group:
+    """Return a group from its pages."""
+    members = tuple(member for page in pages for member in page["member_ids"])
+    return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
+
+
+def _document_of(answer: dict[str, Any]) -> Document | None:
+    found = answer["documents"][0]
+    return None if found is None else Document(**found)
+
+
+def _removal_of(answer: dict[str, Any]) -> Removal:
+    moved = tuple((one["doc_id"], one["kept_id"]) for one in answer["moved"])
+    return Removal(answer["doc_id"], answer["was_kept"], tuple(answer["promoted"]), moved)
+
+
+def _clean(text: str) -> str:
+    """Return a text as the index would read it: a lone surrogate, which JSON cannot hold, is U+FFFD."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"a service takes texts; {type(text).__name__} was given")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

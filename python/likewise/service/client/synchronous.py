@@ -1,0 +1,231 @@
+"""The client that waits."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Self
+
+from likewise.checks import check_seconds
+from likewise.errors import StoreError
+from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.ids import rows_from
+from likewise.recipe.recipe import Recipe
+from likewise.service.client import calls
+from likewise.service.client.calls import Attempts, Call, CollectionCalls
+from likewise.service.client.connection import Connections, is_sent, is_transport_error
+
+
+class Client:
+    """A collection of an HTTP service, with the face of :class:`likewise.Index`.
+
+    Parameters
+    ----------
+    url : str
+        The address of the service.
+    key : str, optional
+        The key, where the service has keys.
+    collection : str, optional
+        Its name; the only one of the service where None.
+    timeout_s : float
+        Seconds for one request, its retries included. Verifying, compacting, copying and deleting a collection have no
+        limit.
+    retries : int
+        Maximum number of retries of a request, with growing pauses, when the service is at its limit (429, 503) or the
+        connection breaks.
+
+    Raises
+    ------
+    MissingExtra
+        If the extra ``client`` is not installed.
+
+    Notes
+    -----
+    Additions and removals carry a random idempotency key: when one is retried, the service returns the answer of the
+    first attempt. A service that was restarted in between no longer has that answer. Then a repeated addition returns
+    its verdict with ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or
+    deleting a collection is retried only if the service reported that it was not done. Batches of any size are
+    sent in requests of at most 1,000 documents, each of them all or none. Threads may share one client;
+    a forked process gets connections of its own.
+
+    Examples
+    --------
+    ::
+
+        with likewise.Client("http://127.0.0.1:8765", collection="pages") as seen:
+            verdict = seen.check_and_add("a", "one fine day in spring")
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        collection: str | None = None,
+        timeout_s: float = 30.0,
+        retries: int = 5,
+    ) -> None:
+        self._url = calls.check_url(url)
+        self._retries = calls.check_retries(retries)
+        self._timeout_s = check_seconds("timeout_s", timeout_s)
+        self._connections = Connections("Client", self._url, calls.headers_of(key))
+        self._name = collection
+        self._measure: str | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Documents that are neither removed nor expired."""
+        return int(self.describe()["num_documents"])
+
+    def __repr__(self) -> str:
+        return f"Client({self._url!r}, collection={self._name!r})"
+
+    def collections(self) -> list[str]:
+        """Return the names of the collections of the service."""
+        return [one["name"] for one in self._ask(calls.LIST)["collections"]]
+
+    def create_collection(
+        self, name: str, recipe: Recipe | None = None, *, store: str | None = None, ttl: float | None = None
+    ) -> None:
+        """Make a collection, by a recipe that reads no files; ``Recipe.minhash()`` where None."""
+        self._ask(CollectionCalls(name).create(recipe, store, ttl))
+
+    def delete_collection(self, name: str) -> None:
+        """Delete a collection with its documents and snapshots."""
+        self._ask(CollectionCalls(name).delete())
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the service says of the collection."""
+        shown: dict[str, Any] = self._ask(self._calls().describe())
+        return shown
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decides."""
+        return Recipe.from_dict(self.describe()["recipe"])
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Counts and sizes, as those of an index."""
+        shown: dict[str, Any] = self.describe()["stats"]
+        return shown
+
+    def check(self, text: str) -> Verdict:
+        """Return the verdict that a document would get now; nothing is added."""
+        verdict: Verdict = self._ask(self._calls().check_one(text))
+        return verdict
+
+    def check_batch(self, texts: Iterable[str]) -> Verdicts:
+        """Return the verdict that each document would get now, by itself; nothing is added."""
+        measure = self._measured()
+        parts: list[Verdicts] = []
+        for _, some in calls.batches(None, texts):
+            with rows_from(sum(map(len, parts))):
+                parts.append(self._ask(self._calls().check(some, measure)))
+        return calls.joined(parts, measure, has_ids=False)
+
+    def check_and_add(self, doc_id: str, text: str) -> Verdict:
+        """Decide a document and add it in one step; it is on the disk when this returns."""
+        verdict: Verdict = self._ask(self._calls().add_one(doc_id, text))
+        return verdict
+
+    def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
+        """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
+        measure = self._measured()
+        parts: list[Verdicts] = []
+        for names, some in calls.batches(ids, texts):
+            with rows_from(sum(map(len, parts))):
+                parts.append(self._ask(self._calls().add(names, some, measure)))
+        return calls.joined(parts, measure, has_ids=True)
+
+    def add(self, doc_id: str, text: str) -> Verdict:
+        """As :meth:`check_and_add`."""
+        return self.check_and_add(doc_id, text)
+
+    def add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
+        """As :meth:`check_and_add_batch`."""
+        return self.check_and_add_batch(ids, texts)
+
+    def get(self, doc_id: str) -> Document | None:
+        """Return the document of an id with its present verdict; None where there is none."""
+        document: Document | None = self._ask(self._calls().get(doc_id))
+        return document
+
+    def neighbours(self, text: str, limit: int = 10) -> list[Neighbour]:
+        """Return the kept documents that match a text, best first, at most `limit`."""
+        found: list[Neighbour] = self._ask(self._calls().neighbours(text, limit))
+        return found
+
+    def group(self, doc_id: str) -> Group:
+        """Return the kept document that speaks for this one, and all its duplicates.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has the id.
+        """
+        pages = [self._ask(self._calls().group(doc_id, 0))]
+        while pages[-1]["truncated"]:
+            pages.append(self._ask(self._calls().group(doc_id, sum(len(page["member_ids"]) for page in pages))))
+        return calls.page_of_group(pages)
+
+    def remove(self, doc_id: str) -> Removal:
+        """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on."""
+        removal: Removal = self._ask(self._calls().remove(doc_id))
+        return removal
+
+    def verify(self, *, full: bool = False) -> list[str]:
+        """Return what is wrong, in words; nothing where all is well."""
+        problems: list[str] = self._ask(self._calls().verify(full=full))
+        return problems
+
+    def compact(self) -> None:
+        """Make one segment of all documents."""
+        self._ask(self._calls().compact())
+
+    def snapshot(self) -> str:
+        """Copy the collection as it is now, in the directory of the service; the name of the copy."""
+        name: str = self._ask(self._calls().snapshot())
+        return name
+
+    def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        connection = self._connections.close()
+        if connection is not None:
+            connection.close()
+
+    def _calls(self) -> CollectionCalls:
+        if self._name is None:
+            self._name = calls.chosen_collection(self._url, self._ask(calls.LIST))
+        return CollectionCalls(self._name)
+
+    def _measured(self) -> str:
+        if self._measure is None:
+            self._measure = str(self.describe()["recipe"]["measure"])
+        return self._measure
+
+    def _ask(self, call: Call) -> Any:  # noqa: ANN401 - what the call understands
+        attempts = Attempts(call, self._url, self._retries, self._timeout_s)
+        while True:
+            connection = self._connections.own()
+            try:
+                content = bytearray()
+                with connection.stream(**attempts.request()) as response:
+                    for part in response.iter_bytes():
+                        attempts.check_time()
+                        content += part
+            except Exception as error:
+                if self._connections.is_closed:
+                    raise StoreError("the client is closed") from None
+                if not is_transport_error(error):
+                    raise
+                wait_s = attempts.after_failure(error, is_sent=is_sent(error))
+            else:
+                found = attempts.after_answer(response.status_code, bytes(content), response.headers)
+                if found is None:
+                    return call.understand(calls.answered(response.status_code, bytes(content)))
+                wait_s = found
+            time.sleep(wait_s)

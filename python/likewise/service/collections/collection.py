@@ -1,0 +1,235 @@
+"""One collection: an index, and the lanes that requests to it go through."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError
+from likewise.index import Index, Verdicts
+from likewise.service.collections.idempotency import Answers, Repeatable, check_same
+from likewise.service.collections.lanes import Asked, Lane
+from likewise.service.metrics import Metrics
+from likewise.service.problems import Problem
+from likewise.service.settings import Settings
+
+# Calls that read run beside each other and beside the one that writes.
+_NUM_READERS = 2
+
+
+class Collection:
+    """An index that many requests ask and feed.
+
+    Parameters
+    ----------
+    name : str
+        What clients call it.
+    index : Index
+        Where its documents are; closed with this.
+    ttl_s : float, optional
+        Seconds after which documents are forgotten.
+    settings : Settings
+        Limits.
+    metrics : Metrics
+        Where batches are counted.
+    """
+
+    def __init__(self, name: str, index: Index, ttl_s: float | None, settings: Settings, metrics: Metrics) -> None:
+        self.name = name
+        self.index = index
+        self.ttl_s = ttl_s
+        self.is_poisoned = False
+        # Apart from each other, so that many additions do not displace the answers of removals.
+        self.removed = Answers()
+        self._added = Answers()
+        self._metrics = metrics
+        most = settings.max_batch
+        self._reading = Lane(f"{name}-read", self._check, num_threads=_NUM_READERS, max_documents=most)
+        self._writing = Lane(f"{name}-write", self._add, num_threads=1, max_documents=most)
+
+    async def check(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """Return a verdict on each text; nothing is added."""
+        found: list[dict[str, Any]] = await self._reading.ask((), texts)
+        return found
+
+    async def check_and_add(
+        self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None
+    ) -> list[dict[str, Any]]:
+        """Decide documents and add them, all or none; they are on the disk when this returns."""
+        found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
+        return found
+
+    async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a method of the index that reads returns."""
+        return await self._reading.run(self._noted, call, *arguments, **options)
+
+    async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        """Return what a method of the index that writes returns, in turn with the additions."""
+        return await self._writing.run(self._timed, call, *arguments)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what clients are told of the collection."""
+        facts = self.index.stats
+        return {
+            "name": self.name,
+            "num_documents": facts["num_documents"],
+            "store": facts["store"],
+            "ttl_s": self.ttl_s,
+            "recipe_id": facts["recipe_id"],
+            "recipe": self.index.recipe.to_dict(),
+            "stats": facts,
+        }
+
+    def sizes(self) -> dict[str, float]:
+        """Return what is counted of the collection, by the names of the counters."""
+        try:
+            facts = self.index.stats
+        except (LikewiseError, OSError):
+            return {"poisoned": float(self.is_poisoned)}
+        return {
+            "documents": facts["num_documents"],
+            "segments": len(facts["segment_rows"]),
+            "tail_documents": facts["num_in_memory"],
+            "index_size_bytes": facts["database_bytes"] + sum(facts["segment_bytes"]),
+            "segments_rebuilt": facts["num_rebuilt"],
+            "poisoned": float(self.is_poisoned),
+        }
+
+    def close(self) -> None:
+        """End what is at work, then close the index."""
+        self._reading.close()
+        self._writing.close()
+        self.index.close()
+
+    def _check(self, batch: list[Asked]) -> list[Any]:
+        began = time.perf_counter()
+        texts = _texts(batch)
+        shown = shown_verdicts(self._noted(self.index.check_batch, texts))
+        self._count("check", len(texts), time.perf_counter() - began)
+        return _dealt(batch, shown)
+
+    def _add(self, batch: list[Asked]) -> list[Any]:
+        began = time.perf_counter()
+        results, places, repeats = self._unanswered(batch)
+        num_documents = 0
+        while places:
+            part = [batch[place] for place in places]
+            ids = part[0].ids if len(part) == 1 else list(chain.from_iterable(asked.ids for asked in part))
+            try:
+                shown = shown_verdicts(self._noted(self.index.check_and_add_batch, ids, _texts(part)))
+            except InvalidInput as error:
+                # Nothing was added: the others go on without the request that is to blame.
+                blamed, problem = _blame(part, error)
+                results[places.pop(blamed)] = problem
+                continue
+            except IndexPoisoned as error:
+                for place in places:
+                    results[place] = error
+                break
+            for place, answer in zip(places, _dealt(part, shown), strict=True):
+                results[place] = answer
+                self._added.keep(batch[place].request, answer, len(answer))
+            num_documents = len(shown)
+            break
+        for place, first in repeats:
+            results[place] = results[first]
+        seconds = time.perf_counter() - began
+        self._count("check_and_add", num_documents, seconds)
+        self._metrics.commit.observe(seconds)
+        return results
+
+    def _unanswered(self, batch: list[Asked]) -> tuple[list[Any], list[int], list[tuple[int, int]]]:
+        """Return the results that are known, the places of new requests, and places that repeat another place."""
+        results: list[Any] = [None] * len(batch)
+        places: list[int] = []
+        repeats: list[tuple[int, int]] = []
+        firsts: dict[tuple[str, str, str], int] = {}
+        for place, asked in enumerate(batch):
+            request = asked.request
+            try:
+                results[place] = self._added.find(request)
+                first = None if request is None else firsts.setdefault(request.key, place)
+                if request is not None and first is not None and first != place:
+                    earlier = batch[first].request
+                    assert earlier is not None
+                    check_same(earlier.content, request.content)
+                    repeats.append((place, first))
+                elif results[place] is None:
+                    places.append(place)
+            except Problem as problem:
+                results[place] = problem
+        return results, places, repeats
+
+    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        began = time.perf_counter()
+        try:
+            return self._noted(call, *arguments)
+        finally:
+            self._metrics.commit.observe(time.perf_counter() - began)
+
+    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a call of the index returns, and note when the index takes no more writes."""
+        try:
+            return call(*arguments, **options)
+        except IndexPoisoned:
+            self.is_poisoned = True
+            raise
+
+    def _count(self, op: str, num_documents: int, seconds: float) -> None:
+        self._metrics.work.labels(op).observe(seconds)
+        self._metrics.joined.labels(op).observe(num_documents)
+
+
+def shown_verdicts(verdicts: Verdicts) -> list[dict[str, Any]]:
+    """Return verdicts as JSON values, with the fields of `likewise.index.Verdict`."""
+    num = len(verdicts)
+    nothing = [None] * num
+    distances = nothing if verdicts.distance is None else verdicts.distance.tolist()
+    columns = zip(
+        verdicts.doc_ids or nothing,
+        verdicts.is_new.tolist(),
+        verdicts.kept_ids,
+        verdicts.similarity.tolist(),
+        distances,
+        nothing if verdicts.seq is None else verdicts.seq.tolist(),
+        verdicts.added.tolist(),
+        strict=True,
+    )
+    return [
+        {
+            "doc_id": doc_id,
+            "is_new": is_new,
+            "kept_id": kept_id,
+            "measure": None if is_new else verdicts.measure,
+            "similarity": None if is_new or math.isnan(similarity) else similarity,
+            "distance": None if is_new else distance,
+            "seq": seq,
+            "added": added,
+        }
+        for doc_id, is_new, kept_id, similarity, distance, seq, added in columns
+    ]
+
+
+def _texts(batch: list[Asked]) -> Sequence[str]:
+    return batch[0].texts if len(batch) == 1 else list(chain.from_iterable(asked.texts for asked in batch))
+
+
+def _dealt(batch: list[Asked], shown: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return each request's part of what was decided for all."""
+    answers, start = [], 0
+    for asked in batch:
+        answers.append(shown[start : start + len(asked.texts)])
+        start += len(asked.texts)
+    return answers
+
+
+def _blame(batch: list[Asked], error: InvalidInput) -> tuple[int, Problem]:
+    """Return whose document the error is about, and what that request hears."""
+    row = error.row or 0
+    for place, asked in enumerate(batch):
+        if row < len(asked.texts):
+            field = f"documents.{row}.doc_id" if len(asked.texts) > 1 else "doc_id"
+            return place, Problem("conflicting-document", error.message, field)
+        row -= len(asked.texts)
+    return 0, Problem("invalid", error.message)

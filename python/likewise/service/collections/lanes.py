@@ -1,0 +1,177 @@
+"""Requests that are decided together: one batch of the index serves all that came while the last one was at work."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.service.collections.idempotency import Repeatable
+from likewise.service.problems import Problem
+
+
+@dataclass(eq=False)
+class Asked:
+    """What one request asks of an index.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Ids of the documents; empty where texts are only checked.
+    texts : sequence of str
+        The documents.
+    answer : Future
+        Takes the verdicts, or the error.
+    request : Repeatable, optional
+        Identifies a request that the client may repeat.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    answer: "asyncio.Future[Any]"
+    request: Repeatable | None = None
+
+
+class Lane:
+    """A queue before some threads, each of which takes all that waits as one batch.
+
+    Alone, a request is at work at once; under load, requests share one transaction and its sync, so that what a
+    request costs falls as more of them come.
+
+    Parameters
+    ----------
+    name : str
+        Of the threads.
+    work : callable
+        Takes a list of `Asked` on a thread; gives for each its result or its error.
+    num_threads : int
+        Batches at work at one time: 1 where they write.
+    max_documents : int
+        Documents of a batch, at which it takes no further request.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[list[Asked]], list[Any]], *, num_threads: int, max_documents: int
+    ) -> None:
+        self._work = work
+        self._max_documents = max_documents
+        self._num_threads = num_threads
+        self._num_at_work = 0
+        self._waiting: deque[Asked] = deque()
+        self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
+
+    async def ask(self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None) -> Any:  # noqa: ANN401
+        """Return what the work gives for these documents; one that is cancelled before its turn is not done."""
+        loop = asyncio.get_running_loop()
+        asked = Asked(ids, texts, loop.create_future(), request)
+        self._waiting.append(asked)
+        if self._num_at_work < self._num_threads:
+            self._begin(loop)
+        return await asked.answer
+
+    async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what another call gives, in the threads of this lane."""
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))
+        except RuntimeError:
+            raise _gone() from None
+        return await future
+
+    def close(self) -> None:
+        """Wait for what is at work, and end the threads; nothing may be asked afterwards."""
+        self._threads.shutdown(wait=True)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch: list[Asked] = []
+        num_documents = 0
+        while self._waiting:
+            first = self._waiting[0]
+            if batch and num_documents + len(first.texts) > self._max_documents:
+                break
+            self._waiting.popleft()
+            if not first.answer.cancelled():
+                batch.append(first)
+                num_documents += len(first.texts)
+        if not batch:
+            return
+        try:
+            self._threads.submit(self._run, loop, batch)
+        except RuntimeError:
+            for asked in [*batch, *self._waiting]:
+                if not asked.answer.done():
+                    asked.answer.set_exception(_gone())
+            self._waiting.clear()
+        else:
+            self._num_at_work += 1
+
+    def _run(self, loop: asyncio.AbstractEventLoop, batch: list[Asked]) -> None:
+        try:
+            results = self._work(batch)
+        except BaseException as error:
+            results = [error] * len(batch)
+        loop.call_soon_threadsafe(self._done, loop, batch, results)
+
+    def _done(self, loop: asyncio.AbstractEventLoop, batch: list[Asked], results: list[Any]) -> None:
+        self._num_at_work -= 1
+        if self._waiting:
+            self._begin(loop)
+        for asked, result in zip(batch, results, strict=True):
+            if asked.answer.done():
+                continue
+            if isinstance(result, BaseException):
+                asked.answer.set_exception(result)
+            else:
+                asked.answer.set_result(result)
+
+
+def _gone() -> Problem:
+    """Return what requests hear that waited for a collection while it was deleted."""
+    return Problem("unknown-collection", "the collection was deleted meanwhile", "collection")
+
+
+class Budget:
+    """An amount that all requests share, and of which each key may hold a part.
+
+    Parameters
+    ----------
+    most : int
+        The whole amount.
+    unit : str
+        What is counted, for errors.
+    most_of_key : int, optional
+        The part that one key may hold; None: all of it.
+    """
+
+    def __init__(self, most: int, unit: str, *, most_of_key: int | None = None) -> None:
+        self.most = most
+        self.taken = 0
+        self._unit = unit
+        self._most_of_key = most if most_of_key is None else most_of_key
+        self._of_keys: dict[str, int] = {}
+
+    def take(self, key: str, amount: int) -> None:
+        """Take an amount for a key.
+
+        Raises
+        ------
+        Problem
+            ``too-many-requests`` if the key would hold more than its part, ``overloaded`` if all keys together would
+            hold more than there is.
+        """
+        if self.taken + amount > self.most:
+            raise Problem("overloaded", f"the service is at its limit of {self.most:,} {self._unit}")
+        of_key = self._of_keys.get(key, 0) + amount
+        if of_key > self._most_of_key:
+            raise Problem("too-many-requests", f"the key {key} is at its limit of {self._most_of_key:,} {self._unit}")
+        self._of_keys[key] = of_key
+        self.taken += amount
+
+    def give_back(self, key: str, amount: int) -> None:
+        """Return an amount that a key took."""
+        self.taken -= amount
+        left = self._of_keys.get(key, 0) - amount
+        if left > 0:
+            self._of_keys[key] = left
+        else:
+            self._of_keys.pop(key, None)

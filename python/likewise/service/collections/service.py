@@ -1,0 +1,301 @@
+"""What a service serves: a directory of collections, one index, or a finished run."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Route
+
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
+from likewise.index import Index
+from likewise.index.opening import exists
+from likewise.io.output.parts import sync_directory
+from likewise.io.places import check_place
+from likewise.recipe.recipe import Recipe
+from likewise.service.collections.collection import Collection
+from likewise.service.collections.lanes import Budget
+from likewise.service.metrics import Metrics
+from likewise.service.problems import Problem, without_place
+from likewise.service.settings import Settings
+
+NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+_SNAPSHOT = re.compile(r"[0-9]{8}t[0-9]{6}-[0-9a-f]{8}")
+_SNAPSHOTS = ".snapshots"
+_REMOVED = ".removed-"
+_LIVES = "lives.json"
+_NUM_COMPUTING = 2
+
+
+class Service:
+    """The collections of a directory, opened; and what all requests share.
+
+    Parameters
+    ----------
+    path : Path
+        A directory whose subdirectories are indexes; one index; or the output of a finished run, of which only the
+        pages tell. A directory that is not there is made.
+    settings : Settings
+        Limits and rights.
+
+    Attributes
+    ----------
+    path, settings
+        As given.
+    run_path : Path or None
+        The finished run, if `path` is one.
+    collections : dict of str to Collection
+        By name, in order of the names.
+    broken : dict of str to str
+        Collections that could not be opened, with the reason.
+    metrics : Metrics
+        Counters of this service.
+    is_draining : bool
+        Whether the service is about to end.
+    routes : dict of (str, str) to route
+        Operations on one collection, by method and what stands behind its name in the path.
+    body_memory, streams, at_work : Budget
+        Bytes of bodies in memory; streams of lines that are open; requests at work.
+    """
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.path = path
+        self.settings = settings
+        self.metrics = Metrics(self)
+        self.run_path: Path | None = None
+        self.collections: dict[str, Collection] = {}
+        self.broken: dict[str, str] = {}
+        self.is_draining = False
+        # One body of the largest size always fits a key's part.
+        largest = max(settings.max_body_bytes, settings.max_decoded_bytes)
+        self.body_memory = self._budget(settings.max_body_memory_bytes, "bytes of request bodies", least=largest)
+        self.streams = self._budget(settings.max_streams, "open streams")
+        self.at_work = self._budget(settings.max_concurrency, "requests at work")
+        self.routes: dict[tuple[str, str], Route] = {}
+        # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
+        self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
+        self._is_one_index = False
+        self._changing = threading.Lock()
+
+    def open(self) -> None:
+        """Open what is there.
+
+        Raises
+        ------
+        InvalidInput
+            If the path is a file, or holds neither indexes nor a run but other things.
+        """
+        check_place(self.path)
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidInput(
+                "it is a file; give a directory of indexes, an index, or the output of a run", str(self.path)
+            )
+        if exists(self.path):
+            self._is_one_index = True
+            name = re.sub(r"[^a-z0-9_-]+", "-", self.path.resolve().stem.lower()).strip("-_")[:64] or "index"
+            self._open_one(name, self.path)
+            if self.broken:
+                raise InvalidInput(self.broken[name], str(self.path))
+        elif (self.path / "summary.json").exists():
+            self.run_path = self.path
+        else:
+            if not self.settings.is_read_only:
+                self.path.mkdir(parents=True, exist_ok=True)
+            for entry in sorted(self.path.iterdir()):
+                if entry.name.startswith(_REMOVED) and not self.settings.is_read_only:
+                    shutil.rmtree(entry, ignore_errors=True)
+                elif re.match(NAME, entry.name) and exists(entry):
+                    self._open_one(entry.name, entry)
+
+    def close(self) -> None:
+        """Close all collections; what was acknowledged is on the disk then."""
+        self._computing.shutdown(wait=True, cancel_futures=True)
+        for collection in self.collections.values():
+            collection.close()
+
+    def collection(self, name: str) -> Collection:
+        """Return a collection, or raise the problem that says why there is none."""
+        found = self.collections.get(name)
+        if found is not None:
+            return found
+        if name in self.broken:
+            raise Problem("store", self.broken[name], "collection")
+        raise Problem("unknown-collection", f"there is no collection {name!r}", "collection")
+
+    def describe(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return the descriptions of all collections that can be read, and why others cannot be used."""
+        shown, broken = [], dict(self.broken)
+        for name, collection in list(self.collections.items()):
+            try:
+                shown.append(collection.describe())
+            except (LikewiseError, OSError) as error:
+                broken[name] = f"{name} cannot be used: {without_place(str(error), self.path)}"
+        return shown, broken
+
+    def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
+        """Make a collection, or raise Problem; a call that takes a while."""
+        with self._changing:
+            self._check_may_change()
+            if name in self.collections or name in self.broken:
+                raise Problem("collection-exists", f"there is a collection {name!r}", "collection")
+            if len(self.collections) >= self.settings.max_collections:
+                raise Problem("overloaded", f"there are {len(self.collections)} collections, which is the most")
+            directory = self.path / name
+            if directory.exists() and not exists(directory) and any(directory.iterdir()):
+                raise Problem("collection-exists", f"something else is called {name!r}", "collection")
+            self._keep_life(name, ttl_s)
+            index = Index(
+                directory,
+                recipe,
+                store=store,
+                durability=self.settings.durability,
+                ttl=ttl_s,
+                threads=self.settings.threads,
+            )
+            made = Collection(name, index, ttl_s, self.settings, self.metrics)
+            self.collections = dict(sorted([*self.collections.items(), (name, made)]))
+            return made
+
+    def delete(self, name: str) -> None:
+        """Delete a collection and all its documents, or raise Problem; a call that takes a while."""
+        with self._changing:
+            self._check_may_change()
+            found = self.collection(name)
+            self.collections = {key: value for key, value in self.collections.items() if key != name}
+            found.close()
+            # Under another name at once, so that one of the same name may be made while files are deleted.
+            removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / name).rename(removed)
+            self._keep_life(name, None)
+        if removed.is_symlink():
+            # What it points to is not of this service.
+            removed.unlink()
+        shutil.rmtree(removed, ignore_errors=True)
+        shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
+
+    def make_snapshot(self, name: str, stamp: str) -> str:
+        """Copy a collection as it is now; the name of the copy. A call that takes a while."""
+        self._check_may_change()
+        folder = self.path / _SNAPSHOTS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if len(self.snapshots(name)) >= self.settings.max_results:
+            raise Problem("overloaded", f"{name} has {self.settings.max_results} snapshots; delete some")
+        snapshot = f"{stamp}-{secrets.token_hex(4)}"
+        self.collection(name).index.snapshot(folder / snapshot)
+        return snapshot
+
+    def snapshots(self, name: str) -> list[str]:
+        """Return the names of the copies of a collection, oldest first."""
+        self.collection(name)
+        folder = self.path / _SNAPSHOTS / name
+        if not folder.is_dir():
+            return []
+        return sorted(entry.name for entry in folder.iterdir() if _SNAPSHOT.fullmatch(entry.name) and exists(entry))
+
+    def delete_snapshot(self, name: str, snapshot: str) -> None:
+        """Delete a copy of a collection, or raise Problem."""
+        self._check_may_change()
+        if snapshot not in self.snapshots(name):
+            raise Problem("not-found", f"{name} has no snapshot {snapshot!r}", "snapshot")
+        shutil.rmtree(self.path / _SNAPSHOTS / name / snapshot, ignore_errors=True)
+
+    def _check_may_change(self) -> None:
+        if self.settings.is_read_only:
+            raise Problem("read-only", "the service was started to be read only")
+        if self.run_path is not None:
+            raise Problem("read-only", "the service shows a finished run")
+        if self._is_one_index:
+            raise Problem("read-only", "the service serves one index; start it on a directory to have collections")
+
+    def _open_one(self, name: str, directory: Path) -> None:
+        ttl_s = self._lives().get(name)
+        try:
+            index = Index(
+                directory,
+                durability=self.settings.durability,
+                ttl=ttl_s,
+                read_only=self.settings.is_read_only,
+                threads=self.settings.threads,
+            )
+        except (LikewiseError, OSError) as error:
+            # Clients hear it too: not where on this machine it lies.
+            self.broken[name] = f"{name} could not be opened: {without_place(str(error), self.path)}"
+            return
+        self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
+
+    def _lives(self) -> dict[str, float]:
+        """Seconds after which the documents of a collection are forgotten, by its name."""
+        try:
+            found: dict[str, float] = json.loads((self.path / _LIVES).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError:
+            raise InvalidInput("it is no JSON; it holds the lives of collections", str(self.path / _LIVES)) from None
+        return found
+
+    def _keep_life(self, name: str, ttl_s: float | None) -> None:
+        lives = self._lives()
+        if lives.pop(name, None) == ttl_s:
+            return
+        if ttl_s is not None:
+            lives[name] = ttl_s
+        temporary = self.path / f".{_LIVES}-{secrets.token_hex(8)}"
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            json.dump(lives, file, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path / _LIVES)
+        sync_directory(self.path)
+
+    async def worked(
+        self,
+        work: Callable[..., Awaitable[Any]],
+        key: str,
+        /,
+        *,
+        has_deadline: bool = True,
+        **given: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Return what the work on a request of a key gives, or raise Problem if there is too much or it takes too long.
+
+        Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
+        """
+        self.at_work.take(key, 1)
+        try:
+            async with asyncio.timeout(self.settings.deadline_s if has_deadline else None):
+                return await work(**given)
+        except TimeoutError:
+            raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
+        finally:
+            self.at_work.give_back(key, 1)
+
+    def _budget(self, most: int, unit: str, *, least: int = 1) -> Budget:
+        """Return a budget in which one of several keys may hold its share."""
+        if len(self.settings.keys) < 2:
+            return Budget(most, unit)
+        return Budget(most, unit, most_of_key=max(least, int(most * self.settings.max_key_share)))
+
+    @staticmethod
+    def check_name(name: str) -> None:
+        """Raise InvalidParameter for a name that no collection may have."""
+        if not re.fullmatch(NAME, name):
+            raise InvalidParameter(
+                "collection", "names are of 1 to 64 of a-z, 0-9, _ and -, and begin with neither of the last"
+            )
+
+    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+        """Return what a call gives that reads nothing and may take long."""
+        return await asyncio.get_running_loop().run_in_executor(self._computing, work, *arguments)
+
+    async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
+        """Return what a call that takes a while returns, without stopping other requests."""
+        return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))

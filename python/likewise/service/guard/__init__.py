@@ -1,0 +1,1 @@
+"""What stands before the operations: keys, limits, sizes of requests."""

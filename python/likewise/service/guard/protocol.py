@@ -1,0 +1,144 @@
+"""Connections that are slow, idle or too many: what the server underneath leaves open for ever."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from likewise.service.problems import Problem
+from likewise.service.settings import Settings
+
+_MOST_HEAD_BYTES = 64 << 10
+
+
+def protocol_class(settings: Settings) -> type[HttpToolsProtocol]:
+    """Return the protocol of connections under the limits of a service."""
+    # Connections without a request at work, the one that has been so for longest first.
+    idle: dict[BoundedProtocol, None] = {}
+
+    class Bound(BoundedProtocol):
+        """Bound to the settings of one service."""
+
+        limits = settings
+        waiting = idle
+
+    return Bound
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection with a deadline for the head of each request, and for its answers to be taken.
+
+    Attributes
+    ----------
+    limits : Settings
+        Of the service.
+    waiting : dict of BoundedProtocol to None
+        All connections that have no request at work, oldest first.
+    """
+
+    limits: Settings
+    waiting: "dict[BoundedProtocol, None]"
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; where there are too many connections, the oldest idle one makes room."""
+        super().connection_made(transport)
+        self._head_bytes: int = 0
+        self._may_exceed: bool = False
+        self._is_too_large: bool = False
+        self._is_in_head: bool = True
+        self._is_blocked: asyncio.TimerHandle | None = None
+        self._head_deadline: asyncio.TimerHandle | None = self._abort_in(self.limits.receive_s)
+        if len(self.connections) > self.limits.max_connections:
+            oldest = next(iter(self.waiting), None)
+            (oldest or self).transport.abort()
+        self.waiting[self] = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._head_done()
+        self._resume()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; a head that does not end is cut off."""
+        was_in_head = self._is_in_head
+        # A head that ends within these bytes is measured only if it can be too large.
+        self._may_exceed = self._head_bytes + len(data) > _MOST_HEAD_BYTES
+        super().data_received(data)
+        if was_in_head and self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MOST_HEAD_BYTES and not self.transport.is_closing():
+                self._refuse(_head_too_large())
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or has too large a head, in the shape of all errors."""
+        self._refuse(_head_too_large() if self._is_too_large else Problem("bad-request", "this is no HTTP request"))
+
+    def on_message_begin(self) -> None:
+        """Give the head of a request its time."""
+        super().on_message_begin()
+        self._is_in_head = True
+        self._head_bytes = 0
+        if self._head_deadline is None:
+            self._head_deadline = self._abort_in(self.limits.receive_s)
+
+    def on_headers_complete(self) -> None:
+        """Go on to the body, which has limits of its own."""
+        self._head_done()
+        if self._may_exceed:
+            num_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            if num_bytes > _MOST_HEAD_BYTES:
+                self._is_too_large = True
+                # Stops the parser, which then asks for send_400_response.
+                raise ValueError("the head is too large")
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.waiting[self] = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Give the client its time to take what was sent."""
+        super().pause_writing()
+        self._is_blocked = self._abort_in(self.limits.send_s)
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        self._resume()
+        super().resume_writing()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End a connection that nobody uses, though its last answer was never taken."""
+        self.transport.abort()
+
+    def _refuse(self, problem: Problem) -> None:
+        body = problem.to_json()
+        head = (
+            f"HTTP/1.1 {problem.status} {problem.kind}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+    def _head_done(self) -> None:
+        self._is_in_head = False
+        self.waiting.pop(self, None)
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
+
+    def _resume(self) -> None:
+        if self._is_blocked is not None:
+            self._is_blocked.cancel()
+            self._is_blocked = None
+
+    def _abort_in(self, seconds: float) -> asyncio.TimerHandle:
+        return self.loop.call_later(seconds, self._abort)
+
+    def _abort(self) -> Any:  # noqa: ANN401 - called by the loop
+        self.transport.abort()
+
+
+def _head_too_large() -> Problem:
+    return Problem("head-too-large", f"{_MOST_HEAD_BYTES} bytes are allowed")

@@ -1,0 +1,107 @@
+"""Counters of a service, in base units, with labels whose values are few."""
+
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from likewise.service.collections.service import Service
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_DOCUMENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+class Metrics:
+    """Counters of one service, in a registry of their own.
+
+    Parameters
+    ----------
+    service : Service
+        Whose collections are counted when the counters are read.
+    """
+
+    def __init__(self, service: "Service") -> None:
+        self.registry = CollectorRegistry()
+        own = self.registry
+        self.requests = Counter(
+            "likewise_http_requests", "Requests that were answered.", ["route", "method", "code"], registry=own
+        )
+        self.seconds = Histogram(
+            "likewise_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=own
+        )
+        self.work = Histogram(
+            "likewise_check_duration_seconds",
+            "Time of the index for one batch, of one or more requests.",
+            ["op"],
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self.commit = Histogram(
+            "likewise_commit_duration_seconds",
+            "Time of one addition or removal with its sync.",
+            buckets=_SECONDS,
+            registry=own,
+        )
+        self.joined = Histogram(
+            "likewise_batch_documents",
+            "Documents that were decided together.",
+            ["op"],
+            buckets=_DOCUMENTS,
+            registry=own,
+        )
+        self.verdicts = Counter("likewise_verdicts", "Verdicts that were given.", ["verdict"], registry=own)
+        self.truncated = Counter("likewise_query_truncated", "Answers that were cut at a limit.", registry=own)
+        self.rejected = Counter("likewise_rejected", "Requests that were refused.", ["reason"], registry=own)
+        self.active = Gauge("likewise_http_requests_active", "Requests at work.", registry=own)
+        self.body_bytes = Gauge("likewise_http_body_bytes", "Bytes of bodies in memory.", registry=own)
+        build = Gauge("likewise_build_info", "Versions.", ["version", "python"], registry=own)
+        build.labels(version("likewise"), "{}.{}.{}".format(*sys.version_info[:3])).set(1)
+        self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self.registry.register(_Sizes(service))
+
+    def count_request(self, route: str, method: str, code: int, seconds: float) -> None:
+        """Count a request that was answered; called for each, so that what is found once is kept."""
+        key = (route, method, code)
+        found = self._counters.get(key)
+        if found is None:
+            found = self._counters[key] = (self.requests.labels(route, method, code), self.seconds.labels(route))
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def exposition(self) -> bytes:
+        """Return all counters in the text format of Prometheus."""
+        return generate_latest(self.registry)
+
+
+class _Sizes(Collector):
+    """What is asked of the collections when the counters are read."""
+
+    def __init__(self, service: "Service") -> None:
+        self._service = service
+
+    def describe(self) -> "Iterable[Metric]":
+        return []
+
+    def collect(self) -> "Iterable[Metric]":
+        names = {
+            "documents": "Documents held.",
+            "segments": "Segments of search tables.",
+            "tail_documents": "Documents that are in no segment yet.",
+            "index_size_bytes": "Bytes of database and segments.",
+            "segments_rebuilt": "Segments that were missing or damaged and were built again, since the opening.",
+            "poisoned": "Whether a write failed, so that nothing more is written.",
+        }
+        found = {
+            name: GaugeMetricFamily(f"likewise_{name}", about, labels=["collection"]) for name, about in names.items()
+        }
+        for collection in list(self._service.collections.values()):
+            for name, value in collection.sizes().items():
+                found[name].add_metric([collection.name], value)
+        return list(found.values())

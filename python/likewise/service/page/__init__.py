@@ -1,0 +1,5 @@
+"""The page of the service: groups, documents side by side, thresholds and labels, of indexes and finished runs."""
+
+from likewise.service.page.routes import add_page
+
+__all__ = ["add_page"]

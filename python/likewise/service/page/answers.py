@@ -1,0 +1,111 @@
+"""How a page is answered: from a template in which everything is escaped, under a policy that loads nothing foreign."""
+
+import hashlib
+import html
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jinja2
+from starlette.responses import Response
+
+from likewise.runs.drawing import Html, escaped, stylesheet
+from likewise.runs.viewing import View
+from likewise.service.page.shelf import Shelf
+
+_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
+}
+SAMPLE_CHARACTERS = 400
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    loader = jinja2.PackageLoader("likewise.service.page")
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_final,
+    )  # fmt: skip
+    environment.filters["number"] = lambda value: f"{value:,}"
+    environment.filters["similarity"] = lambda value: f"{value:.4f}"
+    # Data for the script: no end of its element can stand in it.
+    environment.filters["tojson_text"] = lambda text: Html(text.replace("<", "\\u003c").replace("&", "\\u0026"))
+    # What is sent back unchanged when a form is sent again.
+    environment.filters["verbatim"] = lambda text: Html(html.escape(text, quote=True))
+    return environment
+
+
+def _final(value: Any) -> Any:  # noqa: ANN401 - what a template shows
+    """Return what is shown of a value: hidden characters of a text are spelled out, markup is as it is."""
+    return escaped(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+@cache
+def script() -> str:
+    """Return the script of the page."""
+    return (files("likewise.service.page") / "page.js").read_text(encoding="utf-8")
+
+
+@cache
+def _version() -> str:
+    """Return what the addresses of stylesheet and script end with, so that changed ones are loaded anew."""
+    return hashlib.blake2b((stylesheet() + script()).encode(), digest_size=6).hexdigest()
+
+
+def shown(template: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401 - what templates show
+    """Return a page."""
+    text = _environment().get_template(template).render(version=_version(), **values)
+    return Response(text, status, _HEADERS, "text/html; charset=utf-8")
+
+
+class Place:
+    """Where a page is: the view, its name, and addresses within it.
+
+    Parameters
+    ----------
+    shelf : Shelf
+        All views.
+    name : str
+        Of this one in addresses.
+    view : View
+        The view.
+    root : str
+        What addresses of the service begin with, behind a proxy.
+    here : str
+        The address that was asked for, within the root.
+    """
+
+    def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str) -> None:
+        self.shelf, self.name, self.view, self.root, self.here = shelf, name, view, root, root + here
+
+    @property
+    def can_mark(self) -> bool:
+        """Whether labels can be stored."""
+        return not self.shelf.is_read_only
+
+    @property
+    def has_home(self) -> bool:
+        """Whether there are other views."""
+        return len(self.shelf.names()) > 1
+
+    def address(self, path: str = "", **query: Any) -> Html:  # noqa: ANN401 - values of a query
+        """Return the address of a page of this view; parts of the query that are None or empty are left out."""
+        given = {name: value for name, value in query.items() if value not in (None, "")}
+        address = f"{self.root}/look/{quote(self.name, safe='')}/{path}"
+        if given:
+            address += f"?{urlencode(given)}"
+        return Html(address.replace("&", "&amp;").replace("'", "%27"))
+
+    def plain(self, path: str = "", **query: Any) -> str:  # noqa: ANN401
+        """Return an address that is no part of markup, to be gone to."""
+        return self.address(path, **query).replace("&amp;", "&")
+
+    def show(self, template: str, current: str, title: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401
+        """Return a page of this view."""
+        return shown(
+            template, status, place=self, view=self.view, current=current, title=title, root=self.root, **values
+        )

@@ -1,0 +1,292 @@
+"""A group, and two of its documents side by side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from likewise.errors import InvalidInput
+from likewise.measures import Measures
+from likewise.measures.comparison import compare
+from likewise.runs.drawing import Html, element, fingerprints, side_by_side
+from likewise.runs.drawing.diffs import MAX_CHARACTERS
+from likewise.runs.report import sections
+from likewise.runs.viewing import GroupRow, Member, Missing
+from likewise.runs.viewing import Place as TextPlace
+from likewise.service.page.answers import Place
+from likewise.service.page.lists import sample_of
+from likewise.stages.verify import SET_MEASURES, matching_pairs, verify_pairs
+
+_ON_A_PAGE = 100
+MATRIX = 50
+# Characters of all documents of a matrix; it is left out beyond.
+_MATRIX_CHARACTERS = 4_000_000
+_SHOWN_CHARACTERS = 20_000
+KEPT = "kept"
+
+Text = str | bytes | Missing
+
+
+@dataclass(frozen=True)
+class ListedMember:
+    """A document of a group as a row of its table."""
+
+    member: Member
+    sample: str
+    is_missing: bool
+    why: str
+    address: Html
+    label: bool | None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two documents."""
+
+    doc_id: str
+    state: str
+    where: str
+    text: Text
+
+
+def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show a group: what stays, what was removed and why, and all pairs."""
+    view, catalogue = place.view, place.view.catalogue
+    found = _group(place, request)
+    after = _number(request.query_params.get("after", "-1"))
+    members = catalogue.members(found.number, after=after, limit=_ON_A_PAGE + 1)
+    has_more = len(members) > _ON_A_PAGE
+    members = members[:_ON_A_PAGE]
+    texts = view.texts([(found.row, found.place), *((one.row, one.place) for one in members)])
+    rows = []
+    for member, text in zip(members, texts[1:], strict=True):
+        sample, is_missing = sample_of(text)
+        address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}")
+        label = view.marks.label(member.doc_id, found.doc_id)
+        rows.append(ListedMember(member, sample, is_missing, why(place, member), address, label))
+    is_whole = after < 0 and not has_more and len(members) < MATRIX
+    matrix = _matrix(place, found, members, texts) if is_whole else None
+    return place.show(
+        "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
+        where=_where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
+        more=place.address(f"groups/{found.number}", after=members[-1].row) if has_more else None,
+        next_group=place.address(f"groups/{found.number + 1}") if catalogue.group(found.number + 1) else None,
+        previous_group=place.address(f"groups/{found.number - 1}") if found.number > 1 else None,
+    )  # fmt: skip
+
+
+def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show two documents of a group side by side."""
+    view, catalogue = place.view, place.view.catalogue
+    found = _group(place, request)
+    names = request.path_params["a"], request.path_params["b"]
+    members = [None if name == KEPT else _member(place, found, name) for name in names]
+    documents = [(found.row, found.place) if one is None else (one.row, one.place) for one in members]
+    texts = view.texts(documents)
+    sides = []
+    for member, (_, where), text in zip(members, documents, texts, strict=True):
+        doc_id = found.doc_id if member is None else member.doc_id
+        sides.append(Side(doc_id, "kept" if member is None else "removed", _where(where), text))
+    first = members[0]
+    reason, before, behind = None, None, None
+    if first is not None and members[1] is None:
+        reason = why(place, first)
+        before, behind = (
+            None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}")
+            for row in catalogue.beside(found.number, first.row)
+        )
+    return show_pair(
+        place, (sides[0], sides[1]), current="groups", reason=reason, before=before, behind=behind,
+        up=place.address(f"groups/{found.number}"), up_name=f"Group of {found.doc_id}",
+    )  # fmt: skip
+
+
+def find(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Go to the group that holds a document, by its id."""
+    doc_id = request.query_params.get("id", "")
+    number = place.view.catalogue.find_id(doc_id)
+    if number is None:
+        raise InvalidInput(f"no group holds a document {doc_id!r}; what nothing was removed for stands in no group")
+    return RedirectResponse(place.plain(f"groups/{number}"), 303)
+
+
+def show_pair(
+    place: Place,
+    sides: tuple[Side, Side],
+    *,
+    current: str,
+    up: Html,
+    up_name: str,
+    reason: str | None = None,
+    before: Html | None = None,
+    behind: Html | None = None,
+    is_review: bool = False,
+) -> Response:
+    """Show two documents side by side, with every measure."""
+    view = place.view
+    drawn = compared(place, sides[0].text, sides[1].text, (sides[0].doc_id, sides[1].doc_id))
+    label = view.marks.label(sides[0].doc_id, sides[1].doc_id)
+    return place.show(
+        "pair.html", current, f"{sides[0].doc_id} and {sides[1].doc_id}", sides=sides, reason=reason, before=before,
+        behind=behind, up=up, up_name=up_name, drawn=drawn, label=label, is_review=is_review,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Two documents compared, as markup; what cannot be drawn is None."""
+
+    matches: bool | None
+    difference: Html
+    measures: Html | None
+    fingerprints: Html | None
+    curve: Html | None
+
+
+def compared(place: Place, a: Text, b: Text, names: tuple[str, str]) -> Drawn:
+    """Compare two documents by the recipe of the view, and draw what was found."""
+    for text in (a, b):
+        if isinstance(text, Missing):
+            return Drawn(None, element("p", text.reason, class_="notice"), None, None, None)
+    assert not isinstance(a, Missing)
+    assert not isinstance(b, Missing)
+    if max(len(a), len(b)) > MAX_CHARACTERS:
+        told = f"The texts have {len(a):,} and {len(b):,} characters; up to {MAX_CHARACTERS:,} are compared here."
+        return Drawn(None, element("p", told, class_="notice"), None, None, None)
+    recipe = place.view.recipe
+    if isinstance(a, bytes) != isinstance(b, bytes):
+        raise InvalidInput("one of the documents is text, the other is not")
+    found = compare(a, b, recipe)
+    if isinstance(a, str):
+        difference = side_by_side(found.alignment, names)
+    else:
+        difference = element("p", "These documents are bytes, which are not aligned.", class_="notice")
+    measures = found.measures
+    curve = sections.curve_chart(recipe, measures.jaccard if recipe.method == "minhash" else measures.cosine)
+    return Drawn(
+        found.matches,
+        difference,
+        _measured(measures),
+        fingerprints(*measures.fingerprints, measures.bits),
+        curve,
+    )
+
+
+def why(place: Place, member: Member) -> str:
+    """Return why a document was removed, in words."""
+    recipe = place.view.recipe
+    fields = place.view.summary.get("recipe", {}) if place.view.kind == "run" else recipe.to_dict()
+    measure, threshold = fields.get("measure"), fields.get("threshold")
+    required = "" if threshold is None else f"{threshold:g}"
+    if recipe.short_margin is not None:
+        required += f" + {recipe.short_margin:g} / √(distinct features of the smaller document)"
+    if measure == "hamming":
+        told = f"{member.distance} of {fields.get('bits')} bits differ, at most {fields.get('within')} may"
+    elif measure == "equality":
+        return "the normalised texts are equal"
+    elif member.similarity == 1.0 and not member.is_below:
+        told = f"{measure} 1: no feature tells them apart"
+    elif member.is_below:
+        return f"{measure} {member.similarity:.4f} is below {required}: joined through other documents"
+    else:
+        told = f"{measure} {member.similarity:.4f} is at least {required}"
+    return told
+
+
+def _measured(measures: Measures) -> Html:
+    in_a, in_b = measures.num_features
+    edits = f"{measures.edit_distance:,} {measures.unit}s to change"
+    bound = "" if measures.is_alignment_exact else " (a bound)"
+    return sections.facts(
+        [
+            ("Jaccard", f"{measures.jaccard:.4f}"),
+            ("Containment of A in B", f"{measures.containment_a_in_b:.4f}"),
+            ("Containment of B in A", f"{measures.containment_b_in_a:.4f}"),
+            ("Cosine", f"{measures.cosine:.4f}"),
+            ("Dice", f"{measures.dice:.4f}"),
+            ("Overlap", f"{measures.overlap:.4f}"),
+            ("Edit", f"{measures.edit:.4f}, {edits}{bound}"),
+            ("Longest common subsequence", f"{measures.lcs:.4f}{bound}"),
+            ("Hamming", f"{measures.hamming:.4f}, {measures.distance} of {measures.bits} bits differ"),
+            ("MinHash estimate of Jaccard", f"{measures.minhash_estimate:.4f}"),
+            ("Features", f"{measures.num_shared:,} shared, {in_a:,} in A, {in_b:,} in B"),
+        ]
+    )
+
+
+def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Sequence[Text]) -> Html | None:
+    """Return the similarities of all pairs of a group as a table; None where they cannot be measured."""
+    documents: list[str] = []
+    for text in texts:
+        if not isinstance(text, str):
+            return None
+        documents.append(text)
+    if sum(map(len, documents)) > _MATRIX_CHARACTERS or len(documents) < 3:
+        return None
+    recipe = place.view.recipe
+    measure = recipe.measure if recipe.measure in SET_MEASURES else "jaccard"
+    count = len(documents)
+    rows = np.array([(a, b) for a in range(count) for b in range(count) if a != b])
+    values = dict(
+        zip(map(tuple, rows.tolist()), verify_pairs(documents, rows, recipe, measure=measure).tolist(), strict=True)
+    )
+    ids = [found.doc_id, *(member.doc_id for member in members)]
+    keys = [KEPT, *(str(member.row) for member in members)]
+    has_threshold = recipe.threshold is not None and recipe.measure == measure
+    matching = matching_pairs(documents, rows, recipe) if has_threshold else np.zeros(len(rows))
+    is_below = dict(zip(map(tuple, rows.tolist()), np.isnan(matching).tolist(), strict=True))
+    head = element(
+        "tr", [element("th", ""), *(element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count))]
+    )
+    body = []
+    for a in range(count):
+        cells = [element("th", f"{a + 1}  {ids[a]}", scope="row", title=ids[a])]
+        for b in range(count):
+            if a == b:
+                cells.append(element("td", "·"))
+                continue
+            value = values[a, b]
+            link = element(
+                "a", f"{value:.2f}".lstrip("0") if value < 1 else "1",
+                href=place.address(f"groups/{found.number}/pair/{keys[a]}/{keys[b]}"),
+                title=f"{ids[a]} and {ids[b]}: {measure} {value:.4f}", tabindex="-1" if b < a else None,
+            )  # fmt: skip
+            cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
+        body.append(element("tr", cells))
+    table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
+    caption = f"{measure} of all pairs; {'grey, slanted numbers are below the threshold' if has_threshold else ''}"
+    return element(
+        "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
+    )
+
+
+def _shown(text: Text) -> tuple[str, bool, int]:
+    """Return what is shown of a whole document, whether it is the reason why there is none, and what is left out."""
+    if isinstance(text, Missing):
+        return text.reason, True, 0
+    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return shown[:_SHOWN_CHARACTERS], False, max(0, len(shown) - _SHOWN_CHARACTERS)
+
+
+def _where(place: TextPlace) -> str:
+    return "" if place.file is None else f"{place.file}, {'byte' if place.length != 1 else 'row'} {place.offset:,}"
+
+
+def _group(place: Place, request: Request) -> GroupRow:
+    found = place.view.catalogue.group(min(request.path_params["number"], 2**62))
+    if found is None:
+        raise InvalidInput("there is no group of this number")
+    return found
+
+
+def _member(place: Place, found: GroupRow, name: str) -> Member:
+    member = place.view.catalogue.member(found.number, _number(name))
+    if member is None:
+        raise InvalidInput("the group has no such document")
+    return member
+
+
+def _number(text: str) -> int:
+    return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 19 else -1

@@ -1,0 +1,70 @@
+"""Texts that are pasted: two to be compared, or one to be looked for."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from likewise.errors import InvalidInput
+from likewise.measures.comparison import compare
+from likewise.recipe.text import BYTE_TOKENS
+from likewise.runs.drawing import Html, inline
+from likewise.runs.drawing.diffs import MAX_CHARACTERS
+from likewise.service.page.answers import Place
+from likewise.service.page.documents import compared
+
+_MOST_NEAR = 10
+_DIFF_CHARACTERS = 6000
+
+
+@dataclass(frozen=True)
+class ListedNear:
+    """A document near a pasted text."""
+
+    doc_id: str
+    similarity: float
+    distance: int | None
+    matches: bool
+    difference: Html | None
+    address: Html | None
+
+
+def compare_two(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Compare two pasted texts by the recipe of the view."""
+    _check_texts(place)
+    a, b = fields.get("a", ""), fields.get("b", "")
+    _check_length(a, b)
+    drawn = compared(place, a, b, ("A", "B")) if request.method == "POST" else None
+    return place.show("compare.html", "compare", "Compare two texts", a=a, b=b, drawn=drawn, most=MAX_CHARACTERS)
+
+
+def near(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show the documents that are near a pasted text."""
+    _check_texts(place)
+    text = fields.get("text", "")
+    _check_length(text)
+    rows = None
+    if request.method == "POST":
+        view = place.view
+        rows = []
+        for found in view.neighbours(text, _MOST_NEAR):
+            difference = None
+            if found.text is not None:
+                cut = text[:_DIFF_CHARACTERS], found.text[:_DIFF_CHARACTERS]
+                difference = inline(compare(*cut, view.recipe).alignment, context=40)
+            number = view.catalogue.find_id(found.doc_id)
+            address = None if number is None else place.address(f"groups/{number}")
+            rows.append(ListedNear(found.doc_id, found.similarity, found.distance, found.matches, difference, address))
+    return place.show("near.html", "near", "Find what is near", text=text, rows=rows, most=MAX_CHARACTERS)
+
+
+def _check_texts(place: Place) -> None:
+    recipe = place.view.recipe
+    if recipe.tokens in BYTE_TOKENS or recipe.takes_tokens:
+        raise InvalidInput(f"the documents have tokens {recipe.tokens}: pasted text cannot be compared with them")
+
+
+def _check_length(*texts: str) -> None:
+    for text in texts:
+        if len(text) > MAX_CHARACTERS:
+            raise InvalidInput(f"{len(text):,} characters were pasted; up to {MAX_CHARACTERS:,} are compared here")

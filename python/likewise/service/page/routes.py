@@ -1,0 +1,138 @@
+"""Which address shows what, and how a request comes to it."""
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from likewise.errors import LikewiseError
+from likewise.runs.drawing import stylesheet
+from likewise.service.collections.service import Service
+from likewise.service.guard.body import Disconnected
+from likewise.service.page import documents, lists, pasting, review, threshold
+from likewise.service.page.answers import Place, script, shown
+from likewise.service.page.forms import fields_of
+from likewise.service.page.shelf import Shelf
+from likewise.service.problems import Problem
+
+Shows = Callable[[Place, Request, dict[str, str]], Response]
+# A page is shown at once if groups are sorted so fast; else how far they are.
+_WAIT_S = 1.5
+# Two sheets that nearly cover each other.
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect x="1" y="1" width="10" height="12" rx="2" '
+    'fill="#82aefb"/><rect x="5" y="3" width="10" height="12" rx="2" fill="#1f5fd0"/></svg>'
+)
+_LONG = "public, max-age=31536000, immutable"
+
+_PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
+    "": (lists.overview, ("GET",)),
+    "groups": (lists.groups, ("GET",)),
+    "groups/sort": (lists.sort_again, ("POST",)),
+    "groups/{number:int}": (documents.group, ("GET",)),
+    "groups/{number:int}/pair/{a}/{b}": (documents.pair, ("GET",)),
+    "document": (documents.find, ("GET",)),
+    "threshold": (threshold.threshold, ("GET",)),
+    "threshold/around": (threshold.around, ("GET",)),
+    "threshold/pair/{number:int}": (threshold.pair, ("GET",)),
+    "compare": (pasting.compare_two, ("GET", "POST")),
+    "near": (pasting.near, ("GET", "POST")),
+    "review": (review.review, ("GET",)),
+    "review/next": (review.next_pair, ("GET",)),
+    "review/mark": (review.mark, ("POST",)),
+    "review.csv": (review.export, ("GET",)),
+}
+
+
+def add_page(app: FastAPI, service: Service) -> Shelf:
+    """Add the pages to an application; the shelf that comes back is to be closed with the service.
+
+    Parameters
+    ----------
+    app : FastAPI
+        Of the service: its gate looks at hosts, keys and sites that requests come from.
+    service : Service
+        What there is to look at.
+    """
+    shelf = Shelf(service)
+
+    async def home(request: Request) -> Response:
+        names, root = shelf.names(), str(request.scope.get("root_path", ""))
+        if len(names) == 1 and not shelf.broken():
+            return RedirectResponse(f"{root}/look/{quote(names[0], safe='')}/", 307)
+        described, broken = await service.in_thread(service.describe)
+        rows = [(one["name"], one["num_documents"], str(one["recipe"]["method"])) for one in described]
+        return shown("home.html", title="Likewise", rows=rows, broken=broken, root=root)
+
+    async def bare(request: Request) -> Response:
+        # Pages link to each other by whole addresses, so only a name typed by hand comes without its slash.
+        root, name = str(request.scope.get("root_path", "")), quote(request.path_params["view"], safe="")
+        return RedirectResponse(f"{root}/look/{name}/", 308)
+
+    async def style(_: Request) -> Response:
+        return Response(stylesheet(), media_type="text/css; charset=utf-8", headers={"cache-control": _LONG})
+
+    async def icon(_: Request) -> Response:
+        return Response(_ICON, media_type="image/svg+xml", headers={"cache-control": _LONG})
+
+    async def scripted(_: Request) -> Response:
+        return Response(script(), media_type="text/javascript; charset=utf-8", headers={"cache-control": _LONG})
+
+    app.add_route("/", home, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/style.css", style, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/icon.svg", icon, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/page.js", scripted, methods=["GET"], include_in_schema=False)
+    app.add_route("/look/{view}", bare, methods=["GET"], include_in_schema=False)
+    for path, (shows, methods) in _PAGES.items():
+        app.add_route(
+            f"/look/{{view}}/{path}", _routed(shelf, service, shows), methods=list(methods), include_in_schema=False
+        )
+    return shelf
+
+
+def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        root, name = str(request.scope.get("root_path", "")), request.path_params["view"]
+
+        async def work() -> Response:
+            fields = await fields_of(request, service)
+            response: Response = await service.in_thread(_shown, shelf, name, root, shows, request, fields)
+            return response
+
+        try:
+            answered: Response = await service.worked(work, request.scope["state"]["key"].name)
+        except Disconnected:
+            return Response(status_code=400)
+        except Problem as problem:
+            detail = (
+                f"{problem.detail}; it goes on, so ask again soon" if problem.kind == "deadline" else problem.detail
+            )
+            return shown("error.html", problem.status, title="Not done", detail=detail, root=root)
+        return answered
+
+    return answer
+
+
+def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, fields: dict[str, str]) -> Response:
+    """Return a page, or one that says what went wrong. Runs on a thread."""
+    try:
+        prepared = shelf.open(name)
+        if prepared is None:
+            return shown("error.html", 404, title="Not found", detail="There is nothing of this name.", root=root)
+        if not prepared.wait(_WAIT_S):
+            return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
+        return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)
+    except LikewiseError as error:
+        return shown("error.html", 422, title="This cannot be shown", detail=str(error), root=root)
+    except OSError as error:
+        detail = f"{error.filename or 'The system'}: {error.strerror or error}"
+        return shown("error.html", 500, title="The system refused", detail=detail, root=root)
+
+
+def _here(request: Request) -> str:
+    """Return the path and query of a request, as they came."""
+    raw = request.scope.get("raw_path") or request.url.path.encode()
+    query = request.scope.get("query_string", b"")
+    return str((raw + (b"?" + query if query else b"")).decode("latin-1"))

@@ -1,0 +1,135 @@
+"""The threshold page: what another threshold would have kept, and the pairs around it."""
+
+import json
+import math
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from likewise.errors import InvalidInput
+from likewise.measures.comparison import compare
+from likewise.runs.drawing import Html, element, histogram, inline, steps
+from likewise.runs.report.sections import threshold_of
+from likewise.runs.viewing import Missing, StoredPair, Thresholds
+from likewise.service.page.answers import Place, shown
+from likewise.service.page.documents import Side, show_pair
+
+_AROUND = 4
+_DIFF_CHARACTERS = 6000
+
+
+def threshold(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show how many documents each threshold would keep."""
+    view = place.view
+    stored = view.thresholds
+    if stored is None:
+        return place.show("unstored.html", "threshold", "Threshold", threshold=threshold_of(view.recipe))
+    cut = _cut(stored, request)
+    points = stored.curve
+    kept = dict(points)[cut]
+    edges, counts = stored.histogram()
+    data = {
+        "cuts": [point for point, _ in points],
+        "kept": [num for _, num in points],
+        "found": [_rounded(stored.found(point)) for point, _ in points],
+        "total": stored.facts.num_documents,
+        "own": stored.own,
+        "own_kept": stored.num_kept,
+        "bits": view.recipe.bits if view.recipe.is_distance_only else None,
+    }
+    above, below = _around(place, stored, cut)
+    return place.show(
+        "threshold.html", "threshold", "Threshold", stored=stored, cut=cut, kept=kept,
+        total=stored.facts.num_documents, position=[point for point, _ in points].index(cut), data=json.dumps(data),
+        found=stored.found(cut),
+        chart=histogram(edges, counts, label="similarity of stored pairs", mark=cut, mark_text="cut"),
+        curve=steps(points, label="cut; upward documents kept", mark=cut, mark_text="cut"),
+        command=command(place, cut), above=above, below=below, num_pairs=len(stored.similarity),
+        measure=stored.facts.measure,
+    )  # fmt: skip
+
+
+def around(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show the pairs just above and just below a cut: a part of the page, for its script."""
+    stored = _stored(place)
+    above, below = _around(place, stored, _cut(stored, request))
+    return shown("around.html", above=above, below=below, place=place)
+
+
+def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Show a stored pair side by side."""
+    stored = _stored(place)
+    found = stored.pair(request.path_params["number"])
+    if found is None:
+        raise InvalidInput("there is no stored pair of this number")
+    texts = place.view.texts([(found.row_a, found.place_a), (found.row_b, found.place_b)])
+    sides = (Side(found.doc_id_a, "", "", texts[0]), Side(found.doc_id_b, "", "", texts[1]))
+    is_match = found.similarity >= stored.own
+    reason = (
+        f"{stored.facts.measure} {found.similarity:.4f}, {'at least' if is_match else 'below'} the run's {stored.own:g}"
+    )
+    return show_pair(
+        place, sides, current="threshold", reason=reason, up=place.address("threshold", cut=round(found.similarity, 6)),
+        up_name="Threshold",
+    )  # fmt: skip
+
+
+def command(place: Place, cut: float) -> str:
+    """Return the command that would run with a cut."""
+    recipe, options = place.view.recipe, place.view.summary.get("options", {})
+    parts = ["likewise dedup INPUT -o OUT", f"--method {recipe.method}"]
+    if recipe.is_distance_only:
+        assert recipe.bits is not None
+        parts.append(f"--bits {recipe.bits} --within {round((1.0 - cut) * recipe.bits)}")
+    else:
+        parts.append(f"--threshold {cut:g}")
+        if recipe.measure not in ("jaccard", "cosine"):
+            parts.append(f"--measure {recipe.measure}")
+    parts += [f"--tokens {recipe.tokens} --shingle {recipe.shingle} --weights {recipe.weights}"]
+    if recipe.keep != "first":
+        parts.append(f"--keep {recipe.keep}")
+    if recipe.group != "leaders":
+        parts.append(f"--group {recipe.group}")
+    parts += [f"--text-field {name}" for name in options.get("text_field", []) if name != "text"]
+    return " ".join(parts)
+
+
+def _stored(place: Place) -> Thresholds:
+    stored = place.view.thresholds
+    if stored is None:
+        raise InvalidInput("the run stored no pairs; run it with --store-pairs FLOOR")
+    return stored
+
+
+def _cut(stored: Thresholds, request: Request) -> float:
+    """Return the cut that was asked for: the nearest of those that are offered; that of the run where none was."""
+    try:
+        asked = float(request.query_params.get("cut", ""))
+    except ValueError:
+        asked = stored.own
+    if not math.isfinite(asked):
+        asked = stored.own
+    return min(stored.cuts, key=lambda cut: abs(cut - asked))
+
+
+def _around(place: Place, stored: Thresholds, cut: float) -> tuple[list[Html], list[Html]]:
+    above, below = stored.around(cut, _AROUND)
+    return [_drawn(place, one) for one in above], [_drawn(place, one) for one in below]
+
+
+def _drawn(place: Place, found: StoredPair) -> Html:
+    a, b = place.view.texts([(found.row_a, found.place_a), (found.row_b, found.place_b)])
+    link = element("a", f"{found.doc_id_a} and {found.doc_id_b}", href=place.address(f"threshold/pair/{found.number}"))
+    measured = f"{found.similarity:.4f}" + ("" if found.distance is None else f", distance {found.distance}")
+    head = element("div", [link, " ", element("span", measured, class_="tag")])
+    if isinstance(a, Missing) or isinstance(b, Missing):
+        reason = a.reason if isinstance(a, Missing) else b.reason if isinstance(b, Missing) else ""
+        return element("div", [head, element("p", reason, class_="quiet")], class_="pair")
+    if not isinstance(a, str) or not isinstance(b, str):
+        return element("div", head, class_="pair")
+    body = inline(compare(a[:_DIFF_CHARACTERS], b[:_DIFF_CHARACTERS], place.view.recipe).alignment, context=40)
+    return element("div", [head, body], class_="pair")
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

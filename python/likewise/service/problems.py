@@ -1,0 +1,171 @@
+"""Errors of the service: one shape, and a `type` that never changes its meaning."""
+
+import json
+import os
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from likewise.errors import (
+    IndexLocked,
+    IndexPoisoned,
+    InvalidInput,
+    InvalidParameter,
+    LikewiseError,
+    MissingExtra,
+    RecipeMismatch,
+    StoreError,
+)
+from likewise.service.logs import log_failure
+
+
+class ProblemType(NamedTuple):
+    """A kind of error: its status, and what it is called."""
+
+    status: int
+    title: str
+
+
+TYPES = {
+    "bad-request": ProblemType(400, "The request is malformed"),
+    "unauthorized": ProblemType(401, "A key is needed"),
+    "forbidden": ProblemType(403, "The key lacks the right"),
+    "unknown-host": ProblemType(403, "The service is not known by that name"),
+    "cross-site": ProblemType(403, "Pages of other sites may change nothing"),
+    "not-found": ProblemType(404, "There is no such thing"),
+    "unknown-collection": ProblemType(404, "There is no such collection"),
+    "unknown-document": ProblemType(404, "No document has that id"),
+    "method-not-allowed": ProblemType(405, "The method is not allowed here"),
+    "too-slow": ProblemType(408, "The request took too long to arrive"),
+    "collection-exists": ProblemType(409, "There is such a collection already"),
+    "conflicting-document": ProblemType(409, "The id stands for another text"),
+    "read-only": ProblemType(409, "Nothing can be changed here"),
+    "too-large": ProblemType(413, "The body is too large"),
+    "unsupported-media-type": ProblemType(415, "The body is of a type that is not read"),
+    "invalid": ProblemType(422, "A value is not allowed"),
+    "too-many-requests": ProblemType(429, "Too many requests"),
+    "head-too-large": ProblemType(431, "The head of the request is too large"),
+    "internal": ProblemType(500, "The service failed"),
+    "overloaded": ProblemType(503, "The service is at its limit"),
+    "draining": ProblemType(503, "The service is about to end"),
+    "poisoned": ProblemType(503, "The collection takes no more writes"),
+    "store": ProblemType(503, "The collection cannot be used"),
+    "deadline": ProblemType(504, "The work took too long"),
+}
+
+# Where trying again soon may help.
+_RETRY = {"too-many-requests": "1", "overloaded": "1", "draining": "5"}
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(Exception):
+    """An answer that is an error.
+
+    Parameters
+    ----------
+    kind : str
+        One of `TYPES`.
+    detail : str
+        What happened this time, in a sentence; never the text of a document.
+    field : str, optional
+        The field of the request that is to blame, such as ``documents.3.doc_id``.
+    is_replayed : bool
+        Whether this is the answer of an earlier request with the same idempotency key.
+    """
+
+    def __init__(self, kind: str, detail: str, field: str | None = None, *, is_replayed: bool = False) -> None:
+        super().__init__(kind, detail, field)
+        self.kind = kind
+        self.detail = detail
+        self.field = field
+        self.is_replayed = is_replayed
+
+    @property
+    def status(self) -> int:
+        """The status of the answer."""
+        return TYPES[self.kind].status
+
+    def to_json(self) -> bytes:
+        """Return the body of the answer."""
+        shape = {"type": self.kind, "title": TYPES[self.kind].title, "detail": self.detail, "field": self.field}
+        return json.dumps(shape).encode()
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that go with it."""
+        found = {"cache-control": "no-store"}
+        if self.kind in _RETRY:
+            found["retry-after"] = _RETRY[self.kind]
+        if self.is_replayed:
+            found["idempotent-replayed"] = "true"
+        if self.kind == "unauthorized":
+            # Browsers ask for name and password, and send the key as the password.
+            found["www-authenticate"] = 'Basic realm="likewise", charset="UTF-8"'
+        return found
+
+    def response(self) -> Response:
+        """Return the answer."""
+        return Response(self.to_json(), self.status, self.headers(), MEDIA_TYPE)
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """Return the problem that an error of the library is to a client; None where it is nobody's but ours."""
+    match error:
+        case Problem():
+            return error
+        case InvalidParameter():
+            return Problem("invalid", error.message, error.name)
+        case InvalidInput():
+            return Problem("invalid", error.message)
+        case RecipeMismatch():
+            return Problem("invalid", str(error), "recipe")
+        case IndexPoisoned():
+            return Problem("poisoned", str(error))
+        case IndexLocked() | StoreError():
+            return Problem("store", str(error))
+        case MissingExtra():
+            return Problem("invalid", str(error), "recipe")
+        case _:
+            return None
+
+
+def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
+    """Return what a client is told of an error; what is no client's fault is written to the log too.
+
+    Parameters
+    ----------
+    error : Exception
+        What a request raised.
+    route : str
+        Of the request, for the log.
+    directory : Path
+        What the service serves; clients are not told where it is.
+    """
+    problem = problem_of(error)
+    if problem is None:
+        log_failure("failure", error, route=route)
+        if isinstance(error, OSError):
+            # Such as a full disk, or a directory that was removed.
+            return Problem("store", f"a file of the service cannot be used: {error.strerror or type(error).__name__}")
+        return Problem("internal", "the log of the service says more")
+    if isinstance(error, LikewiseError):
+        problem.detail = without_place(problem.detail, directory)
+    return problem
+
+
+def without_place(text: str, directory: Path) -> str:
+    """Return a text in which files of a directory are named from there on."""
+    for place in (f"{directory.absolute()}{os.sep}", f"{directory}{os.sep}"):
+        text = text.replace(place, "")
+    return text
+
+
+def problem_of_status(status: int, detail: str) -> Problem:
+    """Return the problem that stands for a status of the framework."""
+    for kind in ("not-found", "method-not-allowed", "too-large", "unsupported-media-type"):
+        if TYPES[kind].status == status:
+            return Problem(kind, detail)
+    if 400 <= status < 500:
+        return Problem("bad-request", detail)
+    return Problem("internal", HTTPStatus(status).phrase)

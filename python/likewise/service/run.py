@@ -1,0 +1,171 @@
+"""Running the service: one process, until it is asked to end; then what was begun is finished and synced."""
+
+import asyncio
+import contextlib
+import gc
+import ipaddress
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from likewise.errors import InvalidParameter
+from likewise.service.app import create_app
+from likewise.service.collections.service import Service
+from likewise.service.guard.protocol import protocol_class
+from likewise.service.logs import log
+from likewise.service.settings import Settings
+
+# Files and connections that are open beside those of clients.
+_OWN_FILES = 512
+_LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"json": {"class": "likewise.service.logs.JsonHandler"}},
+    "loggers": {"uvicorn": {"handlers": ["json"], "level": "WARNING", "propagate": False}},
+}
+
+
+def serve(
+    path: str | os.PathLike[str], settings: Settings | None = None, *, host: str = "127.0.0.1", port: int = 8765
+) -> None:
+    """Serve a directory of indexes, one index, or the output of a run, until SIGTERM or Ctrl-C.
+
+    Parameters
+    ----------
+    path : str or Path
+        The directory.
+    settings : Settings, optional
+        Limits and rights.
+    host : str
+        Address to listen on.
+    port : int
+        Its port; 0 for one that is free, which the log says.
+
+    Raises
+    ------
+    InvalidParameter
+        If others could reach the address, and there is no key.
+    InvalidInput
+        If nothing at the path can be served.
+    """
+    settings = settings or Settings()
+    check_address(host, settings)
+    listening = _listen(host, port)
+    settings = _within_files(settings)
+    app = create_app(path, settings)
+    service: Service = app.state.service
+    config = uvicorn.Config(
+        app,
+        http=protocol_class(settings),
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=_LOGGING,
+        server_header=False,
+        proxy_headers=False,
+        backlog=2048,
+        timeout_keep_alive=max(1, round(settings.idle_s)),
+        timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+    )
+    address = listening.getsockname()
+    shown = f"[{address[0]}]" if listening.family == socket.AF_INET6 else address[0]
+    server = _Server(config, service)
+    if sys.stderr.isatty():
+        # The log is for programs; who sits there is told what to do.
+        here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
+        sys.stderr.write(f"open http://{here}:{address[1]} in a browser; Ctrl-C ends\n")
+    log(
+        "listening",
+        url=f"http://{shown}:{address[1]}",
+        path=str(path),
+        collections=len(service.collections),
+        keys=len(settings.keys),
+    )
+    for reason in service.broken.values():
+        log("broken", level="error", reason=reason)
+    # Threads that show verdicts of large batches let the one that answers everybody have its turn soon.
+    sys.setswitchinterval(0.001)
+    with listening, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(server.serve(sockets=[listening]))
+    service.close()
+    log("ended")
+
+
+def check_address(host: str, settings: Settings) -> None:
+    """Raise InvalidParameter for an address that others can reach, where there is no key."""
+    if settings.keys:
+        return
+    is_own = host == "localhost"
+    with contextlib.suppress(ValueError):
+        is_own = is_own or ipaddress.ip_address(host).is_loopback
+    if not is_own:
+        raise InvalidParameter(
+            "host", f"{host} can be reached by others: give --keys, or set LIKEWISE_API_KEY; or listen on 127.0.0.1"
+        )
+
+
+class _Server(uvicorn.Server):
+    """Tells the service at once that it is to end, so that new requests go elsewhere."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self._ended_by: str | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, once what was loaded is out of the way of later collections of garbage."""
+        await super().startup(sockets=sockets)
+        # Modules and routes live as long as the service; to go over them all takes tens of milliseconds, when nobody
+        # is answered.
+        gc.collect()
+        gc.freeze()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what has been asked, and end."""
+        log("draining", signal=self._ended_by)
+        await super().shutdown(sockets=sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end. What writes a line of the log may be interrupted by this, so it writes none."""
+        self._service.is_draining = True
+        self._ended_by = signal.Signals(sig).name
+        super().handle_exit(sig, frame)
+        # A signal that was answered is not raised again afterwards: ending so is success.
+        self._captured_signals.clear()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    # On Windows the option of this name would let others listen on the same port.
+    exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR if exclusive is None else exclusive, 1)
+    try:
+        listening.bind((host, port))
+        # From now on clients may connect; they are answered once the collections are open.
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"{host}:{port}: {os.strerror(error.errno or 0)}") from None
+    return listening
+
+
+def _within_files(settings: Settings) -> Settings:
+    """Return the settings with no more connections than the system lets the process have files."""
+    try:
+        import resource
+    except ImportError:
+        return settings
+    import dataclasses
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.max_connections + _OWN_FILES
+    if soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return dataclasses.replace(settings, max_connections=max(64, min(settings.max_connections, soft - _OWN_FILES)))

@@ -1,0 +1,187 @@
+"""Bands: the signatures that share a bucket, and how likely a pair is to be found."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.checks import num_threads
+from likewise.errors import InvalidParameter
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import Sketches
+
+_POSITIONS_AT_ONCE = 4096
+# Of buckets that are keyed by more rows where those before are full.
+NUM_LEVELS = 3
+
+
+class BandPlan(NamedTuple):
+    """Bands chosen for a threshold.
+
+    Parameters
+    ----------
+    bands : int
+        Number of bands.
+    rows : int
+        Slots in each.
+    recall : float
+        P(found) for a pair exactly at the threshold.
+    """
+
+    bands: int
+    rows: int
+    recall: float
+
+
+def s_curve(similarity: float, bands: int, rows: int) -> float:
+    """Return P(found) of a pair of this Jaccard similarity: 1 - (1 - s^rows)^bands.
+
+    Examples
+    --------
+    >>> round(s_curve(0.8, 18, 7), 4)
+    0.9855
+    """
+    return _native.s_curve(similarity, bands, rows)
+
+
+def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) -> BandPlan:
+    """Return the bands with the most rows that still find a pair at the threshold with this probability.
+
+    Parameters
+    ----------
+    num_slots : int
+        Slots of a signature, 1 to 65535.
+    threshold : float
+        Jaccard similarity, above 0 and up to 1.
+    recall : float
+        Probability asked for, above 0 and below 1.
+
+    Returns
+    -------
+    BandPlan
+        Bands, rows, and the probability reached.
+
+    Raises
+    ------
+    InvalidParameter
+        If a value is out of range, or no bands reach the recall.
+
+    Examples
+    --------
+    >>> plan = plan_bands(128, threshold=0.8, recall=0.95)
+    >>> plan.recall >= 0.95
+    True
+    """
+    recipe = Recipe.minhash(threshold, num_slots=num_slots, recall=recall)
+    assert recipe.recall is not None
+    return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recipe.recall))
+
+
+def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.int64]:
+    """Return the candidate pairs of MinHash signatures: those that share a bucket in some band.
+
+    Parameters
+    ----------
+    sketches : Sketches
+        Signatures, with the recipe that gives bands, rows and threshold. Empty texts are left out.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    ndarray of shape (m, 2), int64
+        Rows, left < right, sorted, unique. Nothing is measured yet, but for Jaccard pairs whose estimate lies
+        more than three standard deviations below the threshold are left out.
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no sketches, or none of MinHash.
+
+    Notes
+    -----
+    A bucket holds 64 members, later ones go to a level keyed by more rows: at most n x bands x 192 candidates.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> band_pairs(likewise.sketch(["a b c d e", "A b c d e!", "something else"])).tolist()
+    [[0, 1]]
+    """
+    if not isinstance(sketches, Sketches):
+        raise InvalidParameter("sketches", f"{type(sketches).__name__} given; likewise.sketch makes them of texts")
+    recipe = sketches.recipe.resolve()
+    if recipe.method != "minhash":
+        raise InvalidParameter("sketches", "these are SimHash fingerprints; use hamming_pairs")
+    workers = num_threads(threads)
+    order = np.flatnonzero(~sketches.is_empty).astype(np.uint32)
+    buckets = open_buckets(sketches.array, recipe, order, threads=workers)
+    min_equal = min_equal_slots(recipe)
+    found = [np.zeros((0, 2), np.int64)]
+    for low in range(0, len(order), _POSITIONS_AT_ONCE):
+        high = min(low + _POSITIONS_AT_ONCE, len(order))
+        later, earlier, _ = buckets.candidates(low, high, None, min_equal=min_equal, threads=workers)
+        found.append(np.stack([order[np.asarray(earlier)], order[np.asarray(later)]], axis=1).astype(np.int64))
+    pairs = np.concatenate(found)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
+def open_buckets(
+    signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, num_levels: int = NUM_LEVELS, threads: int
+) -> _native.BandBuckets:
+    """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
+    num_slots, slot_bytes, bands, rows = _shape(recipe)
+    return _native.BandBuckets(
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
+        num_slots,
+        slot_bytes,
+        order,
+        bands=bands,
+        rows=rows,
+        num_levels=num_levels,
+        threads=threads,
+    )
+
+
+def open_spilled_buckets(
+    signatures: NDArray[Any],
+    recipe: Recipe,
+    order: NDArray[np.uint32],
+    *,
+    folder: Path,
+    scratch_bytes: int,
+    num_levels: int = NUM_LEVELS,
+    threads: int,
+) -> _native.SpilledBuckets:
+    """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
+    num_slots, slot_bytes, bands, rows = _shape(recipe)
+    return _native.SpilledBuckets(
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
+        num_slots,
+        slot_bytes,
+        order,
+        bands=bands,
+        rows=rows,
+        folder=folder,
+        scratch_bytes=scratch_bytes,
+        num_levels=num_levels,
+        threads=threads,
+    )
+
+
+def _shape(recipe: Recipe) -> tuple[int, int, int, int]:
+    """Slots of a signature, bytes of a slot, bands, and rows of a band."""
+    assert recipe.num_slots
+    assert recipe.slot_bits
+    assert recipe.bands
+    assert recipe.rows
+    return recipe.num_slots, recipe.slot_bits // 8, recipe.bands, recipe.rows
+
+
+def min_equal_slots(recipe: Recipe) -> int:
+    """Return how many slots of a candidate pair must be equal for it to be measured."""
+    if recipe.measure != "jaccard" or recipe.num_slots is None or recipe.threshold is None:
+        return 0
+    return _native.min_equal_slots(recipe.num_slots, recipe.similarity_threshold)

@@ -1,0 +1,254 @@
+"""Bloom: similarity of Bloom filters by their bits, and what filters tell of the sets behind them."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import as_row_pairs
+from likewise.checks import check_choice, check_integer, num_threads
+from likewise.errors import InvalidParameter
+from likewise.stages.filter_size import propose_filter_bits
+from likewise.stages.sketch import Sketches
+
+__all__ = [
+    "BIT_MEASURES",
+    "FilterEstimate",
+    "FilterPairs",
+    "filter_pairs",
+    "filter_similarities",
+    "propose_filter_bits",
+    "resemblance",
+    "set_size",
+]
+
+BIT_MEASURES = ("hamming", "cosine", "overlap", "dice", "jaccard")
+_POSITIONS_AT_ONCE = 65536
+
+
+class FilterEstimate(NamedTuple):
+    """A size or a similarity as filters tell it.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    standard_error : float
+        0 where the value is exact; NaN where a filter is full.
+    is_exact : bool
+        Whether a document is empty, so that nothing is estimated.
+    """
+
+    value: float
+    standard_error: float
+    is_exact: bool
+
+
+class FilterPairs(NamedTuple):
+    """Pairs of filters and how alike their bits are.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (m, 2), int64
+        Rows, left < right, sorted.
+    similarity : ndarray of shape (m,), float64
+        By the measure asked for.
+    """
+
+    pairs: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
+def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str = "jaccard") -> NDArray[np.float64]:
+    """Return how alike the bits of pairs of filters are.
+
+    Parameters
+    ----------
+    sketches : Sketches
+        Of method bloom.
+    pairs : ndarray of shape (m, 2)
+        Rows.
+    measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
+        With x and y bits set and a in both of m: ``1 - (x + y - 2a) / m``, ``a / sqrt(x y)``, ``a / min(x, y)``,
+        ``2a / (x + y)``, ``a / (x + y - a)``.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+        0 to 1. But for hamming two filters without bits are alike (1), one without and another are not (0).
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no filters, or a row does not exist.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> filters = likewise.sketch(["a b c d", "A B C D", ""], likewise.Recipe.bloom())
+    >>> filter_similarities(filters, np.array([[0, 1], [0, 2]])).tolist()
+    [1.0, 0.0]
+    """
+    filter_bits = _filter_bits(sketches)
+    rows = as_row_pairs(pairs, len(sketches))
+    a, b = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    check_choice("measure", measure, BIT_MEASURES)
+    return np.asarray(_native.bloom_similarities(_flat(sketches), filter_bits, a, b, measure))
+
+
+def filter_pairs(
+    sketches: Sketches, *, threshold: float, measure: str = "jaccard", threads: int | None = None
+) -> FilterPairs:
+    """Return all pairs of filters whose bits are so alike; none is missing.
+
+    Parameters
+    ----------
+    sketches : Sketches
+        Of method bloom. Those of empty texts are left out.
+    threshold : float
+        0 to 1.
+    measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
+        As for :func:`filter_similarities`.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    FilterPairs
+        Of the bits alone: nothing is known yet of the texts.
+
+    Raises
+    ------
+    InvalidParameter
+        If these are no filters, or a value is out of range.
+
+    Notes
+    -----
+    Filters are compared in order of how many bits they have, and only where these numbers let the threshold be reached.
+    Cost: some 3 ns a compared pair of 2,048 bits on one core (AVX-512).
+
+    Examples
+    --------
+    >>> import likewise
+    >>> filters = likewise.sketch(["a b c d", "A B C D", "x y z"], likewise.Recipe.bloom())
+    >>> filter_pairs(filters, threshold=0.8).pairs.tolist()
+    [[0, 1]]
+    """
+    filter_bits, workers = _filter_bits(sketches), num_threads(threads)
+    check_choice("measure", measure, BIT_MEASURES)
+    if isinstance(threshold, bool | str) or not hasattr(threshold, "__float__"):
+        raise InvalidParameter("threshold", f"{threshold!r} given; it must be a number from 0 to 1")
+    rows = np.flatnonzero(~sketches.is_empty)
+    counts = np.bitwise_count(sketches.array[rows]).sum(axis=1, dtype=np.int64)
+    order = rows[np.argsort(counts, kind="stable")].astype(np.uint32)
+    join = _native.BloomJoin(_flat(sketches), filter_bits, order, measure=measure, threshold=threshold)
+    found = [np.zeros((0, 2), np.int64)]
+    low = 0
+    while low < len(order):
+        high = min(low + _POSITIONS_AT_ONCE, len(order))
+        later, earlier, _, low = join.candidates_up_to(low, high, None, 1 << 22, threads=workers)
+        found.append(np.sort(np.stack([order[np.asarray(earlier)], order[np.asarray(later)]], axis=1), axis=1))
+    pairs = np.concatenate(found).astype(np.int64)
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return FilterPairs(pairs, filter_similarities(sketches, pairs, measure=measure))
+
+
+def set_size(sketches: Sketches, row: int) -> FilterEstimate:
+    """FilterEstimate the size of a document's feature set (weights counted) from its filter.
+
+    Returns
+    -------
+    FilterEstimate
+        ``-(m/h) ln(1 - x/m)`` for x of m bits set by h hashes, and its standard error. A full filter counts as one with
+        half a bit left, and its error is unknown (NaN).
+
+    Raises
+    ------
+    InvalidParameter
+        If there is no such row, or these are no filters.
+
+    Notes
+    -----
+    Source: Swamidass, Baldi, Mathematical correction for fingerprint similarity measures, J. Chem. Inf. Model. 47,
+    2007; the error by the delta method from the variance of the number of empty bits.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> filters = likewise.sketch(["a b c d e f"], likewise.Recipe.bloom(shingle=1))
+    >>> round(set_size(filters, 0).value)
+    6
+    """
+    m, h = _filter_bits(sketches), _num_hashes(sketches)
+    row = check_integer("row", row, 0, len(sketches) - 1)
+    num_set = _num_set(sketches.array[row])
+    load = _load(m, num_set)
+    error = math.sqrt(m * _variance(load)) / h if num_set < m else math.nan
+    return FilterEstimate(load * m / h, error, is_exact=False)
+
+
+def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
+    """FilterEstimate the Jaccard similarity of the feature sets of two documents from their filters.
+
+    Returns
+    -------
+    FilterEstimate
+        ``(|A| + |B|) / |A or B| - 1`` of the sizes that the filters and their union are estimated to hold, 0 to 1, and
+        its standard error; two empty documents have 1, an empty and another 0, exactly.
+
+    Notes
+    -----
+    Source: as for :func:`set_size`. On the average nearer than the Jaccard similarity of the bits, which chance raises.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> filters = likewise.sketch(["a b c d e f", "a b c"], likewise.Recipe.bloom(shingle=1))
+    >>> round(resemblance(filters, 0, 1).value, 2)
+    0.5
+    """
+    m = _filter_bits(sketches)
+    a, b = (check_integer(name, row, 0, len(sketches) - 1) for name, row in (("a", a), ("b", b)))
+    if sketches.is_empty[a] or sketches.is_empty[b]:
+        return FilterEstimate(float(sketches.is_empty[a] and sketches.is_empty[b]), 0.0, is_exact=True)
+    filters = sketches.array[a], sketches.array[b]
+    united = _num_set(filters[0] | filters[1])
+    x, y, u = (_load(m, count) for count in (_num_set(filters[0]), _num_set(filters[1]), united))
+    value = min(1.0, max(0.0, (x + y) / u - 1.0))
+    if united == m:
+        return FilterEstimate(value, math.nan, is_exact=False)
+    both = max(0.0, x + y - u)
+    spread = _variance(x) + _variance(y)
+    variance = spread + 2 * _variance(both) + (1 + value) ** 2 * _variance(u) - 2 * (1 + value) * spread
+    return FilterEstimate(value, math.sqrt(max(0.0, variance) / m) / u, is_exact=False)
+
+
+def _filter_bits(sketches: Sketches) -> int:
+    if sketches.recipe.method != "bloom":
+        raise InvalidParameter("sketches", f"these are of method {sketches.recipe.method}; sketch with Recipe.bloom()")
+    assert sketches.recipe.filter_bits is not None
+    return sketches.recipe.filter_bits
+
+
+def _num_hashes(sketches: Sketches) -> int:
+    assert sketches.recipe.num_hashes is not None
+    return sketches.recipe.num_hashes
+
+
+def _flat(sketches: Sketches) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(sketches.array).reshape(-1)
+
+
+def _num_set(filter_words: NDArray[np.uint64]) -> int:
+    return int(np.bitwise_count(filter_words).sum())
+
+
+def _load(num_bits: int, num_set: int) -> float:
+    """Return features, times hashes, over bits: -ln(1 - num_set/num_bits)."""
+    return -math.log(max(num_bits - num_set, 0.5) / num_bits)
+
+
+def _variance(load: float) -> float:
+    return math.expm1(load) - load

@@ -1,0 +1,104 @@
+"""Features: the weighted features of a text."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.documents import Tokenizer, as_documents
+from likewise.stages.weights import with_counted
+
+
+class Features(NamedTuple):
+    """Features of several texts as flat arrays.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n + 1,), int64
+        Those of text i are at ``offsets[i]:offsets[i + 1]``.
+    features : ndarray, uint64
+        Distinct features of each text in order of first occurrence.
+    weights : ndarray, uint32
+        Their integer weights.
+    """
+
+    offsets: NDArray[np.int64]
+    features: NDArray[np.uint64]
+    weights: NDArray[np.uint32]
+
+
+def features(
+    texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    tokenizer: Tokenizer | None = None,
+    threads: int = 1,
+) -> Features:
+    """Return the distinct weighted features of each text.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, or iterable of str
+        The texts; bytes or lists of tokens where the recipe takes those.
+    recipe : Recipe, optional
+        Whose tokens, shingle, weights and seed count; ``Recipe.minhash()`` where None. Weights by rarity that have no
+        table yet are counted on these texts.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
+    threads : int
+        Threads of this call.
+
+    Returns
+    -------
+    Features
+        Offsets, features, weights.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text.
+
+    Examples
+    --------
+    >>> features(["a b c d", ""]).offsets.tolist()
+    [0, 2, 2]
+    """
+    recipe = as_recipe(recipe)
+    batch = as_documents(texts, recipe, tokenizer=tokenizer)
+    rules = with_counted(recipe, [batch], threads=threads).feature_rules
+    offsets, values, weights = _native.features(batch, rules, threads=threads)
+    return Features(np.asarray(offsets), np.asarray(values), np.asarray(weights))
+
+
+def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:  # noqa: ANN401
+    """Return the tokens of a document by a recipe, in order, stop words included.
+
+    Parameters
+    ----------
+    document : str, bytes, or list of tokens
+        What the recipe takes.
+    recipe : Recipe, optional
+        Whose text rules and tokens count; ``Recipe.minhash()`` where None.
+    tokenizer : callable, optional
+        Cuts tokens ``user``.
+
+    Returns
+    -------
+    list of str, or of bytes
+        Normalised tokens; of tokens ``bytes`` and ``chunks`` bytes.
+
+    Raises
+    ------
+    InvalidInput
+        If the document is of another kind.
+
+    Examples
+    --------
+    >>> tokens("<p>One, two.</p><p>Three</p>", Recipe.minhash(tokens="line", markup="html", fold="punctuation"))
+    ['one two', 'three']
+    """
+    recipe = as_recipe(recipe)
+    found: list[Any] = recipe.feature_rules.cut(as_documents([document], recipe, tokenizer=tokenizer))[0]
+    return found

@@ -1,0 +1,62 @@
+"""Filter size: how many bits Bloom filters need, from the largest feature set."""
+
+import threading
+from collections.abc import Sequence
+
+from likewise import _native
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import MAX_FILTER_BITS
+
+# The bits of one vector register.
+_STEP = 512
+
+
+def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
+    """Return the bits of filters for feature sets of up to `largest` features (weights counted).
+
+    Twice what they set, rounded up to a multiple of 512, and at most 65,536: two fifths of a filter are then set by the
+    largest set, and less by any other. Larger sets than 32,768 fill theirs more, and tell less by it.
+
+    Examples
+    --------
+    >>> propose_filter_bits(900), propose_filter_bits(0)
+    (2048, 512)
+    """
+    return min(MAX_FILTER_BITS, max(1, -(-2 * largest * num_hashes // _STEP)) * _STEP)
+
+
+class FilterSize:
+    """Finds the largest feature set, batch by batch.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of method bloom, with its weights.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        assert recipe.num_hashes is not None
+        self._rules = recipe.feature_rules
+        self._num_hashes = recipe.num_hashes
+        self._largest = 0
+        self._lock = threading.Lock()
+
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Look at texts. Safe from several threads at once."""
+        found = _native.largest_set(texts, self._rules, threads=threads)
+        with self._lock:
+            self._largest = max(found, self._largest)
+
+    def finish(self) -> int:
+        """Return the bits."""
+        return propose_filter_bits(self._largest, self._num_hashes)
+
+
+def with_filter_bits(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
+    """Return the recipe with the size of its filters, proposed from these texts if it names none."""
+    if not recipe.needs_filter_bits:
+        return recipe
+    size = FilterSize(recipe)
+    for batch in batches:
+        size.add(batch, threads=threads)
+    return recipe.replace(filter_bits=size.finish())

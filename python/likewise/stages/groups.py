@@ -1,0 +1,109 @@
+"""Groups: who stays."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import as_row_pairs
+from likewise.errors import InvalidParameter
+
+KEPT = 1
+REMOVED = 2
+# What an array of positions holds where there is none.
+NO_POSITION = 2**32 - 1
+
+
+class Leaders(NamedTuple):
+    """The decision on documents in order of priority.
+
+    Parameters
+    ----------
+    kept : ndarray of shape (n,), bool
+        Whether each stays.
+    leader : ndarray of shape (n,), int64
+        The kept document that removed it; -1 where it stays.
+    similarity : ndarray of shape (n,), float64
+        Similarity to that one; NaN where it stays.
+    """
+
+    kept: NDArray[np.bool_]
+    leader: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
+def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDArray[np.float64]) -> Leaders:
+    """Decide who stays, going down the order of priority.
+
+    A document is removed if an already kept one is paired with it, else it stays: the lexicographically first
+    maximal independent set of the graph. Its evidence is the most similar such pair, among equals the earliest.
+
+    Parameters
+    ----------
+    num_documents : int
+        Documents 0 to n - 1, in order of priority.
+    pairs : ndarray of shape (m, 2), int64
+        Verified pairs, in any order.
+    similarity : ndarray of shape (m,), float64
+        Their similarities.
+
+    Returns
+    -------
+    Leaders
+        Who stays, and the evidence for those who go.
+
+    Raises
+    ------
+    InvalidParameter
+        If a pair names a document that does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> choose_leaders(3, np.array([[0, 1], [1, 2]]), np.array([0.9, 0.9])).kept.tolist()
+    [True, False, True]
+    """
+    later, earlier, values = _edges(num_documents, pairs, similarity)
+    decision = _native.Leaders(num_documents)
+    decision.decide(0, num_documents, later, earlier, values, None)
+    kept = np.asarray(decision.states) == KEPT
+    leader = np.where(kept, -1, np.asarray(decision.best_earlier).astype(np.int64))
+    return Leaders(kept, leader, np.where(kept, np.nan, np.asarray(decision.best_similarity)))
+
+
+def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the smallest document of each one's connected component.
+
+    Parameters
+    ----------
+    num_documents : int
+        Documents 0 to n - 1.
+    pairs : ndarray of shape (m, 2), int64
+        Pairs that join them.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        The first document of the component that each belongs to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> components(4, np.array([[0, 1], [1, 3]])).tolist()
+    [0, 0, 2, 0]
+    """
+    later, earlier, _ = _edges(num_documents, pairs, np.ones(len(pairs)))
+    return np.asarray(_native.components(num_documents, later, earlier)).astype(np.int64)
+
+
+def _edges(
+    num_documents: int, pairs: NDArray[np.int64], similarity: NDArray[np.float64]
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
+    rows = np.sort(as_row_pairs(pairs, num_documents), axis=1)
+    values = np.asarray(similarity, np.float64)
+    if len(values) != len(rows):
+        raise InvalidParameter("similarity", f"{len(values)} similarities for {len(rows)} pairs")
+    ranks = np.lexsort((rows[:, 0], rows[:, 1]))
+    earlier, later = rows[ranks, 0].astype(np.uint32), rows[ranks, 1].astype(np.uint32)
+    return later, earlier, values[ranks]

@@ -1,0 +1,316 @@
+"""Sketch: a document's fixed-size summary, always together with the recipe that made it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import GrowingArray
+from likewise.checks import num_threads
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.recipe.recipe import Recipe, as_recipe, check_is_recipe
+from likewise.stages.documents import Tokenizer, document_batches
+from likewise.stages.filter_size import with_filter_bits
+from likewise.stages.weights import with_counted
+
+EMPTY = 2
+SHORT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Sketches:
+    """Sketches of several documents, with the recipe that made them.
+
+    Parameters
+    ----------
+    array : ndarray
+        SimHash: uint64 of shape (n,) up to 64 bits, (n, words) above, word 0 lowest.
+        MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
+        Bloom: uint64 of shape (n, filter_bits / 64), bit 0 lowest in word 0.
+    recipe : Recipe
+        What made them.
+    is_empty : ndarray of shape (n,), bool
+        Documents whose normalised text is empty.
+    num_features : ndarray of shape (n,), uint32
+        Distinct features of each.
+    doc_ids : tuple of str, optional
+        Ids, where they are known.
+
+    Raises
+    ------
+    InvalidParameter
+        If the array is none of this recipe, or a column has another length.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> sketches = likewise.sketch(["a text", ""], likewise.Recipe.simhash(bits=128))
+    >>> sketches.array.shape, sketches.is_empty.tolist()
+    ((2, 2), [False, True])
+    """
+
+    array: NDArray[Any]
+    recipe: Recipe
+    is_empty: NDArray[np.bool_]
+    num_features: NDArray[np.uint32]
+    doc_ids: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_has_sketch(check_is_recipe(self.recipe))
+        dtype, row = _type_of(self.recipe)
+        array = self.array
+        # Bytes of another type would be read as other sketches, and give answers.
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
+            given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
+            wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
+            raise InvalidParameter("array", f"{given} given; sketches of this recipe are {dtype}, shape ({wanted})")
+        for name in ("is_empty", "num_features", "doc_ids"):
+            column = getattr(self, name)
+            if column is not None and len(column) != len(array):
+                raise InvalidParameter(name, f"{len(column)} given of {len(array)} sketches")
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.array.shape))
+        return f"<Sketches: {self.recipe.method}, {shape} {self.array.dtype}, sketch_id {self.recipe.sketch_id}>"
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.array)
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> "Sketches":
+        if isinstance(rows, int | np.integer):
+            raise TypeError(
+                "rows are a slice, an array or a list; one sketch is sketches[i : i + 1] or sketches.array[i]"
+            )
+        ids = None if self.doc_ids is None else tuple(np.array(self.doc_ids, dtype=object)[rows])
+        return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
+
+    @staticmethod
+    def concatenate(parts: "list[Sketches]") -> "Sketches":
+        """Return sketches of one recipe end to end.
+
+        Raises
+        ------
+        RecipeMismatch
+            If their recipes make different sketches, naming the fields.
+        """
+        if not parts:
+            raise InvalidInput("there are no sketches to put together")
+        for part in parts[1:]:
+            parts[0].check_same_recipe(part.recipe)
+        ids = [part.doc_ids for part in parts]
+        return Sketches(
+            np.concatenate([part.array for part in parts]),
+            parts[0].recipe,
+            np.concatenate([part.is_empty for part in parts]),
+            np.concatenate([part.num_features for part in parts]),
+            None if any(i is None for i in ids) else tuple(x for i in ids if i is not None for x in i),
+        )
+
+    def check_same_recipe(self, recipe: Recipe) -> None:
+        """Raise RecipeMismatch, naming the fields, if `recipe` makes other sketches."""
+        differing = self.recipe.sketch_differences(recipe)
+        if differing:
+            raise RecipeMismatch(
+                "these sketches were made by another recipe; sketch the texts again with one", differing
+            )
+
+    def write(self, path: str | Path) -> None:
+        """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json`` beside it).
+
+        Raises
+        ------
+        InvalidInput
+            If the name ends in neither.
+        """
+        from likewise.io.fingerprints.sketches import SketchFile, write_sketch_file
+
+        content = SketchFile(
+            self.array, self.recipe.to_json(), self.recipe.sketch_id, self.is_empty, self.num_features, self.doc_ids
+        )
+        write_sketch_file(content, Path(path))
+
+    @staticmethod
+    def read(path: str | Path, recipe: Recipe | None = None) -> "Sketches":
+        """Read what :meth:`write` wrote.
+
+        Parameters
+        ----------
+        path : str or Path
+            A ``.parquet`` or ``.npy`` file.
+        recipe : Recipe, optional
+            What the sketches must have been made by.
+
+        Raises
+        ------
+        RecipeMismatch
+            If they were made by something else, naming the fields.
+        InvalidInput
+            If the file holds no sketches.
+        """
+        from likewise.io.fingerprints.sketches import read_sketch_file
+
+        content = read_sketch_file(Path(path))
+        sketches = Sketches(
+            content.array, Recipe.from_json(content.recipe), content.is_empty, content.num_features, content.doc_ids
+        )
+        if recipe is not None:
+            sketches.check_same_recipe(recipe)
+        return sketches
+
+
+def sketch(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
+    threads: int | None = None,
+) -> Sketches:
+    """Return the sketch of each document.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
+        lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
+        memory, unless their weights, or the size of their filters, are still to be found.
+    recipe : Recipe, optional
+        How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
+        texts, and the recipe of the sketches names the table; the size of filters likewise.
+    text_field : str
+        Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    Sketches
+        In the order of the texts.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text.
+    InvalidParameter
+        If the method makes no sketches.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash(bits=64)).array.shape
+    (2,)
+    """
+    recipe = as_recipe(recipe)
+    check_has_sketch(recipe)
+    workers = num_threads(threads)
+    batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
+    if recipe.needs_counting or recipe.needs_filter_bits:
+        # Two passes: everything is held.
+        held = list(batches)
+        recipe = with_filter_bits(with_counted(recipe, held, threads=workers), held, threads=workers)
+        batches = iter(held)
+    parts = (sketch_texts(batch, recipe, sets=False, threads=workers) for batch in batches)
+    first = next(parts)
+    columns = [np.asarray(first.sketches), np.asarray(first.shapes), np.asarray(first.num_features)]
+    if (second := next(parts, None)) is not None:
+        # What comes as one batch is not copied.
+        growing = [GrowingArray(column.dtype) for column in columns]
+        for batch in chain([first, second], parts):
+            for column, values in zip(growing, (batch.sketches, batch.shapes, batch.num_features), strict=True):
+                column.append(np.asarray(values))
+        columns = [column.take() for column in growing]
+    sketches, shapes, num_features = columns
+    return Sketches(shaped(sketches, recipe), recipe, shapes == EMPTY, num_features)
+
+
+def batch_of_one(document: Any) -> Any:  # noqa: ANN401 - a text, bytes, tokens, or Sketches of one
+    """Return one document as a batch: sketches as they are, anything else in a list."""
+    if not isinstance(document, Sketches):
+        return [document]
+    if len(document) != 1:
+        raise InvalidInput(f"{len(document)} sketches were given; give one")
+    return document
+
+
+def check_has_sketch(recipe: Recipe) -> None:
+    """Raise InvalidParameter if the method makes no sketch of a fixed size."""
+    if recipe.method in ("shingles", "exact"):
+        raise InvalidParameter(
+            "method",
+            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets "
+            "(likewise.stages.sets)",
+        )
+
+
+def sketch_texts(
+    texts: _native.Texts, recipe: Recipe, *, sets: bool, threads: int, rarity: _native.Rarity | None = None
+) -> _native.SketchBatch:
+    """Return the native sketches of a batch, with digests of the feature sets if `sets`.
+
+    For method shingles there are no sketches, but the documents of each feature are counted in `rarity`; for method
+    exact the digests are those of the normalised texts.
+    """
+    if recipe.method == "exact":
+        return _native.digest_texts(texts, recipe.text_rules, threads=threads)
+    rules = recipe.feature_rules
+    if recipe.method == "shingles":
+        assert rarity is not None
+        return _native.count_sets(texts, rules, rarity, threads=threads)
+    if recipe.method == "simhash":
+        assert recipe.bits is not None
+        return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        assert recipe.num_hashes is not None
+        return _native.sketch_bloom(
+            texts, rules, filter_bits=recipe.filter_bits, num_hashes=recipe.num_hashes, sets=sets, threads=threads
+        )
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
+    assert recipe.scheme is not None
+    return _native.sketch_minhash(
+        texts,
+        rules,
+        num_slots=recipe.num_slots,
+        slot_bits=recipe.slot_bits,
+        scheme=recipe.scheme,
+        sets=sets,
+        threads=threads,
+    )
+
+
+def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
+    """Return flat native sketches in the shape and type that a user sees."""
+    if recipe.method == "simhash":
+        return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
+    if recipe.method == "bloom":
+        assert recipe.filter_bits is not None
+        return flat.reshape(-1, recipe.filter_bits // 64)
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
+    return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)
+
+
+def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
+    """Type of an array of sketches, and the shape of one of them; None where a width is not found yet."""
+    if recipe.method == "simhash":
+        return np.dtype(np.uint64), () if recipe.num_words == 1 else (recipe.num_words,)
+    if recipe.method == "minhash":
+        return np.dtype(f"u{(recipe.slot_bits or 0) // 8}"), (recipe.num_slots,)
+    return np.dtype(np.uint64), (None if recipe.filter_bits is None else recipe.filter_bits // 64,)
+
+
+def _fits(shape: tuple[int, ...], row: tuple[int | None, ...]) -> bool:
+    return len(shape) == 1 + len(row) and all(
+        width in (None, found) for found, width in zip(shape[1:], row, strict=True)
+    )

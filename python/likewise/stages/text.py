@@ -1,0 +1,199 @@
+"""Text: what are the tokens of a text, and how texts come in."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from likewise import _native
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.recipe.rules import TOKENS
+
+# Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
+_STRINGS_AT_ONCE = 8192
+# Iterables that are one batch, or none.
+_WHOLE = (str, bytes, Mapping, list, _native.Texts)
+
+
+def normalize(text: str) -> str:
+    r"""Return the text as the rules see it: NFKC case folding, runs of white space as one space.
+
+    Parameters
+    ----------
+    text : str
+        Lone surrogates count as U+FFFD.
+
+    Returns
+    -------
+    str
+        Empty where the text counts as empty.
+
+    Examples
+    --------
+    >>> normalize("  Straße\tＡＢＣ ")
+    'strasse abc'
+    """
+    return _native.normalize(text)
+
+
+def tokens(text: str, rule: str = "auto") -> list[str]:
+    """Return the tokens of a text, in order.
+
+    Parameters
+    ----------
+    text : str
+        Any text; it is normalised first.
+    rule : {"auto", "word", "char"}
+        How it is cut.
+
+    Returns
+    -------
+    list of str
+        Normalised tokens.
+
+    Raises
+    ------
+    InvalidParameter
+        If the rule is unknown.
+
+    Examples
+    --------
+    >>> tokens("Don't panic, 猫!")
+    ["don't", 'panic', '猫']
+    """
+    if rule not in TOKENS:
+        raise InvalidParameter("tokens", f"{rule!r} given; it must be one of {', '.join(TOKENS)}")
+    return _native.tokens(text, rule)
+
+
+def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
+    """Return texts of any accepted kind as one native batch, without copies where they come as Arrow.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        Arrow data is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``; of a table the column
+        `text_field` is taken.
+    text_field : str
+        The column of a table that holds the text.
+
+    Returns
+    -------
+    Texts
+        As many as came.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text, or the table has no such column.
+    """
+    if isinstance(texts, _native.Texts):
+        return texts
+    if isinstance(texts, str | bytes):
+        raise InvalidInput("a single text was given where several are expected; put it in a list")
+    if isinstance(texts, Mapping):
+        raise InvalidInput("a mapping was given where texts are expected; give its values")
+    if _is_arrow(texts):
+        return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
+    if isinstance(texts, list):
+        return _native.Texts.from_list(texts)
+    return _native.Texts.concat(list(_of_strings(texts)))
+
+
+def text_batches(texts: Any, text_field: str = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
+    """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one.
+
+    Parameters
+    ----------
+    texts, text_field
+        As for :func:`as_texts`.
+
+    Yields
+    ------
+    Texts
+        At least one, which may be empty.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`as_texts`; rows are counted from the first batch.
+    """
+    if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
+        yield from _of_stream(texts, text_field)
+    elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not _is_arrow(texts):
+        yield from _of_strings(texts)
+    else:
+        yield as_texts(texts, text_field)
+
+
+def _of_stream(stream: Any, text_field: str) -> Iterator[_native.Texts]:  # noqa: ANN401
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(stream)
+    first_row = 0
+    # A stream without batches has no less a column, which may be the wrong one.
+    yield _native.Texts.from_arrow(table_column(reader.schema.empty_table(), text_field))
+    for batch in reader:
+        column = batch.column(reader.schema.get_field_index(text_field))
+        yield _counted_from(first_row, _native.Texts.from_arrow, column)
+        first_row += batch.num_rows
+
+
+def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
+    if not isinstance(texts, Iterable):
+        raise InvalidInput(
+            f"texts are {type(texts).__name__}; expected a list of str, Arrow data (PyArrow, Polars, DuckDB, pandas) "
+            "or an iterable of str"
+        )
+    source = iter(texts)
+    first_row = 0
+    while True:
+        part = list(islice(source, _STRINGS_AT_ONCE))
+        if not part and first_row:
+            return
+        yield _counted_from(first_row, _native.Texts.from_list, part)
+        if not part:
+            return
+        first_row += len(part)
+
+
+def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: Any) -> _native.Texts:  # noqa: ANN401
+    """Return what `read` makes of data; its errors name the row counted from `first_row` on."""
+    try:
+        return read(data)
+    except InvalidInput as error:
+        if error.row is None or not first_row:
+            raise
+        raise InvalidInput(error.message, error.file, error.row + first_row) from error
+
+
+def _is_arrow(data: object) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def is_table(data: object) -> bool:
+    """Return whether Arrow data has named columns, rather than being one column."""
+    return any(hasattr(data, name) for name in ("schema", "columns", "column_names"))
+
+
+def is_stream(data: object) -> bool:
+    """Return whether Arrow data has columns but passes once, batch by batch, as a reader or a query does."""
+    return is_table(data) and any(hasattr(data, name) for name in ("read_next_batch", "fetchmany"))
+
+
+def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return one column of any Arrow table as a PyArrow chunked array.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column, naming those there are.
+    """
+    import pyarrow as pa
+
+    data = table if isinstance(table, pa.Table) else pa.table(table)
+    if name not in data.column_names:
+        raise InvalidInput(
+            f"the table has no column {name!r}; it has {', '.join(map(repr, data.column_names))}. "
+            "Name the one with the text by text_field"
+        )
+    return data.column(name)

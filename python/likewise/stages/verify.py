@@ -1,0 +1,99 @@
+"""Verify: exactly how similar two feature sets are."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.arrays import as_row_pairs
+from likewise.checks import num_threads
+from likewise.errors import InvalidParameter
+from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.stages.documents import as_documents
+from likewise.stages.weights import with_counted
+
+SET_MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
+
+
+def verify_pairs(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    pairs: NDArray[np.int64],
+    recipe: Recipe | None = None,
+    *,
+    measure: str = "jaccard",
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the exact similarity of pairs of texts.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, or iterable of str
+        The texts, or what the recipe takes: bytes, or lists of tokens.
+    pairs : ndarray of shape (m, 2), int64
+        Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
+    recipe : Recipe, optional
+        Whose features count; ``Recipe.minhash()`` where None.
+    measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
+        What to measure.
+    threads : int, optional
+        Threads of this call; all processors where None.
+
+    Returns
+    -------
+    ndarray of shape (m,), float64
+        Similarities, 0 to 1.
+
+    Raises
+    ------
+    InvalidParameter
+        If the measure is unknown or a row does not exist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1]])).tolist()
+    [0.6666666666666666]
+    >>> verify_pairs(["a b c d", "a b c d e"], np.array([[0, 1], [1, 0]]), measure="containment").tolist()
+    [1.0, 0.6666666666666666]
+    """
+    return _measured(texts, pairs, recipe, measure, threads, threshold=0.0)
+
+
+def matching_pairs(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    pairs: NDArray[np.int64],
+    recipe: Recipe,
+    *,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return the exact similarity of the pairs of texts that match by the recipe, NaN of the others."""
+    margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
+    return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=threshold, short_margin=margin)
+
+
+def _measured(
+    texts: Any,  # noqa: ANN401
+    pairs: NDArray[np.int64],
+    recipe: Recipe | None,
+    measure: str,
+    threads: int | None,
+    *,
+    threshold: float,
+    short_margin: float = 0.0,
+) -> NDArray[np.float64]:
+    if measure not in SET_MEASURES:
+        raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
+    recipe = as_recipe(recipe)
+    batch = as_documents(texts, recipe)
+    rows = as_row_pairs(pairs, len(batch))
+    workers = num_threads(threads)
+    recipe = with_counted(recipe, [batch], threads=workers)
+    sets = _native.FeatureSets(len(batch), recipe.feature_rules)
+    used = np.unique(rows).astype(np.uint32)
+    sets.add(used, batch.take(used), threads=workers)
+    # The core measures the containment of the later document in the earlier one.
+    later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
+    return np.asarray(
+        sets.verify(later, earlier, measure=measure, threshold=threshold, short_margin=short_margin, threads=workers)
+    )

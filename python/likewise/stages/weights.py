@@ -1,0 +1,151 @@
+"""Weights: tables of integer weights, counted on texts or read from files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from likewise import _native
+from likewise.checks import num_threads, take_bytes
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.lexicon import read_lexicon
+from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.weights import Weights, table_rules
+from likewise.stages.documents import Tokenizer, document_batches
+
+__all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_table"]
+
+DEFAULT_MEMORY_BYTES = 2_000_000_000
+_MAGIC = b"LWWEIGHT"
+_OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
+
+
+class Counter:
+    """Counts how many documents hold each feature, batch by batch.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Whose features are counted.
+    memory_bytes : float or str
+        Counts are exact up to ``memory_bytes / 48`` distinct features. Beyond, all of them come from a count-min
+        sketch in half of the memory. The digests of documents, some 40 bytes each, come on top.
+
+    Raises
+    ------
+    InvalidParameter
+        If the memory is under 16 MiB, or the recipe's method has no features.
+
+    Notes
+    -----
+    Everything commutes: the table does not depend on batches, their order, or threads.
+    """
+
+    def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
+        check_is_recipe(recipe)
+        if recipe.method == "exact":
+            raise InvalidParameter("recipe", "method exact has no features to count")
+        self._rules = table_rules("idf", recipe.to_dict())
+        self._feature_rules = recipe.unweighted_rules
+        self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
+
+    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
+        """Count the features of texts. Safe from several threads at once."""
+        self._counter.add(texts, self._feature_rules, threads=threads)
+
+    def finish(self, *, threads: int = 1) -> Weights:
+        """Return the table; nothing can be added afterwards."""
+        return Weights(self._counter.finish(self._rules, threads=threads))
+
+
+def count_weights(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: Recipe | None = None,
+    *,
+    text_field: str = "text",
+    tokenizer: Tokenizer | None = None,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    threads: int | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity among texts.
+
+    Parameters
+    ----------
+    texts : list of str, Arrow data, table, or iterable of str
+        The collection.
+    recipe : Recipe, optional
+        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
+    text_field : str
+        Column of a table that holds the text.
+    tokenizer : callable, optional
+        Cuts tokens ``user`` from each text.
+    memory_bytes : float or str
+        Memory of the counts.
+    threads : int, optional
+        Threads of this call; all processors where None. They change no result.
+
+    Returns
+    -------
+    Weights
+        ``round(15 ln(n / df) / ln n)``, at least 1, for a feature in df of n documents with distinct feature sets.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is no text.
+    InvalidParameter
+        As for :class:`Counter`.
+
+    Examples
+    --------
+    >>> table = count_weights(["one fine day", "one fine night", "one fine day"])
+    >>> table.num_documents, table.num_listed
+    (2, 1)
+    """
+    recipe = Recipe.minhash(weights="idf") if recipe is None else recipe
+    counter = Counter(recipe, memory_bytes)
+    workers = num_threads(threads)
+    for batch in document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field):
+        counter.add(batch, threads=workers)
+    return counter.finish(threads=workers)
+
+
+def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> Weights:
+    """Read a table of weights: what ``likewise weights`` wrote, or a lexicon.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
+    options : mapping, optional
+        Fields of the recipe that say how the terms of a lexicon are cut (:meth:`likewise.Weights.from_terms`), None
+        where not named; others are passed over.
+
+    Returns
+    -------
+    Weights
+
+    Raises
+    ------
+    InvalidInput
+        If the file is neither, or damaged.
+    """
+    with Path(path).open("rb") as file:
+        is_table = file.read(len(_MAGIC)) == _MAGIC
+    if is_table:
+        return Weights.read(path)
+    terms, lines = read_lexicon(Path(path))
+    named = {name: value for name in _OF_TERMS if (value := (options or {}).get(name)) is not None}
+    try:
+        return Weights.from_terms(terms, **named)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, str(path), None if error.row is None else lines[error.row]) from error
+
+
+def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
+    """Return the recipe with its table, counted on these texts if it is still to be counted."""
+    if not recipe.needs_counting:
+        return recipe
+    counter = Counter(recipe)
+    for batch in batches:
+        counter.add(batch, threads=threads)
+    return recipe.with_table(counter.finish(threads=threads))

@@ -1,0 +1,28 @@
+"""Families: locality-sensitive hashing in general, over dense vectors, sets and sequences.
+
+A family of functions is (d1, d2, p1, p2)-sensitive if a function drawn from it gives two things at distance d1 or less
+the same value with probability p1 or more, and two at distance d2 or more with probability p2 or less. ``all_of`` (AND)
+and ``any_of`` (OR) make steeper families of any of them, in any cascade, and :class:`LSHIndex` searches by one.
+
+Sources: Indyk, Motwani, STOC 1998; Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3.
+"""
+
+from likewise.theory.edit import EditFamily
+from likewise.theory.family import Amplified, Family, HashFunctions, Sensitivity, amplified_for
+from likewise.theory.index import LSHIndex, Neighbours
+from likewise.theory.vectors import BitSamplingFamily, HyperplaneFamily, MinHashFamily, PStableFamily
+
+__all__ = [
+    "Amplified",
+    "BitSamplingFamily",
+    "EditFamily",
+    "Family",
+    "HashFunctions",
+    "HyperplaneFamily",
+    "LSHIndex",
+    "MinHashFamily",
+    "Neighbours",
+    "PStableFamily",
+    "Sensitivity",
+    "amplified_for",
+]

@@ -1,0 +1,296 @@
+"""What a family of hash functions is, and how one is made steeper."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.checks import check_choice, check_fraction, check_integer
+from likewise.errors import InvalidParameter
+
+# Takes n rows and returns their values: int64 of shape (n, num_functions).
+HashFunctions = Callable[[ArrayLike], NDArray[np.int64]]
+_MAX_FUNCTIONS = 2**20
+
+
+class Sensitivity(NamedTuple):
+    """What a family promises: (d1, d2, p1, p2).
+
+    Parameters
+    ----------
+    d1, d2 : float
+        Distances, d1 < d2.
+    p1 : float
+        Two things at distance d1 or less collide with this probability or more.
+    p2 : float
+        Two at distance d2 or more with this one or less.
+    """
+
+    d1: float
+    d2: float
+    p1: float
+    p2: float
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether p1 > p2, without which the family tells nothing of these distances."""
+        return self.p1 > self.p2
+
+    @property
+    def rho(self) -> float:
+        """``ln(1/p1) / ln(1/p2)``: n**rho tables find a neighbour among n; the same for every number of rows."""
+        if not 0.0 < self.p2 < 1.0 or self.p1 <= 0.0:
+            return math.nan
+        return math.log(self.p1) / math.log(self.p2)
+
+
+class Family(ABC):
+    """Hash functions of which one is drawn at random; nearer things collide more often."""
+
+    @property
+    def num_functions(self) -> int:
+        """Functions that are drawn together: 1, unless amplified."""
+        return 1
+
+    @property
+    def leaf(self) -> "Family":
+        """The family that is amplified; itself where none is."""
+        return self
+
+    @property
+    @abstractmethod
+    def max_distance(self) -> float:
+        """Greatest distance there is; infinity where there is none."""
+
+    @abstractmethod
+    def least_probability(self, distance: float) -> float:
+        """Return the least P(collision) at a distance or less; where :attr:`is_exact`, P at the distance."""
+
+    def greatest_probability(self, distance: float) -> float:
+        """Return the greatest P(collision) at a distance or more; where :attr:`is_exact`, P at the distance."""
+        return self.least_probability(distance)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether P(collision) is a function of the distance alone, and known."""
+        return True
+
+    @abstractmethod
+    def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
+        """Return functions drawn at random: `num` of them, :attr:`num_functions` where None.
+
+        They are the same for the same seed and version of NumPy.
+        """
+
+    @abstractmethod
+    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - each family has its own
+        """Return data as the array that this family hashes, one thing a row.
+
+        Raises
+        ------
+        InvalidParameter
+            If the shape or the values do not fit the family.
+        """
+
+    @abstractmethod
+    def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the distances of one row to each of several rows (as :meth:`rows` returns them)."""
+
+    def combine(self, equal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which pairs collide, shape (n,), by which of their :attr:`num_functions` values are equal."""
+        return np.asarray(equal[:, 0], np.bool_)
+
+    def sensitivity(self, d1: float, d2: float) -> Sensitivity:
+        """Return what the family promises for two distances.
+
+        Raises
+        ------
+        InvalidParameter
+            If not ``0 <= d1 < d2 <= max_distance``.
+
+        Examples
+        --------
+        >>> from likewise.theory import MinHashFamily
+        >>> MinHashFamily(100).sensitivity(0.25, 0.75)
+        Sensitivity(d1=0.25, d2=0.75, p1=0.75, p2=0.25)
+        """
+        if not 0 <= as_number("d1", d1) < as_number("d2", d2) <= self.max_distance:
+            raise InvalidParameter("d1, d2", f"{d1} and {d2} given; 0 <= d1 < d2 <= {self.max_distance} must hold")
+        return Sensitivity(d1, d2, self.least_probability(d1), self.greatest_probability(d2))
+
+    def curve(self, distances: Iterable[float]) -> NDArray[np.float64]:
+        """Return P(collision), or its lower bound, at each distance: the S-curve of an amplified family."""
+        return np.array([self.least_probability(float(distance)) for distance in distances])
+
+    def all_of(self, num: int) -> "Amplified":
+        """Return the AND of `num` independent draws: all must collide. P becomes ``p**num``."""
+        return Amplified(self, "all", num)
+
+    def any_of(self, num: int) -> "Amplified":
+        """Return the OR of `num` independent draws: one must collide. P becomes ``1 - (1-p)**num``.
+
+        Examples
+        --------
+        >>> from likewise.theory import MinHashFamily
+        >>> steeper = MinHashFamily(100).all_of(4).any_of(4)
+        >>> [round(steeper.least_probability(1 - s), 4) for s in (0.2, 0.5, 0.8)]
+        [0.0064, 0.2275, 0.8785]
+        """
+        return Amplified(self, "any", num)
+
+    def collisions(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of n pairs collide.
+
+        Parameters
+        ----------
+        a, b : ndarray of shape (n, num_functions), int64
+            Values by the same drawn functions.
+        """
+        return self.combine(np.asarray(a) == np.asarray(b))
+
+    def check_distance(self, distance: float) -> float:
+        """Return a distance of this family, or raise InvalidParameter."""
+        if not 0 <= as_number("distance", distance) <= self.max_distance:
+            raise InvalidParameter("distance", f"{distance} given; it must be from 0 to {self.max_distance}")
+        return float(distance)
+
+
+@dataclass(frozen=True)
+class Amplified(Family):
+    """The AND or OR of independent draws from a family, itself amplified or not.
+
+    Parameters
+    ----------
+    base : Family
+        What is drawn.
+    mode : {"all", "any"}
+        Whether all draws must collide or one.
+    num : int
+        Draws.
+    """
+
+    base: Family
+    mode: str
+    num: int
+
+    def __post_init__(self) -> None:
+        check_choice("mode", self.mode, ("all", "any"))
+        check_integer("num", self.num, 1, _MAX_FUNCTIONS)
+        check_integer("num_functions", self.num_functions, 1, _MAX_FUNCTIONS)
+
+    @property
+    def num_functions(self) -> int:
+        """Functions of the leaf that are drawn together."""
+        return self.num * self.base.num_functions
+
+    @property
+    def leaf(self) -> Family:
+        """The family that all functions are drawn from."""
+        return self.base.leaf
+
+    @property
+    def max_distance(self) -> float:
+        """That of the base."""
+        return self.base.max_distance
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether that of the base is."""
+        return self.base.is_exact
+
+    def least_probability(self, distance: float) -> float:
+        """Return :meth:`Family.least_probability`; bounds stay bounds, since both modes are monotone."""
+        return self._of(self.base.least_probability(distance))
+
+    def greatest_probability(self, distance: float) -> float:
+        """Return :meth:`Family.greatest_probability`."""
+        return self._of(self.base.greatest_probability(distance))
+
+    def _of(self, probability: float) -> float:
+        if self.mode == "all":
+            return probability**self.num
+        # Exact to the last digits also where p is tiny.
+        return 1.0 if probability >= 1.0 else -math.expm1(self.num * math.log1p(-probability))
+
+    def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
+        """Return :meth:`Family.draw` of the leaf."""
+        return self.leaf.draw(seed, num=self.num_functions if num is None else num)
+
+    def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - each family has its own
+        """Return :meth:`Family.rows` of the leaf."""
+        return self.leaf.rows(data)
+
+    def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Return :meth:`Family.distances` of the leaf."""
+        return self.leaf.distances(row, rows)
+
+    def combine(self, equal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return :meth:`Family.combine`."""
+        size = self.base.num_functions
+        parts = [self.base.combine(equal[:, i * size : (i + 1) * size]) for i in range(self.num)]
+        return np.asarray(np.all(parts, axis=0) if self.mode == "all" else np.any(parts, axis=0), np.bool_)
+
+
+def as_number(name: str, value: object) -> float:
+    """Return a number as a float, or raise InvalidParameter."""
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise InvalidParameter(name, f"{value!r} given; it must be a number")
+    return float(value)
+
+
+def drawn(seed: int, num: int | None) -> tuple[np.random.Generator, int]:
+    """Return what functions are drawn by, and how many; raise InvalidParameter where either is none."""
+    count = 1 if num is None else check_integer("num", num, 1, _MAX_FUNCTIONS)
+    return np.random.default_rng(check_integer("seed", seed, 0, 2**64 - 1)), count
+
+
+def amplified_for(family: Family, distance: float, *, recall: float, num_functions: int) -> Amplified:
+    """Return the steepest AND-OR of a family that still finds pairs at a distance.
+
+    Parameters
+    ----------
+    family : Family
+        Not yet amplified.
+    distance : float
+        Pairs at this distance must collide with probability `recall`.
+    recall : float
+        Above 0, below 1.
+    num_functions : int
+        Functions to spend.
+
+    Returns
+    -------
+    Amplified
+        ``family.all_of(rows).any_of(num_functions // rows)`` of the largest number of rows that reaches the recall: the
+        rule by which bands of MinHash signatures are chosen.
+
+    Raises
+    ------
+    InvalidParameter
+        If not even rows of one function reach it, or the family is amplified already.
+
+    Examples
+    --------
+    >>> from likewise.theory import MinHashFamily
+    >>> found = amplified_for(MinHashFamily(100), 0.2, recall=0.95, num_functions=128)
+    >>> found.base.num, found.num
+    (7, 18)
+    """
+    if isinstance(family, Amplified):
+        raise InvalidParameter("family", "it is amplified already; give its leaf")
+    check_fraction("recall", recall)
+    check_integer("num_functions", num_functions, 1, _MAX_FUNCTIONS)
+    family.check_distance(distance)
+    best = None
+    for rows in range(1, num_functions + 1):
+        found = family.all_of(rows).any_of(num_functions // rows)
+        if found.least_probability(distance) < recall:
+            break
+        best = found
+    if best is None:
+        raise InvalidParameter("recall", f"{num_functions} functions do not reach {recall} at distance {distance}")
+    return best

@@ -1,0 +1,135 @@
+"""A small index in memory that searches by any amplified family."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidParameter
+from likewise.theory.family import Amplified, Family
+
+
+class Neighbours(NamedTuple):
+    """What a search found, sorted by (query, distance, row).
+
+    Parameters
+    ----------
+    queries, rows : ndarray of shape (m,), int64
+        Row of the query, row in the index.
+    distances : ndarray of shape (m,), float64
+        Exact.
+    num_candidates : int
+        Pairs that shared a bucket, and so were measured.
+    """
+
+    queries: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    num_candidates: int
+
+
+class LSHIndex:
+    """Vectors, sets or sequences in memory, found again by hash tables of a family.
+
+    Parameters
+    ----------
+    family : Family
+        ``leaf.all_of(rows).any_of(bands)``, or less; :func:`amplified_for` chooses one. Each of the OR's draws is a
+        table.
+    seed : int
+        Of the functions drawn.
+
+    Raises
+    ------
+    InvalidParameter
+        If the family is another cascade: tables are an OR of ANDs.
+
+    Notes
+    -----
+    Every neighbour returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes a row and
+    table, and the rows themselves. For documents :func:`likewise.dedup` and :class:`likewise.HammingIndex` are the
+    tools; this one is for vectors from elsewhere, up to some 100,000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.theory import LSHIndex, PStableFamily, amplified_for
+    >>> index = LSHIndex(amplified_for(PStableFamily(2, width=4.0), 1.0, recall=0.99, num_functions=64))
+    >>> index.add([[0, 0], [0, 1], [30, 30]]).tolist()
+    [0, 1, 2]
+    >>> index.query([[0, 0.1]], within=1.0).rows.tolist()
+    [0, 1]
+    """
+
+    def __init__(self, family: Family, *, seed: int = 0) -> None:
+        bands = family if isinstance(family, Amplified) and family.mode == "any" else family.any_of(1)
+        rows = bands.base if isinstance(bands.base, Amplified) and bands.base.mode == "all" else bands.base.all_of(1)
+        if isinstance(rows.base, Amplified):
+            raise InvalidParameter("family", "tables are an OR of ANDs: give leaf.all_of(rows).any_of(bands)")
+        self.family = family
+        self._num_bands, self._num_rows = bands.num, rows.num
+        self._hashes = family.draw(seed)
+        self._tables: list[dict[bytes, list[int]]] = [{} for _ in range(bands.num)]
+        self._parts: list[NDArray[Any]] = []
+        self._num_held = 0
+
+    def __len__(self) -> int:
+        return self._num_held
+
+    def recall(self, within: float) -> float:
+        """Return P(found), or a lower bound, of what is held at this distance of a query or nearer."""
+        return self.family.least_probability(within)
+
+    def add(self, data: Any) -> NDArray[np.int64]:  # noqa: ANN401 - as the family takes
+        """Take several rows; return their row numbers."""
+        rows = self.family.rows(data)
+        first, self._num_held = self._num_held, self._num_held + len(rows)
+        self._parts.append(rows)
+        for table, keys in zip(self._tables, self._keys(rows), strict=True):
+            for row, key in enumerate(keys, first):
+                table.setdefault(key, []).append(row)
+        return np.arange(first, self._num_held, dtype=np.int64)
+
+    def query(self, data: Any, *, within: float) -> Neighbours:  # noqa: ANN401 - as the family takes
+        """Find what is held within a distance of each query.
+
+        Parameters
+        ----------
+        data : as `add`
+            Queries.
+        within : float
+            Greatest distance.
+
+        Returns
+        -------
+        Neighbours
+            Each measured; found with probability :meth:`recall` or more.
+        """
+        self.family.check_distance(within)
+        rows = self.family.rows(data)
+        held = self._held()
+        found: list[set[int]] = [set() for _ in range(len(rows))]
+        for table, keys in zip(self._tables, self._keys(rows), strict=True):
+            for query, key in enumerate(keys):
+                found[query].update(table.get(key, ()))
+        parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+        for query, candidates in enumerate(found):
+            if not candidates:
+                continue
+            near = np.array(sorted(candidates), np.int64)
+            distances = self.family.distances(rows[query], held[near])
+            hits = distances <= within
+            near, distances = near[hits], distances[hits]
+            order = np.lexsort((near, distances))
+            parts.append((np.full(len(order), query, np.int64), near[order], distances[order]))
+        queries, which, distances = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Neighbours(queries, which, distances, sum(map(len, found)))
+
+    def _held(self) -> NDArray[Any]:
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0] if self._parts else np.zeros((0, 0))
+
+    def _keys(self, rows: NDArray[Any]) -> list[list[bytes]]:
+        values = self._hashes(rows).reshape(len(rows), self._num_bands, self._num_rows)
+        return [[row.tobytes() for row in values[:, band]] for band in range(self._num_bands)]

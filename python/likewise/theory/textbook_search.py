@@ -1,0 +1,224 @@
+"""The searches of the literature in plain NumPy, as they are drawn on a blackboard: to be read, run and compared.
+
+Nothing here is used by the index, and nothing of the index is used here.
+"""
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.checks import check_integer
+from likewise.errors import InvalidParameter
+
+Codes = NDArray[np.uint64]
+Rows = NDArray[np.int64]
+
+MAX_STORED = 1000
+_MAX_NEIGHBOURS = 1_000_000
+_MAX_TABLES = 1024
+
+
+class HistoricalSearch(ABC):
+    """All fingerprints within a radius of a query, found in one of the ways of the literature.
+
+    Attributes
+    ----------
+    num_probes, num_candidates : int
+        Look-ups made and fingerprints compared by the last query.
+    """
+
+    def __init__(self, codes: Codes, within: int) -> None:
+        self.codes, self.within = codes, within
+        self.num_probes = self.num_candidates = 0
+
+    def query(self, fingerprint: int) -> Rows:
+        """Return the rows within the radius of a fingerprint, ascending."""
+        query = np.uint64(fingerprint)
+        self.num_probes = self.num_candidates = 0
+        rows: Rows = np.unique(np.concatenate([*self._candidates(query), np.zeros(0, np.int64)]))
+        near: Rows = rows[np.bitwise_count(self.codes[rows] ^ query) <= self.within]
+        return near
+
+    @abstractmethod
+    def _candidates(self, query: np.uint64) -> Iterator[Rows]:
+        """Give the rows to be compared, and count them."""
+
+    def _look_up(self, values: Codes, rows: Rows, wanted: Codes) -> Rows:
+        """Return the rows at which the sorted values are one of the wanted ones, each a binary search."""
+        low = np.searchsorted(values, wanted, "left")
+        high = np.searchsorted(values, wanted, "right")
+        self.num_probes += len(wanted)
+        self.num_candidates += int((high - low).sum())
+        hit = high > low
+        return np.concatenate([rows[a:b] for a, b in zip(low[hit], high[hit], strict=True)] or [rows[:0]])
+
+
+class _Scan(HistoricalSearch):
+    """Every fingerprint is compared."""
+
+    def _candidates(self, query: np.uint64) -> Iterator[Rows]:
+        self.num_candidates = len(self.codes)
+        yield np.arange(len(self.codes))
+
+
+class _ProbedNeighbours(HistoricalSearch):
+    """One sorted table; every value within the radius of the query is looked up. Section 3, the first extreme."""
+
+    def __init__(self, codes: Codes, within: int, bits: int) -> None:
+        super().__init__(codes, within)
+        self._masks = _masks(bits, within)
+        self._rows = np.argsort(codes, kind="stable")
+        self._values = codes[self._rows]
+
+    def _candidates(self, query: np.uint64) -> Iterator[Rows]:
+        yield self._look_up(self._values, self._rows, query ^ self._masks)
+
+
+class _StoredNeighbours(HistoricalSearch):
+    """Every value within the radius of each fingerprint is stored, the query looked up once. Section 3, the other."""
+
+    def __init__(self, codes: Codes, within: int, bits: int) -> None:
+        super().__init__(codes, within)
+        if len(codes) > MAX_STORED:
+            raise InvalidParameter("fingerprints", f"{len(codes)} given; neighbours are stored of at most {MAX_STORED}")
+        masks = _masks(bits, within)
+        values = (codes[:, None] ^ masks).reshape(-1)
+        order = np.argsort(values, kind="stable")
+        self._values, self._rows = values[order], order // len(masks)
+
+    def _candidates(self, query: np.uint64) -> Iterator[Rows]:
+        yield self._look_up(self._values, self._rows, np.array([query]))
+
+
+class _PermutedTables(HistoricalSearch):
+    """Sorted copies, each led by the bits of one key; the key of the query is looked up in each. Section 3.1.
+
+    Bits outside the key are cleared instead of moved behind it, which sorts by the key just as the permutation does.
+    """
+
+    def __init__(self, codes: Codes, within: int, keys: list[int]) -> None:
+        super().__init__(codes, within)
+        self._tables = []
+        for key in keys:
+            mask = np.uint64(key)
+            order = np.argsort(codes & mask, kind="stable")
+            self._tables.append((mask, (codes & mask)[order], order))
+
+    def _candidates(self, query: np.uint64) -> Iterator[Rows]:
+        for mask, values, rows in self._tables:
+            yield self._look_up(values, rows, np.array([query & mask]))
+
+
+def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within: int = 3) -> HistoricalSearch:
+    """Return one of the searches of the literature over fingerprints, exact and ready to be asked.
+
+    Parameters
+    ----------
+    name : str
+        As :func:`historical_names` and :func:`textbook_searches` call it: ``"scan"``, ``"all neighbours probed"``,
+        ``"all neighbours stored"`` (up to 1,000 fingerprints), ``"4 blocks"``, ``"4 blocks, then 4 of the rest"``,
+        ``"2 of 5 blocks"``, ``"3 of 6 blocks"`` (these of radius 3: 4, 16, 10 and 20 tables).
+    fingerprints : array of shape (n,), uint64
+        The set.
+    bits : int
+        Width, 1 to 64.
+    within : int
+        Radius, 0 to `bits`.
+
+    Returns
+    -------
+    HistoricalSearch
+        Its `query` gives the same rows whatever the name.
+
+    Raises
+    ------
+    InvalidParameter
+        If the name is none of them for this width and radius, the fingerprints are of another kind or wider, or there
+        are more neighbours than can be held.
+
+    Notes
+    -----
+    For teaching, and as an oracle: plain NumPy, a few thousand fingerprints. :class:`likewise.HammingIndex` is the one
+    for work. Source: Manku, Jain, Das Sarma, Detecting near-duplicates for web crawling, WWW 2007, section 3.
+
+    Examples
+    --------
+    >>> codes = np.array([0b0000, 0b0111, 0b1111, 0b1000], np.uint64)
+    >>> search = historical_search("2 blocks", codes, bits=4, within=1)
+    >>> search.query(0b0101).tolist(), search.num_probes, search.num_candidates
+    ([1], 2, 1)
+    """
+    bits = check_integer("bits", bits, 1, 64)
+    within = check_integer("within", within, 0, bits)
+    codes = np.asarray(fingerprints)
+    if codes.dtype != np.uint64 or codes.ndim != 1:
+        raise InvalidParameter("fingerprints", f"shape {codes.shape}, {codes.dtype}; they must be uint64 of shape (n,)")
+    if bits < 64 and len(codes) and int(codes.max()) >> bits:
+        raise InvalidParameter("fingerprints", f"{int(codes.max())} has more than {bits} bits")
+    if name == "scan":
+        return _Scan(codes, within)
+    if name == "all neighbours probed":
+        return _ProbedNeighbours(codes, within, bits)
+    if name == "all neighbours stored":
+        return _StoredNeighbours(codes, within, bits)
+    tables = _tables(bits, within)
+    if name not in tables:
+        raise InvalidParameter("name", f"{name!r} given; it must be one of {', '.join(historical_names(bits, within))}")
+    return _PermutedTables(codes, within, tables[name])
+
+
+def historical_names(bits: int = 64, within: int = 3) -> tuple[str, ...]:
+    """Return the names of the searches that there are for a width and a radius.
+
+    Examples
+    --------
+    >>> historical_names()[3:]
+    ('4 blocks', '4 blocks, then 4 of the rest', '2 of 5 blocks', '3 of 6 blocks')
+    """
+    return ("scan", "all neighbours probed", "all neighbours stored", *_tables(bits, within))
+
+
+def _tables(bits: int, within: int) -> dict[str, list[int]]:
+    """Return the keys of the permuted tables by name, as masks."""
+    found: dict[str, list[int]] = {}
+    for chosen in (1, 2, 3):
+        count = within + chosen
+        if count > bits or math.comb(count, chosen) > _MAX_TABLES:
+            continue
+        blocks = _cut(range(bits), count)
+        name = f"{count} blocks" if chosen == 1 else f"{chosen} of {count} blocks"
+        found[name] = [_mask(itertools.chain(*some)) for some in itertools.combinations(blocks, chosen)]
+        rest = bits - len(blocks[0])
+        if chosen == 1 and within and rest >= count and count * count <= _MAX_TABLES:
+            found[f"{count} blocks, then {count} of the rest"] = [
+                _mask([*block, *part])
+                for block in blocks
+                for part in _cut([bit for bit in range(bits) if bit not in block], count)
+            ]
+    return found
+
+
+def _cut(positions: "range | list[int]", count: int) -> list[list[int]]:
+    """Return positions cut into runs as equal as can be, the longer first."""
+    short, num_long = divmod(len(positions), count)
+    ends = list(itertools.accumulate(short + (part < num_long) for part in range(count)))
+    return [list(positions[start:end]) for start, end in itertools.pairwise([0, *ends])]
+
+
+def _mask(positions: "itertools.chain[int] | list[int]") -> int:
+    return sum(1 << bit for bit in positions)
+
+
+def _masks(bits: int, within: int) -> Codes:
+    """Return every pattern of at most `within` errors."""
+    count = sum(math.comb(bits, errors) for errors in range(within + 1))
+    if count > _MAX_NEIGHBOURS:
+        raise InvalidParameter(
+            "within", f"{within} of {bits} bits: {count} neighbours; at most {_MAX_NEIGHBOURS} are held"
+        )
+    patterns = (some for errors in range(within + 1) for some in itertools.combinations(range(bits), errors))
+    return np.fromiter((_mask(list(some)) for some in patterns), np.uint64, count)

@@ -1,0 +1,23 @@
+"""Which recipe and threshold fit a collection, from pairs that people labelled."""
+
+from likewise.tuning.choice import Measured, measured
+from likewise.tuning.labels import Label, Labels, read_labels, write_labels
+from likewise.tuning.proposal import Proposal, Tried
+from likewise.tuning.questions import Questions
+from likewise.tuning.tuning import Tuner, open_tuner, tune_files, write_recipe
+
+__all__ = [
+    "Label",
+    "Labels",
+    "Measured",
+    "Proposal",
+    "Questions",
+    "Tried",
+    "Tuner",
+    "measured",
+    "open_tuner",
+    "read_labels",
+    "tune_files",
+    "write_labels",
+    "write_recipe",
+]

@@ -1,0 +1,137 @@
+"""How alike all pairs of some documents are, by features that are counted for all of them together."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.arrays import slices
+from likewise.recipe.recipe import Recipe
+from likewise.stages.features import features
+
+# Documents up to which a number for each two of them is held: 256 MB in single precision.
+MOST_DOCUMENTS = 8000
+# Features of all documents, beyond which their lists would take gigabytes.
+MOST_FEATURES = 1 << 26
+# Features of documents, or pairs that share one, at work at once.
+_AT_ONCE = 1 << 20
+# Features that a matrix product takes at once.
+_COLUMNS = 1024
+# A feature of more than this share of the documents goes through the product: measured, that is where listing the pairs
+# of its documents begins to take longer.
+_SHARE_OF_WIDE = 16
+_LEAST_WIDE = 32
+# Whole numbers below these are exact in single and in double precision, in whatever order they are added.
+_EXACT_SINGLE, _EXACT_DOUBLE = 1 << 24, 1 << 53
+
+
+def similarity_of_all(
+    texts: Texts, pairs: NDArray[np.int64], recipe: Recipe, *, measure: str, threads: int
+) -> NDArray[np.float64] | None:
+    """Return what ``verify_pairs`` says of these pairs, to the bit; None where this way does not serve.
+
+    Parameters
+    ----------
+    texts : Texts
+        The documents, at most 8,000.
+    pairs : ndarray of shape (m, 2), int64
+        Rows; most pairs that there are, or it is a waste.
+    recipe : Recipe
+        Whose features count.
+    measure : {"jaccard", "cosine"}
+        What is measured. Jaccard serves where a feature weighs the same in every document.
+    threads : int
+        Of cutting the texts.
+
+    Notes
+    -----
+    All shared weight is whole numbers added without rounding: of features that few documents have pair by pair, of the
+    others by a matrix product. A merge of both feature lists of each pair takes several times as long.
+    """
+    offsets, values, weights = features(texts, recipe, threads=threads)
+    num_documents = len(offsets) - 1
+    if num_documents > MOST_DOCUMENTS or len(values) > MOST_FEATURES:
+        return None
+    documents = np.repeat(np.arange(num_documents, dtype=np.uint16), np.diff(offsets))
+    sizes = weights.astype(np.float64)
+    if measure == "cosine":
+        sizes **= 2
+    totals = np.bincount(documents, sizes, num_documents)
+    del sizes
+    largest = totals.max(initial=0.0)
+    if largest >= _EXACT_DOUBLE:
+        return None
+    shared = np.zeros((num_documents, num_documents), np.float32 if largest < _EXACT_SINGLE else np.float64)
+    for rows, starts, entries in _by_feature(values, documents, weights):
+        counts = np.diff(starts)
+        if measure == "jaccard":
+            if (entries != np.repeat(entries[starts[:-1]], counts)).any():
+                return None
+            _add_shared(shared, rows, starts, np.ones(len(rows), np.uint32), entries)
+        else:
+            _add_shared(shared, rows, starts, entries, entries)
+    found = np.empty(len(pairs))
+    for part in slices(len(pairs), _AT_ONCE):
+        a, b = np.minimum(pairs[part, 0], pairs[part, 1]), np.maximum(pairs[part, 0], pairs[part, 1])
+        both = np.where(a == b, totals[a], shared[a, b])
+        if measure == "jaccard":
+            whole = totals[a] + totals[b] - both
+        else:
+            # The product is rounded once, as in the core, where what is equal has no root taken of its square.
+            whole = np.where(totals[a] == totals[b], totals[a], np.sqrt(totals[a] * totals[b]))
+        # Two documents without a feature are equal, and one of these is nothing like others.
+        both[(totals[a] == 0) & (totals[b] == 0)] = 1.0
+        whole[whole == 0] = 1.0
+        found[part] = both / whole
+    return found
+
+
+def _by_feature(
+    values: NDArray[np.uint64], documents: NDArray[np.uint16], weights: NDArray[np.uint32]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]]:
+    """Yield (documents, starts of features and the end, weights) of some of those that several documents have."""
+    num_parts = max(1, -(-len(values) // _AT_ONCE))
+    for part in range(num_parts):
+        some = np.flatnonzero(values % np.uint64(num_parts) == part) if num_parts > 1 else np.arange(len(values))
+        some = some[np.argsort(values[some], kind="stable")]
+        ordered = values[some]
+        is_first = np.ones(len(some), bool)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        counts = np.diff(np.append(np.flatnonzero(is_first), len(some)))
+        some = some[np.repeat(counts > 1, counts)]
+        yield documents[some].astype(np.int64), np.concatenate([[0], np.cumsum(counts[counts > 1])]), weights[some]
+
+
+def _add_shared(
+    shared: NDArray[np.floating],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    left: NDArray[np.uint32],
+    right: NDArray[np.uint32],
+) -> None:
+    """Add for each feature left times right to what each two of its documents share, above the diagonal."""
+    num_documents, flat = len(shared), shared.reshape(-1)
+    counts = np.diff(starts)
+    least_wide = max(_LEAST_WIDE, num_documents // _SHARE_OF_WIDE)
+    for count in np.unique(counts[counts < least_wide]).tolist():
+        which = starts[:-1][counts == count]
+        first, second = np.triu_indices(count, 1)
+        step = max(1, _AT_ONCE // len(first))
+        for begin in range(0, len(which), step):
+            places = which[begin : begin + step, None] + np.arange(count)
+            a, b = places[:, first].ravel(), places[:, second].ravel()
+            weight = left[a].astype(shared.dtype) * right[b].astype(shared.dtype)
+            np.add.at(flat, rows[a] * num_documents + rows[b], weight)
+    wide = np.flatnonzero(counts >= least_wide)
+    for begin in range(0, len(wide), _COLUMNS):
+        some = wide[begin : begin + _COLUMNS]
+        columns = np.repeat(np.arange(len(some)), counts[some])
+        places = np.concatenate([np.arange(starts[one], starts[one + 1]) for one in some.tolist()])
+        one_side = np.zeros((num_documents, len(some)), shared.dtype)
+        one_side[rows[places], columns] = left[places]
+        other_side = one_side
+        if not np.array_equal(left[places], right[places]):
+            other_side = np.zeros_like(one_side)
+            other_side[rows[places], columns] = right[places]
+        shared += one_side @ other_side.T

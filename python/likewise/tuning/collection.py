@@ -1,0 +1,217 @@
+"""The documents that tuning looks at: all of a small collection, of a large one a sample, and the labelled ones."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.arrays import slices
+from likewise.batch import FileRun
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import found_inputs
+from likewise.batch.run import RunRules, open_documents
+from likewise.batch.weights import weighed_files
+from likewise.checks import counted
+from likewise.errors import InvalidInput
+from likewise.hamming.pairs import hamming_distance
+from likewise.io.inputs import Inputs
+from likewise.io.output.scratch import scratch_directory
+from likewise.progress import Progress, no_progress
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import sketch
+from likewise.stages.verify import verify_pairs
+from likewise.tuning.all_pairs import similarity_of_all
+from likewise.tuning.grid import Candidate
+
+# Of a large collection a quarter of the sample is drawn blindly, and each of these brings its nearest.
+_SHARE_OF_SEEDS = 4
+_NEAREST_OF_SEED = 2
+# Fingerprints of the whole collection that are compared with the seeds at once.
+_AT_ONCE = 1 << 14
+# Pairs under so many features are measured beside their distance, as in a run.
+_FEW_FEATURES = 64
+# Fewer are measured one by one.
+_LEAST_PAIRS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """The documents that are looked at.
+
+    Parameters
+    ----------
+    num_documents : int
+        Of the inputs.
+    rows : ndarray of shape (d,), int64
+        Those that are looked at, rising.
+    doc_ids : list of str
+        Their ids.
+    texts : Texts
+        Their texts.
+    is_sampled : ndarray of shape (d,), bool
+        Whether each is of the sample; others are there since labels name them.
+    inputs, run, rules
+        Where they come from: weights are counted on all of it.
+    progress : callable
+        Takes events.
+    """
+
+    num_documents: int
+    rows: NDArray[np.int64]
+    doc_ids: list[str]
+    texts: Texts
+    is_sampled: NDArray[np.bool_]
+    inputs: Inputs
+    run: FileRun
+    rules: RunRules
+    progress: Progress
+
+    @property
+    def sample_pairs(self) -> NDArray[np.int64]:
+        """All pairs of the sample, as positions here: shape (m, 2)."""
+        places = np.flatnonzero(self.is_sampled)
+        first, second = np.triu_indices(len(places), 1)
+        return np.stack([places[first], places[second]], axis=1)
+
+    def similarity(self, candidate: Candidate, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how alike pairs of documents are by a candidate, exactly; weights are those of the whole input.
+
+        For a distance it is 1 - distance / bits, and 0 for a pair with few features that would not pass its further
+        check (:attr:`likewise.Recipe.short_threshold`) at any radius.
+        """
+        threads = self.rules.threads
+        recipe = candidate.features()
+        if recipe.needs_counting:
+            recipe = weighed_files(self.inputs.files, recipe, self.rules, Timing(), no_progress)
+        if candidate.measure != "hamming":
+            if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:
+                found = similarity_of_all(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
+                if found is not None:
+                    return found
+            return verify_pairs(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
+        fingerprints = sketch(self.texts, recipe, threads=threads)
+        assert recipe.bits is not None
+        array, num_features = fingerprints.array, fingerprints.num_features
+        found = np.empty(len(pairs))
+        for part in slices(len(pairs), _AT_ONCE * 16):
+            found[part] = 1 - hamming_distance(array[pairs[part, 0]], array[pairs[part, 1]]) / recipe.bits
+        few = np.flatnonzero(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]]) < _FEW_FEATURES)
+        if len(few):
+            plain = {**recipe.feature_options(), "weights": "none"}
+            plain.pop("table", None)
+            assert recipe.short_threshold is not None
+            alike = verify_pairs(self.texts, pairs[few], Recipe.shingles(0.5, **plain), threads=threads)
+            found[few[alike < recipe.short_threshold]] = 0.0
+        # An empty text matches only another one.
+        differs = fingerprints.is_empty[pairs[:, 0]] != fingerprints.is_empty[pairs[:, 1]]
+        found[differs] = 0.0
+        return found
+
+
+@contextmanager
+def open_collection(
+    inputs: Sequence[str | Path],
+    run: FileRun,
+    labelled_ids: Sequence[str],
+    *,
+    most_documents: int,
+    seed: int,
+    fold: Recipe,
+    output: Path | None,
+    progress: Progress,
+) -> Iterator[Collection]:
+    """Read the inputs once, and keep the texts of a sample and of the labelled documents.
+
+    Parameters
+    ----------
+    inputs : sequence of path
+        Files, directories, globs, or ``-``.
+    run : FileRun
+        How they are read.
+    labelled_ids : sequence of str
+        Documents that are wanted whatever is drawn; those that are not there are passed over.
+    most_documents : int
+        Of the sample. Where there are more, a quarter is drawn blindly, then the two nearest by SimHash of each of
+        these, then others up to the number.
+    seed : int
+        Of the draw.
+    fold : Recipe
+        How texts are cut for the search of neighbours: a SimHash recipe without counted weights.
+    output : Path, optional
+        A file that is no input.
+    progress : callable
+        Takes events.
+    """
+    rules = run.run_rules()
+    with found_inputs(inputs, fold, run, output, progress) as found, scratch_directory() as work:
+        with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
+            num_documents = len(documents)
+            if num_documents < 2:
+                raise InvalidInput(
+                    f"{counted(num_documents, 'document')} among the inputs; tuning compares at least two"
+                )
+            fingerprints = documents.sketches.reshape(num_documents, -1)
+            sampled = _sample(fingerprints, most_documents, seed)
+            wanted = set(labelled_ids)
+            labelled = []
+            if wanted:
+                for part in slices(num_documents, _AT_ONCE):
+                    ids = documents.doc_ids(np.arange(part.start, part.stop)).to_pylist()
+                    labelled += [part.start + i for i, doc_id in enumerate(ids) if doc_id in wanted]
+            rows = np.union1d(sampled, np.array(labelled, np.int64))
+            parts: list[tuple[slice, Texts]] = [(part, read()) for part, read in documents.texts(rows, 1)]
+            order, batches = [], []
+            for part, batch in parts:
+                order.append(np.arange(part.start, part.stop))
+                batches.append(batch)
+            back = np.argsort(np.concatenate(order), kind="stable")
+            held = Texts.concat(batches).take(back)
+            doc_ids = documents.doc_ids(rows).to_pylist()
+        # Weights are counted while the inputs can still be read.
+        yield Collection(
+            num_documents,
+            rows,
+            doc_ids,
+            held,
+            np.isin(rows, sampled),
+            found,
+            run,
+            replace(rules, duplicate_ids="allow"),
+            progress,
+        )
+
+
+def _sample(fingerprints: NDArray[np.uint64], most: int, seed: int) -> NDArray[np.int64]:
+    """Return rows: all, or seeds with their nearest and others, rising."""
+    num_documents = len(fingerprints)
+    if num_documents <= most:
+        return np.arange(num_documents)
+    order = np.random.default_rng(seed).permutation(num_documents)
+    seeds = np.sort(order[: max(1, most // _SHARE_OF_SEEDS)])
+    nearest = _nearest(fingerprints, seeds)
+    chosen = np.union1d(seeds, nearest.ravel())[:most] if most < len(seeds) else np.union1d(seeds, nearest.ravel())
+    others = order[~np.isin(order, chosen)][: max(0, most - len(chosen))]
+    return np.union1d(chosen, others)
+
+
+def _nearest(fingerprints: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows nearest to each seed, itself apart: shape (seeds, 2). Scans all, 16 bytes a document."""
+    best_rows = np.repeat(seeds[:, None], _NEAREST_OF_SEED, axis=1)
+    best = np.full(best_rows.shape, 1 << 20, np.int64)
+    for part in slices(len(fingerprints), _AT_ONCE):
+        rows = np.arange(part.start, part.stop)
+        distance = np.zeros((len(seeds), len(rows)), np.int64)
+        for word in range(fingerprints.shape[1]):
+            distance += np.bitwise_count(fingerprints[seeds, word][:, None] ^ fingerprints[part, word][None, :])
+        distance[rows[None, :] == seeds[:, None]] = 1 << 20
+        few = min(_NEAREST_OF_SEED, len(rows))
+        near = np.argpartition(distance, few - 1, axis=1)[:, :few]
+        both = np.concatenate([best, np.take_along_axis(distance, near, 1)], axis=1)
+        all_rows = np.concatenate([best_rows, rows[near]], axis=1)
+        keep = np.argsort(both, axis=1, kind="stable")[:, :_NEAREST_OF_SEED]
+        best, best_rows = np.take_along_axis(both, keep, 1), np.take_along_axis(all_rows, keep, 1)
+    return best_rows

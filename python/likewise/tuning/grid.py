@@ -1,0 +1,140 @@
+"""The recipes that are tried: a small grid of features and measures, each with every threshold or radius."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidParameter
+from likewise.recipe.recipe import Recipe
+
+# Of words (or single characters where a script has no spaces), and of characters; the default comes first.
+_OF_WORDS = ((3, "none"), (2, "none"), (1, "none"), (2, "idf"), (3, "idf"), (1, "idf"))
+_OF_CHARACTERS = ((9, "none"), (5, "none"), (9, "idf"), (5, "idf"))
+_COSINE = ((2, "log-count"), (1, "log-count-idf"))
+_DISTANCE = (
+    ("char", 5, "log-count"),
+    ("auto", 1, "log-count-idf"),
+    ("auto", 2, "log-count"),
+    ("char", 5, "log-count-idf"),
+)
+BITS = 128
+# Unrelated texts differ in half of the bits.
+_WIDEST = 52
+# Below these bands of one row would have to look at every pair that shares a slot.
+_LEAST_ROWS = 2
+METHODS = ("minhash", "simhash")
+# In steps of a hundredth: labels never tell more.
+_THRESHOLDS = np.arange(2, 99) / 100.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Features and a measure, with a threshold or radius yet to be found.
+
+    Parameters
+    ----------
+    measure : {"jaccard", "cosine", "hamming"}
+        Jaccard by MinHash or exactly; cosine by SimHash and verified; distance alone.
+    tokens, shingle, weights
+        As of a recipe.
+    rules : mapping
+        Further options of the recipe, the same for all candidates.
+    """
+
+    measure: str
+    tokens: str
+    shingle: int
+    weights: str
+    rules: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What it is, in a few words."""
+        by = {"jaccard": "Jaccard", "cosine": "SimHash, cosine", "hamming": f"SimHash, distance of {BITS} bits"}
+        return f"{by[self.measure]}; {self.tokens} {self.shingle}, weights {self.weights}"
+
+    @property
+    def settings(self) -> NDArray[np.float64]:
+        """Thresholds of similarity that are tried, rising; of distances 1 - k / bits."""
+        return 1.0 - np.arange(_WIDEST, -1, -1) / BITS if self.measure == "hamming" else _THRESHOLDS
+
+    def features(self) -> Recipe:
+        """Return a recipe with these features."""
+        options: dict[str, Any] = {
+            "tokens": self.tokens,
+            "shingle": self.shingle,
+            "weights": self.weights,
+            **self.rules,
+        }
+        if self.measure == "hamming":
+            return Recipe.simhash(within=0, bits=BITS, **options)
+        if self.measure == "cosine":
+            return Recipe.simhash(threshold=0.5, bits=BITS, **options)
+        return Recipe.shingles(0.5, **options)
+
+    def recipe(self, setting: float) -> Recipe:
+        """Return the recipe of one setting.
+
+        Where the threshold is so low that MinHash would have to look at nearly every pair, shingle sets find them
+        exactly instead.
+        """
+        features = self.features()
+        if self.measure == "hamming":
+            return features.replace(within=round((1.0 - setting) * BITS))
+        if self.measure == "cosine":
+            return features.replace(threshold=setting)
+        try:
+            found = Recipe.minhash(setting, **features.feature_options())
+            rows = found.resolve().rows
+        except InvalidParameter:
+            # So low that no bands reach the usual recall.
+            return features.replace(threshold=setting)
+        return found if rows is not None and rows >= _LEAST_ROWS else features.replace(threshold=setting)
+
+
+def grid(
+    *, method: str | None = None, tokens: str | None = None, rules: Mapping[str, Any] | None = None
+) -> list[Candidate]:
+    """Return the candidates, those that are taken where labels do not tell first.
+
+    Parameters
+    ----------
+    method : {"minhash", "simhash"}, optional
+        Only this one; both where None.
+    tokens : str, optional
+        Only these, in place of words and characters.
+    rules : mapping, optional
+        Options that every recipe has: markup, fold, stop words.
+
+    Raises
+    ------
+    InvalidParameter
+        If the method is another.
+    """
+    if method not in (None, *METHODS):
+        raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(METHODS)}")
+    rules = rules or {}
+    kinds = [("auto", _OF_WORDS), ("char", _OF_CHARACTERS)]
+    if tokens is not None:
+        kinds = [(tokens, _OF_CHARACTERS if tokens == "char" else _OF_WORDS)]
+    found = []
+    if method != "simhash":
+        found += [
+            Candidate("jaccard", kind, shingle, weights, rules) for kind, some in kinds for shingle, weights in some
+        ]
+    if method != "minhash":
+        for kind, _ in kinds:
+            shingles = ((5, "log-count"), (5, "log-count-idf")) if kind == "char" else _COSINE
+            if kind != "char" or tokens == "char":
+                found += [Candidate("cosine", kind, shingle, weights, rules) for shingle, weights in shingles]
+        distances = (
+            _DISTANCE if tokens is None else [(tokens, *some) for some in ((5, "log-count"), (5, "log-count-idf"))]
+        )
+        if tokens not in (None, "char"):
+            assert tokens is not None
+            distances = [(tokens, shingle, weights) for shingle, weights in _COSINE]
+        found += [Candidate("hamming", kind, shingle, weights, rules) for kind, shingle, weights in distances]
+    return found

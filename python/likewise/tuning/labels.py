@@ -1,0 +1,230 @@
+"""Labelled pairs: which documents people called duplicates, read from and written to small CSV files."""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from likewise.checks import counted
+from likewise.errors import InvalidInput
+from likewise.io.label_rows import id_of_cell, label_rows
+from likewise.io.output.whole import WholeFile
+
+HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
+_SIDES = (("doc_id_a", "doc_id_b"), ("id1", "id2"), ("id_a", "id_b"))
+_YES = ("1", "y", "yes", "true")
+_NO = ("0", "n", "no", "false")
+# A pair that was looked at and is neither.
+_NEITHER = ("-1", "", "s", "skip", "?")
+_MOST_LABELS = 1_000_000
+_MOST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Label:
+    """What was said of a pair of documents.
+
+    Parameters
+    ----------
+    a, b : str
+        Ids, ``a < b``: a pair is the same in either order.
+    is_duplicate : bool or None
+        None where the pair was looked at and passed over.
+    weight : float
+        For how many pairs of the collection it stands.
+    """
+
+    a: str
+    b: str
+    is_duplicate: bool | None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of distinct pairs, and what was left out of a file.
+
+    Parameters
+    ----------
+    labels : list of Label
+        In the order of the file.
+    notes : list of str
+        What was left out and why, a sentence each.
+    unwritten : list of str
+        What the file holds and :func:`write_labels` would not write again, in a few words each.
+    """
+
+    labels: list[Label]
+    notes: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_duplicates(self) -> int:
+        """Pairs called duplicates."""
+        return sum(label.is_duplicate is True for label in self.labels)
+
+    @property
+    def num_others(self) -> int:
+        """Pairs called no duplicates."""
+        return sum(label.is_duplicate is False for label in self.labels)
+
+
+def ordered(a: str, b: str) -> tuple[str, str]:
+    """Return the two ids of a pair in the order that labels have."""
+    return (a, b) if a <= b else (b, a)
+
+
+def read_labels(path: str | Path) -> Labels:
+    """Read labelled pairs from a CSV or TSV file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
+        order among others. Without a header the first three columns, of which the third is a label. Fields are parted
+        by tabs where the first line holds one. An id that spreadsheets would take for a formula stands behind an
+        apostrophe, as :func:`write_labels` puts it.
+
+    Returns
+    -------
+    Labels
+        Each pair once. Pairs of a document with itself and pairs with two labels that contradict each other are left
+        out, with a note.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is empty, no UTF-8, or a row is no pair with a label: 1, 0, y, n, or nothing (also -1 and skip)
+        for a pair that is neither.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidInput(f"over {_MOST_BYTES:,} bytes; these are no labelled pairs", str(path))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
+    first = text.partition("\n")[0]
+    is_tabbed = "\t" in first
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if is_tabbed else csv.reader(lines)
+    try:
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InvalidInput(f"{error}; this is no CSV", str(path), reader.line_num) from error
+    if not rows:
+        raise InvalidInput("the file holds no labels", str(path))
+    columns = _columns(rows[0][1])
+    if columns is None:
+        if len(rows[0][1]) < 3 or _meaning(rows[0][1][2]) == "unknown":
+            raise InvalidInput(
+                "this is no file of labelled pairs; its first line is doc_id_a,doc_id_b,label, or a pair with its "
+                "label (1 or 0)",
+                str(path),
+                rows[0][0],
+            )
+        columns, others = (0, 1, 2, None), [f"column {number + 1}" for number in range(3, len(rows[0][1]))]
+    else:
+        others = [f"column {name!r}" for i, name in enumerate(rows[0][1]) if i not in columns]
+        rows = rows[1:]
+    if len(rows) > _MOST_LABELS:
+        raise InvalidInput(f"{len(rows):,} labels; {_MOST_LABELS:,} are the most", str(path))
+    found = _checked([_label(row, columns, path, number) for number, row in rows])
+    found.unwritten.extend(others)
+    return found
+
+
+def _columns(header: Sequence[str]) -> tuple[int, int, int, int | None] | None:
+    names = [cell.strip().lower() for cell in header]
+    for a, b in _SIDES:
+        if a in names and b in names and "label" in names:
+            weight = names.index("weight") if "weight" in names else None
+            return names.index(a), names.index(b), names.index("label"), weight
+    return None
+
+
+def _meaning(cell: str) -> bool | str | None:
+    value = cell.strip().lower()
+    if value in _YES or value in _NO:
+        return value in _YES
+    return None if value in _NEITHER else "unknown"
+
+
+def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: Path, number: int) -> Label:
+    a, b, label, weight = columns
+    if len(row) <= max(a, b, label):
+        raise InvalidInput(f"{counted(len(row), 'field')}; a row is two ids and a label", str(path), number)
+    meaning = _meaning(row[label])
+    if isinstance(meaning, str):
+        raise InvalidInput(f"the label {row[label]!r} is none of 1, 0, or empty for neither", str(path), number)
+    stands_for = 1.0
+    if weight is not None and len(row) > weight and row[weight].strip():
+        try:
+            stands_for = float(row[weight])
+        except ValueError:
+            stands_for = math.nan
+        if not (0 < stands_for < math.inf):
+            raise InvalidInput(f"the weight {row[weight]!r} is no number above 0", str(path), number)
+    return Label(*ordered(id_of_cell(row[a]), id_of_cell(row[b])), meaning, stands_for)
+
+
+def _checked(labels: Iterable[Label]) -> Labels:
+    found: dict[tuple[str, str], Label] = {}
+    contradicted: set[tuple[str, str]] = set()
+    num_alone = num_again = 0
+    for label in labels:
+        pair = label.a, label.b
+        if label.a == label.b:
+            num_alone += 1
+            continue
+        before = found.get(pair)
+        if before is not None:
+            num_again += 1
+            if before.is_duplicate is not label.is_duplicate and None not in (before.is_duplicate, label.is_duplicate):
+                contradicted.add(pair)
+            if label.is_duplicate is None:
+                continue
+        found[pair] = label
+    for pair in contradicted:
+        del found[pair]
+    notes: list[str] = []
+    unwritten: list[str] = []
+    if num_alone:
+        notes.append(f"{counted(num_alone, 'pair')} of a document with itself left out")
+    if contradicted:
+        a, b = min(contradicted)
+        notes.append(
+            f"{counted(len(contradicted), 'pair')} with labels that contradict each other left out, such as {a} and {b}"
+        )
+        unwritten.append("labels that contradict each other")
+    if num_again:
+        named = counted(num_again, "label is of a pair that stands", "labels are of pairs that stand")
+        notes.append(f"{named} there twice; {'it counts' if num_again == 1 else 'they count'} once")
+    return Labels(list(found.values()), notes, unwritten)
+
+
+def write_labels(labels: Sequence[Label], path: Path) -> None:
+    """Write labels as CSV, whole or not at all, and on the disk when this returns."""
+    rows = (
+        (label.a, label.b, "skip" if label.is_duplicate is None else int(label.is_duplicate), f"{label.weight:g}")
+        for label in labels
+    )
+    text = label_rows(HEADER, rows)
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            with whole.unfinished.open("w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            whole.finish()
+        finally:
+            whole.discard()

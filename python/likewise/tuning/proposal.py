@@ -1,0 +1,95 @@
+"""What tuning comes to: every recipe that was tried, and the one that is proposed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from likewise.recipe.recipe import Recipe
+from likewise.tuning.choice import Measured
+from likewise.tuning.grid import BITS, Candidate
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate recipe at its best setting.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Its features and measure.
+    setting : float
+        The threshold; of distances 1 - radius / bits.
+    score : float
+        F1 that is expected on the sample, by which candidates are ranked.
+    on_labels : Measured
+        What it reaches on the labels that it was chosen by: an upper bound.
+    curve : list of (float, float, float)
+        Threshold, precision and recall on the labels.
+    """
+
+    candidate: Candidate
+    setting: float
+    score: float
+    on_labels: Measured
+    curve: list[tuple[float, float, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        within = round((1 - self.setting) * BITS) if self.candidate.measure == "hamming" else None
+        return {
+            "name": self.candidate.name,
+            "measure": self.candidate.measure,
+            "tokens": self.candidate.tokens,
+            "shingle": self.candidate.shingle,
+            "weights": self.candidate.weights,
+            **({"threshold": self.setting} if within is None else {"within": within}),
+            "score": self.score,
+            "on_labels": self.on_labels.to_dict(),
+            "curve": [list(point) for point in self.curve],
+        }
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The recipe that labelled pairs speak for.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        To be used with ``--recipe``.
+    chosen : Tried
+        The candidate behind it.
+    held_out : Measured
+        What the choice reaches on labels that it was not made by.
+    tried : list of Tried
+        All candidates, the best first.
+    num_documents, num_sampled : int
+        Of the inputs, and those whose pairs were all measured.
+    num_duplicates, num_others : int
+        Labels of each kind that were used.
+    notes : list of str
+        What a user should know before relying on it.
+    """
+
+    recipe: Recipe
+    chosen: Tried
+    held_out: Measured
+    tried: list[Tried]
+    num_documents: int
+    num_sampled: int
+    num_duplicates: int
+    num_others: int
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "recipe": self.recipe.to_dict(),
+            "chosen": self.chosen.to_dict(),
+            "held_out": self.held_out.to_dict(),
+            "tried": [one.to_dict() for one in self.tried],
+            "num_documents": self.num_documents,
+            "num_sampled": self.num_sampled,
+            "num_duplicates": self.num_duplicates,
+            "num_others": self.num_others,
+            "notes": self.notes,
+        }

@@ -1,0 +1,405 @@
+"""From labelled pairs to a recipe: the grid measured, the choice, and what it is worth."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch import FileRun
+from likewise.checks import counted
+from likewise.errors import InvalidInput
+from likewise.io.output.whole import WholeFile
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+from likewise.recipe.recipe import Recipe
+from likewise.tuning.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
+from likewise.tuning.collection import Collection, open_collection
+from likewise.tuning.grid import BITS, Candidate, grid
+from likewise.tuning.labels import Label, Labels
+from likewise.tuning.proposal import Proposal, Tried
+from likewise.tuning.questions import Questions, ranked_pairs
+from likewise.tuning.sample import Sample
+
+MOST_DOCUMENTS = 1000
+# Of each kind; with fewer, a threshold is a guess.
+LEAST_LABELS = 5
+# What may be less is told apart from the intervals.
+_LEAST_PRECISION = 0.5
+# Recipes that differ, which together rank the pairs to ask about.
+RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
+# Edges of the distribution that is shown.
+_STEPS = 20
+
+
+class Tuner:
+    """Measures the grid on a collection; made by :func:`open_tuner`.
+
+    Parameters
+    ----------
+    collection : Collection
+        The documents.
+    candidates : list of Candidate
+        The grid.
+    seed : int
+        Of the questions.
+    """
+
+    def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
+        self._collection, self._candidates, self._seed = collection, list(candidates), seed
+        self._place = {doc_id: i for i, doc_id in enumerate(collection.doc_ids)}
+        self._shared_ids = {name for name, num in Counter(collection.doc_ids).items() if num > 1}
+        self._pairs = collection.sample_pairs
+        self._ranked: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+        self._sample: Sample | None = None
+        self._of_sample: dict[int, NDArray[np.float32]] = {}
+
+    @property
+    def num_documents(self) -> int:
+        """Documents of the inputs."""
+        return self._collection.num_documents
+
+    @property
+    def num_sampled(self) -> int:
+        """Documents whose pairs are all measured."""
+        return int(np.count_nonzero(self._collection.is_sampled))
+
+    def doc_id(self, place: int) -> str:
+        """Return the id of a document that is looked at, by its position in the pairs of the questions."""
+        return self._collection.doc_ids[place]
+
+    def text(self, doc_id: str) -> str | bytes:
+        """Return a document that is looked at."""
+        found: str | bytes = self._collection.texts[self._place[doc_id]]
+        return found
+
+    @property
+    def first_name(self) -> str:
+        """The candidate that stands first, whose similarities :meth:`distribution` counts, in a few words."""
+        return self._candidates[0].name
+
+    def distribution(self, candidate: int = 0) -> list[tuple[float, int]]:
+        """Return how many pairs of the sample lie in each twentieth of similarity: (lower edge, pairs), rising."""
+        counts = np.histogram(self.similarities(candidate), np.arange(_STEPS + 1) / _STEPS)[0]
+        return [(i / _STEPS, int(count)) for i, count in enumerate(counts)]
+
+    def similarity_of(self, pair: int, candidate: int = 0) -> float:
+        """Return how alike a pair of the questions is."""
+        return float(self.similarities(candidate)[pair])
+
+    def questions(self, seed: int | None = None) -> Questions:
+        """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
+        sample = self._sampled()
+        if self._ranked is None:
+            numbers = [
+                number
+                for number, candidate in enumerate(self._candidates)
+                if (candidate.measure, candidate.shingle, candidate.weights) in RANKING
+            ]
+            ranked = ranked_pairs([self.similarities(number) for number in numbers or [0]], self.num_sampled)
+            alike = np.stack([self.similarities(number)[ranked] for number in range(len(self._candidates))])
+            self._ranked = ranked, sample.features(alike)
+        drawn_by = self._seed if seed is None else seed
+        ranked, features = self._ranked
+        return Questions(ranked, self._pairs, self._collection.doc_ids, drawn_by, sample, features)
+
+    def propose(self, labels: Labels) -> Proposal:
+        """Return the recipe that labels speak for.
+
+        Raises
+        ------
+        InvalidInput
+            If fewer than five pairs of either kind are labelled, or those called duplicates are no more alike than the
+            others, but for chance.
+        """
+        used, notes = self._known(labels)
+        is_duplicate = np.array([label.is_duplicate for label in used], bool)
+        num_duplicates = int(is_duplicate.sum())
+        num_others = len(used) - num_duplicates
+        if min(num_duplicates, num_others) < LEAST_LABELS:
+            raise InvalidInput(
+                f"{counted(num_duplicates, 'pair is labelled a duplicate', 'pairs are labelled duplicates')} and "
+                f"{counted(num_others, 'is', 'are')} not; a threshold needs at least "
+                f"{LEAST_LABELS} of each, and some 60 in all tell well" + "".join(f"; {note}" for note in notes)
+            )
+        pairs = np.array([[self._place[label.a], self._place[label.b]] for label in used], np.int64)
+        evidence = self._evidence(
+            pairs, is_duplicate, np.array([label.weight for label in used]), self._pairs_labelled_as_neither(labels)
+        )
+        chosen, found = choices(evidence)
+        tried = self._tried(evidence, found)
+        candidate = self._candidates[chosen.candidate]
+        held_out, is_told_held_out = cross_validated(evidence)
+        # The model can also learn that duplicates are less alike; no threshold does that.
+        if not is_told_held_out or not are_told_apart(evidence.similarity[chosen.candidate], is_duplicate):
+            raise InvalidInput(
+                "by no recipe that was tried are the pairs called duplicates more alike than the others, beyond "
+                "chance; look at the labels, or try other tokens" + "".join(f"; {note}" for note in notes)
+            )
+        best = next(one for one in tried if one.candidate is candidate)
+        notes += self._doubts(evidence, chosen, held_out)
+        return Proposal(
+            candidate.recipe(chosen.setting),
+            best,
+            held_out,
+            tried,
+            self.num_documents,
+            self.num_sampled,
+            num_duplicates,
+            num_others,
+            notes,
+        )
+
+    def _known(self, labels: Labels) -> tuple[list[Label], list[str]]:
+        """Return the labels of documents that are there and the notes on all others."""
+        notes = list(labels.notes)
+        said = [label for label in labels.labels if label.is_duplicate is not None]
+        if len(said) < len(labels):
+            notes.append(f"{counted(len(labels) - len(said), 'pair was', 'pairs were')} passed over")
+        unknown = [label for label in said if label.a not in self._place or label.b not in self._place]
+        if unknown:
+            first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
+            named = counted(len(unknown), "label is of a document that is", "labels are of documents that are")
+            notes.append(f"{named} not in the input, such as {first!r}")
+        used = [label for label in said if label.a in self._place and label.b in self._place]
+        clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
+        if len(clear) < len(used):
+            shared = (
+                "label is of an id that several documents have, and was",
+                "labels are of ids that several documents have, and were",
+            )
+            notes.append(f"{counted(len(used) - len(clear), *shared)} left out")
+        return clear, notes
+
+    def _evidence(
+        self,
+        pairs: NDArray[np.int64],
+        is_duplicate: NDArray[np.bool_],
+        weight: NDArray[np.float64],
+        neither: NDArray[np.int64],
+    ) -> Evidence:
+        similarity = []
+        progress = self._collection.progress
+        progress(StageStarted("measuring", len(self._candidates), "recipes"))
+        for number in range(len(self._candidates)):
+            similarity.append(self._measured(number, pairs))
+            progress(StageAdvanced("measuring", number + 1))
+        progress(StageFinished("measuring", 0.0))
+        excluded = self._numbers_in_sample(neither)
+        return Evidence(
+            np.array(similarity),
+            is_duplicate,
+            weight,
+            self._sampled(),
+            self._numbers_in_sample(pairs),
+            excluded[excluded >= 0],
+        )
+
+    def _pairs_labelled_as_neither(self, labels: Labels) -> NDArray[np.int64]:
+        """Return the pairs of documents that were looked at and are neither duplicates nor different: shape (m, 2)."""
+        found = [
+            [self._place[label.a], self._place[label.b]]
+            for label in labels.labels
+            if label.is_duplicate is None
+            and label.a in self._place
+            and label.b in self._place
+            and not {label.a, label.b} & self._shared_ids
+        ]
+        return np.array(found, np.int64).reshape(-1, 2)
+
+    def _numbers_in_sample(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each pair of documents among all pairs of the sample, -1 where it is not among them."""
+        is_sampled = self._collection.is_sampled
+        rank = np.cumsum(is_sampled) - 1
+        num = int(is_sampled.sum())
+        first, second = rank[pairs.min(axis=1)], rank[pairs.max(axis=1)]
+        found: NDArray[np.int64] = first * num - first * (first + 1) // 2 + second - first - 1
+        return np.where(is_sampled[pairs].all(axis=1), found, -1)
+
+    def _sampled(self) -> Sample:
+        """Return what all pairs of the sample tell, by the whole grid."""
+        if self._sample is None:
+            progress, is_measured = self._collection.progress, len(self._of_sample) == len(self._candidates)
+            if not is_measured:
+                progress(StageStarted("measuring", len(self._candidates), "recipes"))
+            sampled = []
+            for number in range(len(self._candidates)):
+                sampled.append(self.similarities(number))
+                if not is_measured:
+                    progress(StageAdvanced("measuring", number + 1))
+            if not is_measured:
+                progress(StageFinished("measuring", 0.0))
+            self._sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
+        return self._sample
+
+    def _measured(self, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarities of pairs, measured together with the sample's where these are not known yet."""
+        candidate = self._candidates[number]
+        if number in self._of_sample:
+            return self._collection.similarity(candidate, pairs)
+        both = self._collection.similarity(candidate, np.concatenate([self._pairs, pairs]))
+        self._of_sample[number] = both[: len(self._pairs)].astype(np.float32)
+        return both[len(self._pairs) :]
+
+    def similarities(self, number: int) -> NDArray[np.float32]:
+        """Return how alike all pairs of the sample are by a candidate of the grid."""
+        if number not in self._of_sample:
+            found = self._collection.similarity(self._candidates[number], self._pairs)
+            self._of_sample[number] = found.astype(np.float32)
+        return self._of_sample[number]
+
+    def _tried(self, evidence: Evidence, found: Sequence[Chosen]) -> list[Tried]:
+        tried = [
+            Tried(
+                self._candidates[one.candidate],
+                one.setting,
+                one.score,
+                measured(evidence.similarity[one.candidate] >= one.setting, evidence.is_duplicate, evidence.weight),
+                _curve(evidence, one.candidate),
+            )
+            for one in found
+        ]
+        return sorted(tried, key=lambda one: -one.score)
+
+    def _doubts(self, evidence: Evidence, chosen: Chosen, held_out: Measured) -> list[str]:
+        notes = []
+        similarity = evidence.similarity[chosen.candidate]
+        taken = similarity[evidence.is_duplicate]
+        left = similarity[~evidence.is_duplicate]
+        if taken.min() > left.max():
+            notes.append(
+                f"by the proposed recipe the labels leave a gap from {left.max():.2f} to {taken.min():.2f}: label "
+                "pairs between to know the threshold better"
+            )
+        if not held_out.precision.low >= _LEAST_PRECISION:
+            notes.append(
+                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more "
+                "(--questions N asks for N in all), and look at what a run removes before you rely on it"
+            )
+        if held_out.f1.high - held_out.f1.low > 0.2:
+            notes.append("the interval of F1 is wider than 0.2: more labels would tell more (--questions N)")
+        if self.num_sampled < self.num_documents:
+            notes.append(
+                f"all pairs of {self.num_sampled:,} of the {self.num_documents:,} documents were measured; in the "
+                "whole collection there are more unrelated pairs, so that precision may be lower"
+            )
+        return notes
+
+
+@contextmanager
+def open_tuner(
+    inputs: Sequence[str | Path] | str | Path,
+    labels: Labels | None = None,
+    *,
+    run: FileRun | None = None,
+    method: str | None = None,
+    tokens: str | None = None,
+    rules: dict[str, Any] | None = None,
+    most_documents: int = MOST_DOCUMENTS,
+    seed: int = 0,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Tuner]:
+    """Open a collection for tuning, as a context.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Files, directories, globs, or ``-``.
+    labels : Labels, optional
+        Whose documents will be needed.
+    run : FileRun, optional
+        How files are read.
+    method, tokens, rules
+        What is tried (``likewise.tuning.grid.grid``); with stop words no characters.
+    most_documents : int
+        Of the sample whose pairs are all measured.
+    seed : int
+        Of the sample and of the questions.
+    output : Path, optional
+        A file that is no input.
+    progress : callable, optional
+        Called with the events of :mod:`likewise.progress`.
+
+    Yields
+    ------
+    Tuner
+    """
+    run, report = run or FileRun(), progress or no_progress
+    if rules and "stop_words" in rules:
+        # They act on words alone.
+        tokens = tokens or "auto"
+    candidates = grid(method=method, tokens=tokens, rules=rules)
+    ids = {name for label in (labels.labels if labels else ()) for name in (label.a, label.b)}
+    fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **(rules or {}))
+    names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    with open_collection(
+        names,
+        run,
+        sorted(ids),
+        most_documents=most_documents,
+        seed=seed,
+        fold=fold,
+        output=output,
+        progress=report,
+    ) as collection:
+        yield Tuner(collection, candidates, seed)
+
+
+def tune_files(
+    inputs: Sequence[str | Path] | str | Path,
+    labels: Labels,
+    **options: Any,  # noqa: ANN401 - those of open_tuner
+) -> Proposal:
+    """Return the recipe that labelled pairs of documents in files speak for.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Files, directories, globs, or ``-``.
+    labels : Labels
+        As :func:`read_labels` gives them.
+    **options
+        Those of :func:`open_tuner`.
+
+    Returns
+    -------
+    Proposal
+
+    Raises
+    ------
+    InvalidInput
+        If fewer than five pairs of either kind are labelled, or an input cannot be read.
+    """
+    with open_tuner(inputs, labels, **options) as tuner:
+        return tuner.propose(labels)
+
+
+def write_recipe(recipe: Recipe, path: Path) -> None:
+    """Write a recipe as JSON that ``--recipe`` takes, whole or not at all."""
+    whole = WholeFile(path)
+    with whole.named_errors():
+        try:
+            text = json.dumps(recipe.to_dict(), indent=2, ensure_ascii=False)
+            whole.unfinished.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+            whole.finish()
+        finally:
+            whole.discard()
+
+
+def _words(tokens: str | None) -> dict[str, Any]:
+    return {"tokens": tokens or "char", "shingle": 5 if tokens in (None, "char") else 2}
+
+
+def _curve(evidence: Evidence, number: int) -> list[tuple[float, float, float]]:
+    """Return precision and recall on the labels at every fifth setting."""
+    found = []
+    for setting in evidence.sample.settings[number][::5].tolist():
+        verdicts = evidence.similarity[number] >= setting
+        here = measured(verdicts, evidence.is_duplicate, evidence.weight)
+        if verdicts.any():
+            found.append((setting, here.precision.value, here.recall.value))
+    return found
