@@ -28,7 +28,7 @@ class Dense:
 
 @pytest.mark.parametrize("max_pairs", [1, 50_000])
 def test_no_list_is_longer_than_the_bound_and_one_position(max_pairs):
-    ranges = list(candidates.ranges_of_candidates(Dense(), 3000, lambda: None, Timing(), max_pairs))
+    ranges = list(candidates.ranges_of_candidates(Dense(), 3000, None, Timing(), max_pairs))
     assert [low for low, _, _ in ranges] == [0, *(high for _, high, _ in ranges[:-1])]
     assert ranges[-1][1] == 3000
     assert max(len(found) for _, _, found in ranges) <= max_pairs + 3000
@@ -44,7 +44,7 @@ def test_sparse_pairs_are_listed_in_large_ranges():
             found = super().candidates(0, min(2, high - low), None, max_pairs)
             return candidates.Candidates(found.later, found.earlier, None, 1, high)
 
-    ranges = candidates.ranges_of_candidates(Sparse(), 60_000, lambda: None, Timing(), 1 << 22)
+    ranges = candidates.ranges_of_candidates(Sparse(), 60_000, None, Timing(), 1 << 22)
     sizes = [high - low for low, high, _ in ranges]
     assert sizes == [256, 512, 1024, 2048, 4096, 8192, 16384, 16384, 11104]
 

@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.measured import measured
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunRules, ordered
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Candidates, ranges_of_candidates
+from likewise.batch.search.search import Candidates
 from likewise.errors import InvalidParameter
 from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -151,23 +152,18 @@ def _found(
         exact_from = None if recipe.threshold is None else recipe.similarity_threshold
         search = open_search(documents, collapsed, lowered, threads, progress, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
-        crowd[getattr(search, "joined", [])] = True
-    ranges = ranges_of_candidates(search, len(collapsed.order), lambda: None, timing, documents.room.max_pairs)
+        crowd[search.joined] = True
     with Verifier(documents, collapsed, lowered, threads, timing) as verifier:
-        for low, high, candidates in ranges:
-            with timing.wall("storing_pairs"):
-                are_held = verifier.hold(candidates)
-            for _, _, which in candidates.blocks(low, high):
-                pairs = candidates.select(which)
+        num_positions, max_pairs = len(collapsed.order), documents.room.max_pairs
+        for found in measured(search, verifier, num_positions, timing, max_pairs, stage="storing_pairs"):
+            for block in found.blocks:
                 with timing.wall("storing_pairs"):
-                    similarity = verifier.matches(pairs, are_held=are_held)
-                    hits = ~np.isnan(similarity)
-                    pairs, similarity = pairs.select(hits), similarity[hits]
+                    pairs, similarity = block.matching()
                     compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
                     compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
                     yield pairs.select(compared), similarity[compared]
-            progress(StageAdvanced("storing pairs", high))
+            progress(StageAdvanced("storing pairs", found.high))
 
 
 def _were_compared(

@@ -1,7 +1,6 @@
 """The decision: who stays, and which kept document speaks against each that goes."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +9,14 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
+from likewise.batch.decide.measured import measured
 from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.bands import BandSearch, BitBandSearch
-from likewise.batch.search.distance import DistanceSearch
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.references import beyond_references
-from likewise.batch.search.search import ranges_of_candidates
+from likewise.batch.search.search import Search
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
@@ -135,7 +133,7 @@ def decide(
 
 
 def _by_leaders(
-    search: BandSearch | DistanceSearch | BitBandSearch,
+    search: Search,
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
@@ -156,40 +154,37 @@ def _by_leaders(
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
 
-    def known_states() -> NDArray[np.uint8]:
-        return states
-
-    for low, high, candidates in ranges_of_candidates(
-        search, num_positions, known_states, timing, documents.room.max_pairs, first
+    for found in measured(
+        search, verifier, num_positions, timing, documents.room.max_pairs, states=states, first=first
     ):
-        num_considered += candidates.num_considered
-        with timing.wall("verification"):
-            are_held = verifier.hold(candidates)
-        for block_low, block_high, which in candidates.blocks(low, high):
-            pairs = candidates.select(which)
-            with timing.wall("verification"):
-                similarity = verifier.matches(pairs, are_held=are_held, states=states)
+        num_considered += found.num_considered
+        for measured_block in found.blocks:
+            pairs, block = measured_block.pairs, slice(measured_block.low, measured_block.high)
             with timing.wall("deciding"):
-                block = slice(block_low, block_high)
                 (
                     verdicts.states[block],
                     verdicts.best[block],
                     verdicts.similarity[block],
                     verdicts.distance[block],
                 ) = _native.decide_range(
-                    states[:block_low], block_high, pairs.later, pairs.earlier, similarity, pairs.distance
+                    states[: block.start],
+                    block.stop,
+                    pairs.later,
+                    pairs.earlier,
+                    measured_block.similarity,
+                    pairs.distance,
                 )
-                gone = np.flatnonzero(states[block] == REMOVED) + block_low
+                gone = np.flatnonzero(states[block] == REMOVED) + block.start
                 verifier.discard(gone.astype(np.uint32))
         if log is not None:
-            log.note(verdicts, high, num_considered, search)
-        progress(StageAdvanced("deciding", high))
+            log.note(verdicts, found.high, num_considered, search)
+        progress(StageAdvanced("deciding", found.high))
     progress(StageFinished("deciding", Timing.now() - began))
     return replace(verdicts, num_considered=num_considered)
 
 
 def _by_components(
-    search: BandSearch | DistanceSearch | BitBandSearch,
+    search: Search,
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
@@ -201,19 +196,13 @@ def _by_components(
     joined, space = _native.Components(num_positions), documents.room.space
     num_considered = 0
     began = _start(progress, num_positions)
-    for low, high, candidates in ranges_of_candidates(
-        search, num_positions, lambda: None, timing, documents.room.max_pairs
-    ):
-        num_considered += candidates.num_considered
-        with timing.wall("verification"):
-            are_held = verifier.hold(candidates)
-        for _, _, which in candidates.blocks(low, high):
-            pairs = candidates.select(which)
-            with timing.wall("verification"):
-                matching = ~np.isnan(verifier.matches(pairs, are_held=are_held))
+    for found in measured(search, verifier, num_positions, timing, documents.room.max_pairs):
+        num_considered += found.num_considered
+        for block in found.blocks:
             with timing.wall("deciding"):
-                joined.join(pairs.later[matching], pairs.earlier[matching])
-        progress(StageAdvanced("deciding", high))
+                pairs, _ = block.matching()
+                joined.join(pairs.later, pairs.earlier)
+        progress(StageAdvanced("deciding", found.high))
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
     states = space.zeros(num_positions, np.uint8)
@@ -262,7 +251,7 @@ def _spread(
     recipe: Recipe,
     verdicts: Verdicts,
     num_measured: int,
-    search: Any,  # noqa: ANN401 - of one of seven kinds
+    search: Search,
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
     space = documents.room.space

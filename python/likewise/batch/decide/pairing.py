@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,12 @@ from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
+from likewise.batch.decide.measured import Block, measured
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import Candidates, ranges_of_candidates
+from likewise.batch.search.search import Search
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
@@ -162,20 +162,14 @@ def verified_pairs(
         counts.add(len(batch.row_a))
         yield batch
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
-        for low, high, candidates in ranges_of_candidates(
-            search, num_positions, lambda: None, timing, documents.room.max_pairs
-        ):
-            with timing.wall("verification"):
-                are_held = verifier.hold(candidates)
-            for block_low, block_high, which in candidates.blocks(low, high):
-                pairs = candidates.select(which)
-                with timing.wall("verification"):
-                    found = _measured(pairs, verifier, recipe, are_held=are_held)
-                spread = (members.spread(batch, recipe) for batch in found)
-                for batch in chain(members.class_pairs(block_low, block_high, recipe), *spread):
+        max_pairs, both_ways = documents.room.max_pairs, recipe.measure == "containment"
+        for found in measured(search, verifier, num_positions, timing, max_pairs, both_ways=both_ways):
+            for block in found.blocks:
+                inside = () if block.is_turned else members.class_pairs(block.low, block.high, recipe)
+                for batch in chain(inside, members.spread(_matching(block), recipe)):
                     counts.add(len(batch.row_a))
                     yield batch
-            progress(StageAdvanced("pairing", high))
+            progress(StageAdvanced("pairing", found.high))
     counts.num_capped = search.num_capped
     warning = crowd_warning(recipe, counts.num_crowded, counts.num_capped)
     if warning is not None:
@@ -184,14 +178,14 @@ def verified_pairs(
 
 
 def _num_similar(
-    search: Any,  # noqa: ANN401 - of one of seven kinds
+    search: Search,
     documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
     members: "_Members",
 ) -> int:
     """Return about how many pairs documents with full buckets have, by the signatures of some of them."""
-    crowd = getattr(search, "joined", np.zeros(0, np.uint32))
+    crowd = search.joined
     if len(crowd) < 2:
         return 0
     assert recipe.num_slots is not None
@@ -217,17 +211,11 @@ def _num_similar(
     return round(total * step * len(crowd) / num_sampled / both_ways)
 
 
-def _measured(pairs: Candidates, verifier: Verifier, recipe: Recipe, *, are_held: bool) -> list[PairBatch]:
-    """Return matching pairs of positions: a the later document, b the earlier; for containment both directions."""
-    found = []
-    for backwards in (False, True) if recipe.measure == "containment" else (False,):
-        turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end) if backwards else pairs
-        similarity = verifier.matches(turned, are_held=are_held)
-        hits = ~np.isnan(similarity)
-        distance = None if turned.distance is None else turned.distance[hits].astype(np.int32)
-        later, earlier = turned.later[hits].astype(np.int64), turned.earlier[hits].astype(np.int64)
-        found.append(PairBatch(later, earlier, similarity[hits], distance))
-    return found
+def _matching(block: Block) -> PairBatch:
+    """Return the matching pairs of a block, of positions."""
+    pairs, similarity = block.matching()
+    distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
+    return PairBatch(pairs.later.astype(np.int64), pairs.earlier.astype(np.int64), similarity, distance)
 
 
 class _Members:

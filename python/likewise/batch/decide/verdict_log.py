@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.search.bands import BandSearch
-from likewise.batch.search.bloom import BloomSearch
-from likewise.batch.search.distance import DistanceSearch, SlabSearch
+from likewise.batch.search.search import Search
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 
 # Going on deciding costs more than this much is worth putting aside.
@@ -67,7 +65,7 @@ class VerdictLog:
     _considered: int = field(default=0, init=False)
     _since: float = field(default=0.0, init=False)
 
-    def restore(self, verdicts: Verdicts, search: Any) -> tuple[int, int]:  # noqa: ANN401 - of one of six kinds
+    def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts that an earlier run put aside.
 
         Returns
@@ -77,7 +75,7 @@ class VerdictLog:
         """
         self._since = time.monotonic()
         for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
-            part = read_part(path) if can_begin_late(search) and is_whole(path) else None
+            part = read_part(path) if search.can_begin_late and is_whole(path) else None
             low = -1 if part is None else part.facts["low"]
             if part is None or low != self._written:
                 # Behind a gap nothing is of use: it would be written again.
@@ -90,18 +88,13 @@ class VerdictLog:
             self.num_found = high
         return self._written, self._considered
 
-    def note(self, verdicts: Verdicts, high: int, num_considered: int, search: Any) -> None:  # noqa: ANN401
+    def note(self, verdicts: Verdicts, high: int, num_considered: int, search: Search) -> None:
         """Put aside the verdicts on positions up to `high`, if it is some time since that was done."""
         now = time.monotonic()
-        if now - self._since < SECONDS_BETWEEN or not can_begin_late(search):
+        if now - self._since < SECONDS_BETWEEN or not search.can_begin_late:
             return
         facts = {"low": self._written, "num_considered": num_considered}
         write_part(
             self.directory, f"{_LABEL}{self._written:012}", Part(verdicts.columns(self._written, high), {}, facts)
         )
         self._written, self._considered, self._since = high, num_considered, now
-
-
-def can_begin_late(search: Any) -> bool:  # noqa: ANN401
-    """Return whether a search gives the candidates of later positions without having given those of earlier ones."""
-    return isinstance(getattr(search, "inner", search), BandSearch | DistanceSearch | SlabSearch | BloomSearch)

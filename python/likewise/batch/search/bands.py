@@ -8,7 +8,7 @@ from likewise.arrays import places_of
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
-from likewise.batch.search.search import Candidates
+from likewise.batch.search.search import Candidates, Search
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import NUM_LEVELS, min_equal_slots, open_buckets, open_spilled_buckets
 from likewise.stages.groups import REMOVED
@@ -20,7 +20,7 @@ _PASS_GROWTH = 8
 _SEARCHES_A_PASS = 8
 
 
-class BandSearch:
+class BandSearch(Search):
     """Candidates by MinHash bands, and of documents that come to full buckets by what the recipe's `overflow` says.
 
     Parameters
@@ -69,7 +69,12 @@ class BandSearch:
             self._join = CrowdSearch(documents, collapsed, exact, self.crowd, threads)
             self._is_crowded = room.space.zeros(len(collapsed.order), np.bool_)
             self._is_crowded[self.crowd] = True
-        self.num_capped = 0 if is_exact else self._buckets.num_capped
+        self._num_capped = 0 if is_exact else self._buckets.num_capped
+
+    @property
+    def num_capped(self) -> int:
+        """Documents that met a full last level, once for each band."""
+        return self._num_capped
 
     @property
     def num_crowded(self) -> int:
@@ -111,11 +116,14 @@ def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.ui
     return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
 
 
-class BitBandSearch:
+class BitBandSearch(Search):
     """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
 
     All bands are gone through at once for many later positions, whose pairs within the radius are then held.
     """
+
+    # What was capped is counted as ranges are gone through.
+    can_begin_late = False
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert recipe.bits is not None
@@ -137,7 +145,12 @@ class BitBandSearch:
         self._end = 0
         none = np.zeros(0, np.uint32)
         self._held = Candidates(none, none, none, 0, 0)
-        self.num_capped = self.num_crowded = 0
+        self._num_capped = 0
+
+    @property
+    def num_capped(self) -> int:
+        """Documents that met a full last level, once for each band."""
+        return self._num_capped
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
@@ -171,4 +184,4 @@ class BitBandSearch:
         later, earlier, distance, num_capped = found
         self._held = Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), 0, end)
         self._end = end
-        self.num_capped += num_capped
+        self._num_capped += num_capped

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.search import Candidates
+from likewise.batch.search.search import Candidates, Search
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.search import NOMINATING_SLOTS, chosen_filter_bands, filter_recall
@@ -32,7 +32,7 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
     return chosen
 
 
-class BloomSearch:
+class BloomSearch(Search):
     """Candidates by shared bits (docs/concepts/bloom-filters.md)."""
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:

@@ -1,4 +1,4 @@
-"""Candidates by Hamming distance where memory does not hold the tables of all fingerprints at once."""
+"""Candidates by Hamming distance: of all fingerprints at once, or slab by slab where their tables are too large."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +10,13 @@ from likewise import _native
 from likewise.arrays import frozen, places_of, slices
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.search import Candidates
+from likewise.batch.search.search import Candidates, Search
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
 
-class DistanceSearch:
+class DistanceSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact."""
-
-    num_capped = num_crowded = 0
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert recipe.bits is not None
@@ -27,7 +25,11 @@ class DistanceSearch:
             documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
         )
         self._threads = threads
-        self.predicted_seconds = self._tables.predicted_seconds / threads
+
+    @property
+    def predicted_seconds(self) -> float:
+        """About how long the search takes."""
+        return self._tables.predicted_seconds / self._threads
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
@@ -75,7 +77,7 @@ class _Found:
         return _Found(self.later[start:stop], self.earlier[start:stop], self.distance[start:stop])
 
 
-class SlabSearch:
+class SlabSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact, and the same as those of DistanceSearch.
 
     Positions are cut into slabs. When the first position of a slab is asked for, all verdicts before it have fallen:
@@ -90,8 +92,6 @@ class SlabSearch:
         Of a slab.
     """
 
-    num_capped = num_crowded = 0
-
     def __init__(
         self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, num_positions: int
     ) -> None:
@@ -103,8 +103,13 @@ class SlabSearch:
         self._own = self._tables(self._order[:num_positions])
         # Every slab meets all before it.
         num_slabs = -(-len(self._order) // num_positions)
-        self.predicted_seconds = self._own.predicted_seconds * num_slabs**2 / threads
+        self._predicted_seconds = self._own.predicted_seconds * num_slabs**2 / threads
         self._end = min(num_positions, len(self._order))
+
+    @property
+    def predicted_seconds(self) -> float:
+        """About how long the search takes."""
+        return self._predicted_seconds
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.

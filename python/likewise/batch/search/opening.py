@@ -1,14 +1,12 @@
 """Which search a recipe asks for."""
 
-from typing import Any
-
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.bands import BandSearch, BitBandSearch
 from likewise.batch.search.bloom import BloomSearch
 from likewise.batch.search.distance import open_distance_search
 from likewise.batch.search.prefix import PrefixSearch
-from likewise.batch.search.search import NoSearch
+from likewise.batch.search.search import NoSearch, Search
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 
@@ -24,7 +22,7 @@ def open_search(
     progress: Progress,
     *,
     exact_from: float | None = None,
-) -> Any:  # noqa: ANN401 - of one of seven kinds
+) -> Search:
     """Return the search of a resolved recipe; a distance search that will take long is announced.
 
     From `exact_from` on pairs of documents with full buckets are found, where it is not the recipe's threshold.

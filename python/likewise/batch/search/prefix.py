@@ -7,17 +7,19 @@ from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import on_each_part, reading_pool
-from likewise.batch.search.search import Candidates
+from likewise.batch.search.search import Candidates, Search
 from likewise.recipe.recipe import Recipe
 
 
-class PrefixSearch:
+class PrefixSearch(Search):
     """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md).
 
     Texts are read again, some megabytes at a time (for containment twice); what stays is the prefix of each document.
     """
 
-    num_capped = num_crowded = 0
+    can_begin_late = False
+    # Documents are entered into the lists as they are asked for.
+    needs_all_ranges = True
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert documents.rarity is not None

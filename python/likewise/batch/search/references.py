@@ -1,56 +1,51 @@
 """Candidates where the first positions are reference documents, which are never compared with each other."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.prefix import PrefixSearch
-from likewise.batch.search.search import Candidates
+from likewise.batch.search.search import Candidates, Search
 
 
-class BeyondReferences:
+class BeyondReferences(Search):
     """A search whose later positions begin behind those of the reference documents.
 
     Parameters
     ----------
-    search : search
+    search : Search
         Of all positions.
     num_positions : int
         The first ones are of reference documents.
     """
 
-    def __init__(self, search: Any, num_positions: int) -> None:  # noqa: ANN401 - of one of six kinds
-        self.inner = search
+    def __init__(self, search: Search, num_positions: int) -> None:
+        self._inner = search
         self._num_positions = num_positions
-        # It enters documents into its lists as they are asked for.
-        self._asks_all = isinstance(search, PrefixSearch)
+        self.can_begin_late = search.can_begin_late
 
     @property
     def num_capped(self) -> int:
         """Documents that met a full last level, once for each band."""
-        return int(self.inner.num_capped)
+        return self._inner.num_capped
 
     @property
     def num_crowded(self) -> int:
         """Documents that came to a full bucket."""
-        return int(self.inner.num_crowded)
+        return self._inner.num_crowded
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; none for reference documents."""
         if low >= self._num_positions:
-            found: Candidates = self.inner.candidates(low, high, states, max_pairs)
-            return found
+            return self._inner.candidates(low, high, states, max_pairs)
         end = min(high, self._num_positions)
-        if self._asks_all:
-            end = self.inner.candidates(low, end, states, max_pairs).end
+        if self._inner.needs_all_ranges:
+            end = self._inner.candidates(low, end, states, max_pairs).end
         nothing = np.zeros(0, np.uint32)
         return Candidates(nothing, nothing, None, 0, end)
 
 
-def beyond_references(search: Any, documents: Documents, collapsed: Collapsed) -> Any:  # noqa: ANN401
+def beyond_references(search: Search, documents: Documents, collapsed: Collapsed) -> Search:
     """Return the search, or one that leaves out pairs of reference documents where there are any."""
     if not documents.num_references:
         return search

@@ -1,8 +1,8 @@
 """What every search gives: candidate pairs of positions, a range of later positions at a time."""
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,21 +66,77 @@ class Candidates:
         return blocks
 
 
-class NoSearch:
+_NONE = np.zeros(0, np.uint32)
+
+
+class Search(ABC):
+    """Candidate pairs of the positions of a run; what a search lacks of these stands here.
+
+    Attributes
+    ----------
+    can_begin_late : bool
+        Whether candidates of later positions may be asked for without those of earlier ones. A run that continues then
+        begins behind the verdicts that it finds.
+    needs_all_ranges : bool
+        Whether a position is found as an earlier one only after it was asked for as a later one.
+    """
+
+    can_begin_late: bool = True
+    needs_all_ranges: bool = False
+
+    @property
+    def num_capped(self) -> int:
+        """Documents that met a full last level, once for each band."""
+        return 0
+
+    @property
+    def num_crowded(self) -> int:
+        """Documents that came to a full bucket."""
+        return 0
+
+    @property
+    def joined(self) -> NDArray[np.uint32]:
+        """The positions, rising, among which an exact join beside the search finds every pair from the threshold on."""
+        return _NONE
+
+    @property
+    def predicted_seconds(self) -> float:
+        """About how long the search takes; 0 where that is not known beforehand."""
+        return 0.0
+
+    @abstractmethod
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, and where that ends.
+
+        Parameters
+        ----------
+        low, high : int
+            Later positions. Ranges are asked for one after the other.
+        states : ndarray of shape (positions,), uint8, optional
+            What is decided: pairs whose earlier document is removed are left out.
+        max_pairs : int
+            Where more are found the range ends earlier, after at least one position.
+        """
+
+    def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return candidates as :meth:`candidates` does, without those of :attr:`joined` that only the join finds."""
+        return self.candidates(low, high, states, max_pairs)
+
+
+class NoSearch(Search):
     """No candidates: what matches has collapsed already (method exact)."""
 
-    num_capped = num_crowded = 0
+    can_begin_late = False
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return no pairs."""
-        nothing = np.zeros(0, np.uint32)
-        return Candidates(nothing, nothing, None, 0, high)
+        return Candidates(_NONE, _NONE, None, 0, high)
 
 
 def ranges_of_candidates(
-    search: Any,  # noqa: ANN401 - of one of six kinds
+    search: Search,
     num_positions: int,
-    states: Callable[[], NDArray[np.uint8] | None],
+    states: NDArray[np.uint8] | None,
     timing: Timing,
     max_pairs: int,
     first: int = 0,
@@ -90,11 +146,12 @@ def ranges_of_candidates(
     Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
     documents of one template that are near each other and do not match would be thousands of pairs each. The next
     range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
+    States are a view of what is decided while the ranges are gone through.
     """
     low, size = first, _FIRST_RANGE
     while low < num_positions:
         with timing.wall("candidates"):
-            found = search.candidates(low, min(low + size, num_positions), states(), max_pairs)
+            found = search.candidates(low, min(low + size, num_positions), states, max_pairs)
         yield low, found.end, found
         size = min(size * 2, max(_RANGE, num_positions // _MOST_RANGES))
         if len(found):

@@ -228,9 +228,7 @@ def candidates_by_distance(
     """Give all pairs within the radius to `take`, as tables of later, earlier (ranks) and distance; return how many."""
     collapsed, num_pairs = held.collapsed, 0
     search = open_search(held.documents, collapsed, recipe, threads, progress)
-    for _, _, found in ranges_of_candidates(
-        search, len(held.ranks), lambda: None, Timing(), held.documents.room.max_pairs
-    ):
+    for _, _, found in ranges_of_candidates(search, len(held.ranks), None, Timing(), held.documents.room.max_pairs):
         if len(found):
             assert found.distance is not None
             take(_pairs(held.ranks[found.later], held.ranks[found.earlier], found.distance, None))

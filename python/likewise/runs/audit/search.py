@@ -1,17 +1,15 @@
 """What the run's own search compares, and which stage loses a match that it does not."""
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.budget.timing import Timing
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.search.bands import BandSearch, BitBandSearch
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import ranges_of_candidates
+from likewise.batch.search.search import Search
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth import Matches
@@ -77,7 +75,7 @@ def stages_of(
     wanted = np.unique(keys)
     is_found = np.zeros(len(wanted), bool)
     search = open_search(documents, collapsed, recipe, threads, progress)
-    if isinstance(search, BandSearch):
+    if len(search.joined):
         # Among these an exact join finds all.
         is_joined = np.zeros(len(collapsed.order), bool)
         is_joined[search.joined] = True
@@ -96,23 +94,18 @@ def stages_of(
 
 
 def _candidates(
-    search: Any,  # noqa: ANN401 - of one of seven kinds
+    search: Search,
     documents: Documents,
     num_positions: int,
     later: NDArray[np.int64],
-) -> Any:  # noqa: ANN401 - an iterator of arrays
+) -> Iterator[NDArray[np.int64]]:
     """Yield candidates as later * n + earlier, those of all later positions asked for among them."""
     max_pairs = documents.room.max_pairs
-    ask = search.in_buckets if isinstance(search, BandSearch) else search.candidates
-    if not isinstance(search, BandSearch | BitBandSearch):
-        for _, _, found in ranges_of_candidates(search, num_positions, lambda: None, Timing(), max_pairs):
-            yield found.later.astype(np.int64) * num_positions + found.earlier
-        return
     starts = np.flatnonzero(np.diff(later, prepend=-_GAP - 1) > _GAP)
     for run in np.split(later, starts[1:]):
         low, end = int(run[0]), int(run[-1]) + 1
         while low < end:
-            found = ask(low, end, None, max_pairs)
+            found = search.in_buckets(low, end, None, max_pairs)
             yield found.later.astype(np.int64) * num_positions + found.earlier
             low = found.end
 
