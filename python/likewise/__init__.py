@@ -84,9 +84,9 @@ __all__ = [
 
 
 class _Package(ModuleType):
-    """The package as a module that keeps its functions where a room has the same name.
+    """The package as a module that keeps its functions where a submodule has the same name.
 
-    Loading the room ``likewise.dedup`` would bind that name to the module and hide the function.
+    Loading a submodule ``likewise.dedup`` would bind that name to the module and hide the function.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.errors import InvalidParameter
 
-# Room is made a sixteenth at a time: enough that appending stays linear where memory must be moved to grow.
+# Arrays grow by a sixteenth at a time: enough that appending stays linear where memory must be moved to grow.
 _SPARE = 16
 
 
@@ -123,7 +123,7 @@ def _claim(file: int, num_bytes: int) -> None:
         try:
             os.posix_fallocate(file, 0, num_bytes)
         except OSError as error:
-            # File systems that cannot claim room beforehand.
+            # File systems that cannot allocate space beforehand.
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
         else:

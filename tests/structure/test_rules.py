@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows: public names, sizes of files, weight of imports, what is documented."""
+"""Rules of this project that no linter checks: public names, sizes of files, weight of imports, what is documented."""
 
 import ast
 import re
@@ -114,7 +114,7 @@ def test_the_library_does_not_print():
                 assert not {"pickle", "shelve", "marshal", "dill", "joblib"} & set(names), path
 
 
-def test_no_vague_rooms():
+def test_no_vague_module_names():
     for path in tracked(".py", ".rs"):
         assert not {"utils", "util", "helpers", "helper", "misc", "manager"} & {
             part.removesuffix(".py").removesuffix(".rs") for part in path.relative_to(ROOT).parts

@@ -1,6 +1,6 @@
 //! What has been decided about a document?
 //!
-//! One byte a position. The pairing rooms read it to leave out pairs that cannot matter, `groups` writes it.
+//! One byte a position. The modules that pair documents read it to leave out pairs that cannot matter, `groups` writes it.
 
 /// Not decided yet.
 pub const UNDECIDED: u8 = 0;

@@ -1,6 +1,6 @@
 //! How does work leave the interpreter and come back?
 //!
-//! Every door releases the interpreter lock, turns a panic into `LikewiseError`, and, where the work may be long, lets
+//! Every entry point releases the interpreter lock, turns a panic into `LikewiseError`, and, where the work may be long, lets
 //! Ctrl-C stop it.
 
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! `Texts`: a batch of texts as the doors take it.
+//! `Texts`: a batch of texts as the bound functions take it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -289,7 +289,7 @@ fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// The text of any str: the door of functions that take one document.
+/// The text of any str: for functions that take one document.
 pub fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Failure> {
     let py = text.py();
     if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {

@@ -243,7 +243,7 @@ pub fn distinct_documents(
 /// Sequences of more units than this together may take long to align, since the time grows with the product of their lengths.
 const LONG_UNITS: usize = 4096;
 
-/// What door the alignment of so many units takes: that of large data where it may be long.
+/// How an alignment of so many units is run: like a call on large data where it may take long.
 fn alignment_size(num_units: usize) -> usize {
     if num_units > LONG_UNITS {
         LONG_BYTES

@@ -1,6 +1,6 @@
 """The batch pipeline: from texts or files to the documents worth keeping, with evidence.
 
-The only room that knows more than one stage.
+README.md describes how its parts work together.
 """
 
 from likewise.batch.against.index import IndexUse

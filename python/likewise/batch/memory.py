@@ -341,7 +341,7 @@ class BoundedRun:
         return asked if self.plan is None else self.plan.threads
 
     def settle(self, num_documents: int, recipe: Recipe) -> Room:
-        """Return the room for as many documents as there are, and the recipe with its weights.
+        """Return the memory limits for as many documents as there are, and the recipe with its weights.
 
         Raises
         ------

@@ -94,7 +94,7 @@ class BuiltOutOfCore(ABC):
         InvalidInput
             If the file holds no fingerprints or changes meanwhile, or source or target is no regular file.
         OSError
-            If the disk has no room, which is checked first, or the system refuses.
+            If the disk is too full, which is checked first, or the system refuses.
 
         Notes
         -----
@@ -118,7 +118,7 @@ class BuiltOutOfCore(ABC):
         bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
-        # A link stays, and there is room where it leads to.
+        # A link stays, and the file is written where it leads.
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
         with locked_directory(path.parent, ".likewise-build-") as folder:
             status = file_status(source)
@@ -294,7 +294,7 @@ def _width(file: FlatFile, bits: int | None) -> int:
 
 
 def _check_room(path: Path, num_bytes: int) -> None:
-    """Refuse to begin what the disk has no room for."""
+    """Raise an error if the disk has not enough free space."""
     free = shutil.disk_usage(path.parent).free
     if num_bytes > free:
         raise OSError(

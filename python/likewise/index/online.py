@@ -1,4 +1,4 @@
-"""The index in one directory: the face of the native one."""
+"""The index in one directory: the Python API of the native index."""
 
 import contextlib
 import errno

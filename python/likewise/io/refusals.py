@@ -9,7 +9,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput
 
-# No room, or a file as large as it may be.
+# The disk is full, or the file has reached the maximum size.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

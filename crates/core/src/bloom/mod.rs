@@ -3,7 +3,7 @@
 //! Whatever is asked of two filters, it is a least number of bits that both must have, given how many each has: so one join serves all
 //! measures. [`Demand`] says how many; [`BloomJoin`] compares filters in order of their numbers of bits, so that those too small or
 //! too large for each other are not looked at (Bayardo, Ma, Srikant, Scaling up all pairs similarity search, WWW 2007). A filter
-//! nominates and never proves: the room `verify` measures what is listed here.
+//! nominates and never proves: the module `verify` measures what is listed here.
 
 mod demand;
 mod join;

@@ -162,7 +162,7 @@ pub enum Event {
     },
 }
 
-/// Derived files that may be searched; see the room of segments.
+/// Derived files that may be searched; see [`crate::segments`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSegment {
     /// Name of the files, without directory and ending.
@@ -173,7 +173,7 @@ pub struct LiveSegment {
     pub batch: u64,
     /// The last event that they know of.
     pub last_event: u64,
-    /// Words of the room that made them.
+    /// Words of the module that made them.
     pub details: String,
 }
 

@@ -42,7 +42,7 @@ class Verifier:
     timing : Timing
         Takes the seconds.
 
-    Feature sets beyond the budget of the run's room are dropped, the least recently used first, and made again when
+    Feature sets beyond the run's memory budget are dropped, the least recently used first, and made again when
     needed. Texts are read in few large batches where a whole range of pairs is announced by :meth:`hold`.
     """
 
@@ -85,7 +85,7 @@ class Verifier:
         self._pool.shutdown(cancel_futures=True)
 
     def hold(self, pairs: Candidates) -> bool:
-        """Read the feature sets of pairs all at once, if that leaves room for as many more.
+        """Read the feature sets of pairs all at once, if that leaves memory for as many more.
 
         Parameters
         ----------

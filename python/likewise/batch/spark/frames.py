@@ -1,4 +1,4 @@
-"""The face of Spark: DataFrames in, DataFrames with the columns of the local outputs out."""
+"""The Spark API: takes DataFrames, returns DataFrames with the columns of the local outputs."""
 
 from __future__ import annotations
 

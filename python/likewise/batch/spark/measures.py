@@ -1,4 +1,4 @@
-"""What is measured on the pairs of a cell: by the doors that every other run goes through."""
+"""How similar are the pairs of a cell? Measured by the functions that local runs call."""
 
 import numpy as np
 from numpy.typing import NDArray

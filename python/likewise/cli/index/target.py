@@ -57,7 +57,7 @@ def open_index(
     prefix: str | None,
     recipe: "Recipe | None" = None,
     **options: Any,  # noqa: ANN401 - those of the index
-) -> Any:  # noqa: ANN401 - one of two kinds with the same face
+) -> Any:  # noqa: ANN401 - one of two classes with the same methods
     """Open the index that a command means.
 
     Parameters
@@ -86,7 +86,7 @@ def open_index(
             raise InvalidParameter("store", "an index on a server keeps sketches")
         if prefix is not None:
             options["prefix"] = prefix
-        # By name: rooms of back ends and of the command line do not import each other.
+        # Imported only when a URL is given: it needs an extra.
         return importlib.import_module("likewise.redis").RedisIndex(url, recipe, **options)
     if prefix is not None:
         raise InvalidParameter("prefix", "acts with --url only")

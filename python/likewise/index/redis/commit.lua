@@ -113,7 +113,7 @@ while j <= num do
   else
     redis.call('SETRANGE', key, at, packed)
     redis.call('APPEND', key, new_ids)
-    -- A full chunk gives back the room that APPEND reserves.
+    -- A full chunk releases the memory that APPEND reserves.
     if (rows + last) % ROWS == 0 then redis.call('SET', key, redis.call('GET', key)) end
   end
   j = last + 1

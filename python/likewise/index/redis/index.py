@@ -331,7 +331,7 @@ class RedisIndex:
         )
 
     def compact(self) -> int:
-        """Give back room that buckets reserve or expired documents fill; return the number of keys looked at."""
+        """Release memory that buckets reserve or expired documents use; return the number of keys looked at."""
         self._check(writes=True)
         return upkeep.compact(self._server, self._reader, self._layout)
 

@@ -1,4 +1,4 @@
--- Takes expired entries out of packed buckets and gives back the room that APPEND reserves.
+-- Takes expired entries out of packed buckets and releases the memory that APPEND reserves.
 -- ARGV: pairs of key and length of an entry. Returns how many entries went.
 local watermark, gone = tonumber(redis.call('HGET', meta, 'watermark')), 0
 for i = 1, #ARGV, 2 do

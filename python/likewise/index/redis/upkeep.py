@@ -1,4 +1,4 @@
-"""Looking after an index on a server: facts, checks, room given back, export."""
+"""Looking after an index on a server: facts, checks, releasing memory, export."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from likewise.index.redis.server import Server
 
 _AT_ONCE = 16 * ROWS_A_CHUNK
 _KEYS_AT_ONCE = 200
-# Beyond 128 members sets and hashes of the classic layout take four times the room, unless the server is told.
+# Beyond 128 members sets and hashes of the classic layout take four times the memory, unless the server is told.
 _CLASSIC_ADVICE = (
     "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024, which save room past 8,000,000"
 )

@@ -94,7 +94,7 @@ def curve(
     parts.append(element("path", class_="line", d=line))
     parts += _x_axis(frame, label)
     if mark is not None:
-        # Where the line of the curve has left the room below it, or above.
+        # Where the line of the curve has left space below it, or above.
         parts += _mark(frame, mark[0], mark_text, at=_HEIGHT - _BOTTOM - 10 if mark[1] > 0.5 else _TOP + 8)
         parts.append(element("circle", class_="point", cx=_r(frame.x(mark[0])), cy=_r(frame.y(mark[1])), r=5))
     return _svg(parts, label)

@@ -131,6 +131,6 @@ def _folded(rows: list[_Row], *, folds: bool) -> Iterator[tuple[bool, list[_Row]
     start = 0
     for number in range(1, len(rows) + 1):
         if number == len(rows) or near[number] != near[start]:
-            # A fold of one row would take as much room.
+            # A fold of one row would take as much space.
             yield not near[start] and number - start > 1, rows[start:number]
             start = number

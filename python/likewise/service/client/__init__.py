@@ -1,4 +1,4 @@
-"""Clients of the HTTP service, with the face of an index. Needs ``pip install "likewise[client]"``."""
+"""Clients of the HTTP service, with the methods of an index. Needs ``pip install "likewise[client]"``."""
 
 from likewise.service.client.asynchronous import AsyncClient
 from likewise.service.client.errors import ServiceError

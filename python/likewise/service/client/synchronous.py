@@ -15,7 +15,7 @@ from likewise.service.client.connection import Connections, is_sent, is_transpor
 
 
 class Client:
-    """A collection of an HTTP service, with the face of :class:`likewise.Index`.
+    """A collection of an HTTP service, with the methods of :class:`likewise.Index`.
 
     Parameters
     ----------
