@@ -4,6 +4,9 @@
 //! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
 //! decides a result is written down in `docs/reference/definitions.md`.
+//!
+//! Integers decide: weights are integers, sums are exact, and a match is one comparison of one IEEE division.
+//! Logarithms, arc cosines and powers, which only choose bands and radii, come from the pure-Rust `libm`.
 
 // What vector kernels alone use has no other use where there are none.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_variables))]

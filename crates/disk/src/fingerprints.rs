@@ -1,4 +1,6 @@
 //! How is a flat file of fingerprints searched while it is read once, in order?
+//!
+//! The file is read by position on a thread of its own, never mapped.
 
 use std::fs::File;
 use std::ops::Range;

@@ -160,7 +160,7 @@ def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids:
 def evidence_tables(
     documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()
 ) -> Iterator[Any]:
-    """Yield the table of :func:`evidence` in parts that fit the run's memory limit; at least one, perhaps without rows."""
+    """Yield the table of :func:`evidence` in parts that fit the run's memory limit; at least one part."""
     num_given = 0
     for part in slices(len(decision.removed_rows), documents.room.rows_at_once):
         given = int(np.count_nonzero(decision.kept_rows[part] < 0)) if kept_ids else 0

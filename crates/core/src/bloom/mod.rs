@@ -4,6 +4,8 @@
 //! measures. [`Demand`] says how many; [`BloomJoin`] compares filters in order of their numbers of bits, so that those too small or
 //! too large for each other are not looked at (Bayardo, Ma, Srikant, Scaling up all pairs similarity search, WWW 2007). A filter
 //! nominates and never proves: the module `verify` measures what is listed here.
+//!
+//! How many bits a pair must share follows from a model of chance, which gives the stated recall.
 
 mod demand;
 mod join;

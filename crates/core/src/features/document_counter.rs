@@ -3,6 +3,9 @@
 //! One pass, any number of threads, documents in any order: everything added up commutes, so that the counts depend on
 //! the documents alone. Features go by their highest bits to shards, each a sorted list of counts and a heap of features
 //! that are yet to be counted.
+//!
+//! Whether counts are exact or come from the count-min sketch depends on the number of distinct features alone, which
+//! no order of the documents changes.
 
 use std::collections::HashSet;
 use std::mem::take;

@@ -1,4 +1,7 @@
 //! What are the features of a text to the packages whose sketches are to be met again?
+//!
+//! A recipe names a package, which fixes hash, tokens and permutations together; other fields must not contradict it.
+//! What the packages do by accident (64-bit arithmetic that wraps, words that are dropped) is reproduced too.
 
 use super::{Extractor, Shape};
 use crate::text::{self, Tokens};

@@ -1,4 +1,8 @@
 //! What does a repeated feature weigh, and when are two weighted sets equal?
+//!
+//! The weight `count` is not limited to 15, unlike all others: stored collections and other SimHash packages use raw
+//! counts, which need no table and are exact in 64-bit sums. Where one token repeats a thousand times, `log-count` is
+//! the better choice; it is the default of SimHash.
 
 use crate::hash::mix64;
 #[cfg(target_arch = "x86_64")]

@@ -2,6 +2,11 @@
 //!
 //! What stands between two words belongs to neither by the words alone. Behind the last word that goes, marks up to white space or up to
 //! what opens something for the next word go. Before the first one, marks go from the outermost one on that is closed within what goes.
+//!
+//! The two sides differ on purpose. A closing mark is always removed with the word before it, since a period or a
+//! bracket cannot stand alone. Pairing closing marks as well would need the text before the span, and would leave the
+//! `)` of `1)` and of `:)` behind. Where languages disagree on quotation marks (German closes with the mark that opens
+//! in English), the white space next to the mark decides.
 
 use std::cell::OnceCell;
 

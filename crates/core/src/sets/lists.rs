@@ -1,4 +1,8 @@
 //! Which documents hold a feature, and which stretches of them are not worth a look?
+//!
+//! Documents of one template meet in every posting of their list. So a list keeps the smallest size and the largest
+//! rest of each 64 and of each 4,096 postings: a block whose bounds fail is skipped, and the few documents met before
+//! are looked up in it by bisection. The candidates are those of a full scan.
 
 use std::ops::Range;
 

@@ -7,6 +7,10 @@
 //! ones that may reach the threshold. No pair that reaches it is missing; the module `verify` measures those listed.
 //!
 //! [`References`] answer another question by lists of all features: which of some references does a set carry?
+//!
+//! The join nominates pairs and never decides: its bounds are slightly wider than the threshold (rounded to 24 bits),
+//! and `verify` has the last word. Feature sets are not stored. Texts are counted when they are first read, and read
+//! again for their prefixes, so memory follows what documents share. Removed documents are dropped from the lists.
 
 mod gather;
 mod join;

@@ -1,4 +1,6 @@
 //! How alike are two sequences that are too long to be aligned as a whole?
+//!
+//! Beyond 10^10 cells, pieces between unique lines give bounds on both values, so that the time follows from the sizes.
 
 use std::sync::atomic::AtomicBool;
 

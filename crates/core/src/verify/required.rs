@@ -1,4 +1,8 @@
 //! Which similarity must a pair of documents reach?
+//!
+//! The short margin is added to the threshold here and nowhere else, with operations that every processor and language
+//! rounds alike. Searches look for pairs from the plain threshold on: the margin only raises it, so no search depends
+//! on it.
 
 /// The similarity that a pair must reach: more than the threshold where a document is short.
 ///

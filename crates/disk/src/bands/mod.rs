@@ -3,6 +3,11 @@
 //! Bands are gone through one after the other, and of each a part of its keys at a time, so that memory follows neither documents nor
 //! collisions. What comes of a part is appended to four files, and who looks at what stands there in runs in order of position; a range of
 //! positions is brought together from all runs when it is asked for. Nothing is kept: the files have no name once they are mapped.
+//!
+//! A part holds the keys of one remainder, each pass over the signatures computing them again: a key takes 10 ns,
+//! whereas writing and reading it would move 24 bytes. A bucket is in one part as a whole, so levels are those of
+//! buckets in memory. Spilled keys would pay where signatures exceed the page cache and bands are many; only the speed
+//! would differ.
 
 mod column;
 #[cfg(test)]

@@ -1,4 +1,7 @@
 //! Where may a CSV file be cut so that every piece holds whole records?
+//!
+//! The scan runs at several gigabytes a second and finds ends of records exactly as the parser does, also ahead of a
+//! file that is still being unpacked. So no guess about quotes is needed, and all threads parse.
 
 use std::fs::File;
 

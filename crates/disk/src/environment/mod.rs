@@ -2,6 +2,8 @@
 //!
 //! Files, the clock and background work, behind one value, so that tests can simulate a disk, a clock and a scheduler.
 //! Everything outside tests uses the [plain](Environment::default) environment.
+//!
+//! It also holds the name of SQLite's virtual file system, so one simulated disk serves SQLite and the segments alike.
 
 mod background;
 mod clock;

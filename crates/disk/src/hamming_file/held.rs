@@ -1,4 +1,8 @@
 //! How does a set in memory come of more fingerprints than are to be held beside it?
+//!
+//! A mapped array is read by position, once for each table and each batch of entries that memory holds. It is never
+//! copied, since the fingerprints would be a third of all memory, and never read through the mapping: a file that is
+//! truncated meanwhile must give an error, not a crash. A file whose size or time has changed at the end is rejected.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};

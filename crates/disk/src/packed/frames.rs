@@ -2,6 +2,10 @@
 //!
 //! Frames that tell their size are unpacked several at a time, by as many threads. All else (a frame of unknown size, a large
 //! one, a cut or damaged file) is left to the decoder that goes through the file from front to back and says what is wrong.
+//!
+//! On the first frame that does not fit (unknown size, more than 8 MB, a wrong size, damage) the sequential decoder
+//! takes over at that frame, so errors are the same either way. Pieces end at positions in the plain bytes, never where
+//! a frame does, so the parts of a killed run remain valid for any number of threads.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;

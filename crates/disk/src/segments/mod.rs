@@ -3,6 +3,11 @@
 //! A segment is a set of files with search tables of consecutive rows. Everything in them is derived from the store: a segment that is
 //! missing, damaged or of another database is dropped and built again, and no answer depends on which rows stand in which segment.
 //! Every byte is described in FORMAT.md.
+//!
+//! The store's list of live segments holds a checksum that covers every byte of a segment, by way of its block
+//! checksums. The segment names its database, its rows and the last batch in them. So a file restored from elsewhere,
+//! or half written, is never searched, and checking that takes microseconds. No lock is held while a segment is built:
+//! the build notes the last event before it reads, and later events are replayed over it.
 
 mod build;
 mod gather;

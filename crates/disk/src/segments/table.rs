@@ -5,6 +5,10 @@
 //! first `remainder_bits` of its lower half are kept beside the row to tell others of the prefix apart. A directory in unary, a 0 for each
 //! entry and a 1 behind each prefix, with the first entry of each 64 prefixes beside it, takes 2.5 bits an entry, and a lookup three cache
 //! misses, which batches hide behind each other.
+//!
+//! So an id costs 4.6 bytes at 1e7 documents and a band 4; the store confirms what is found. The product gives one
+//! entry a prefix for any m, where prefixes of whole bits would leave up to half of a directory empty. Groups are
+//! stored with all their bits, since a row number has only 32.
 
 use likewise_core::hamming::index::Words;
 use likewise_core::prefetch::prefetch_read;

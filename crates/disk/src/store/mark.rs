@@ -3,6 +3,9 @@
 //! SQLite takes the first frame of its log that is not whole for the end: power loss leaves such ends. Damage before the end looks the same, and the
 //! batches behind it would be lost in silence. So each commit notes in a small file how far the store reaches. The file is never synced,
 //! so after a power loss it may be older than the log, or absent: a mark behind the database proves nothing, one ahead of it proves a loss.
+//!
+//! A mark holds the last committed and the last synced position. The first proves a loss only within one start of the
+//! machine, the second always.
 
 use std::fmt;
 use std::io::{

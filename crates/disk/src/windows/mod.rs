@@ -2,6 +2,10 @@
 //!
 //! Windows are put aside by the first bits of their hashes; of each part the first of those that are equal are found in a table, and the
 //! others put aside again by their places, where consecutive ones become stretches. What goes beyond the memory lies in one file.
+//!
+//! Nothing is sorted. Spread by their hashes, windows of one part fit a table in the cache that gives the first of
+//! each; the others, spread by position, are written to their place in a stretch of text and read off in order. All
+//! remaining windows are grouped, so the first of each is found however often boilerplate repeats.
 
 mod pairs;
 

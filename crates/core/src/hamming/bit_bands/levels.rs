@@ -2,6 +2,9 @@
 //!
 //! The bucket levels of MinHash bands, keyed by bits of the fingerprint: so what is compared depends on fingerprints, bands and order
 //! alone, stays bounded on piles of templates, and an index that takes documents one by one finds the same.
+//!
+//! All bands are searched at once for many documents, and only pairs within the radius are kept, since the buckets of
+//! hundreds of bands would not fit in memory.
 
 use std::ops::Range;
 use std::sync::Mutex;

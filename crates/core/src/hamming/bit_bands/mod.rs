@@ -4,6 +4,9 @@
 //! Approximate nearest neighbors, STOC 1998), and pairs that agree in all bits of a band are compared. The positions depend on the seed
 //! alone, so P(found) is the same for every pair at one distance, whatever the fingerprints are. Bands come in partitions: a random
 //! permutation of the positions is cut into disjoint bands, which find more than as many independent ones.
+//!
+//! A recipe fixes the number and the width of its bands, so the pairs that a run compares are a function of the recipe.
+//! `hamming_pairs` states no recall in advance and chooses its bands by cost.
 
 mod compare;
 mod levels;

@@ -4,6 +4,9 @@
 //! by keys whose radii are complete by the generalised pigeonhole principle, buckets are compared four codes by eight, and
 //! buckets that are too large are split by the bits that remain (Manku, Jain, Das Sarma: Detecting near-duplicates for
 //! web crawling, WWW 2007, section 3, for the recursion). The first key that finds a pair owns it. Where no keys pay, all pairs are compared.
+//!
+//! Tasks are numbered and their pairs are returned in that order, so the output does not depend on threads. Because of
+//! the owner, no set of pairs already found is kept.
 
 mod codes;
 mod collapse;

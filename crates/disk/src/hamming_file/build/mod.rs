@@ -3,6 +3,9 @@
 //! One table after the other. The fingerprints are counted by cell, then read again as often as memory is too small for all of them: each time
 //! the entries of some cells are brought together, sorted, packed, and written behind those before. What is written is what a set in
 //! memory would be saved as, byte for byte.
+//!
+//! Spreading the fingerprints into files first would read less where memory is very small, but would write all of them
+//! once more.
 
 mod schedule;
 mod table;
