@@ -3,7 +3,7 @@
 //! The choice is made at run time and never changes a result: every kernel has a plain path that is
 //! the oracle of the vector ones.
 //!
-//! It is an argument (`isa`) of every kernel's caller, and tests force each instruction set.
+//! Callers pass it as the argument `isa`; tests force each one.
 
 /// An instruction set that kernels are written for.
 ///

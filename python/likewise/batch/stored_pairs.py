@@ -1,4 +1,9 @@
-"""Pairs below and above the threshold, stored for whoever asks what another threshold would have made of the run."""
+"""Pairs below and above the threshold, stored for whoever asks what another threshold would have made of the run.
+
+This is a second search. Which pairs the deciding search compares, and how many measurements estimates spare, depend on
+the threshold, so a search that also looked below it would decide differently. A separate one cannot change a verdict.
+From the threshold on it stores what the run compared, so deciding the stored pairs again gives the run's own counts.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,9 @@
-"""The fields of a recipe that say what is done to texts before they are cut, and how bytes are cut."""
+"""The fields of a recipe that say what is done to texts before they are cut, and how bytes are cut.
+
+Dictionary words, HTML, simplified characters and content-defined chunks come from libraries, each pinned to one
+version. The core names those that apply (`TextRules::libraries`), and the recipe stores and hashes the names. A recipe
+of other versions is rejected.
+"""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict

@@ -1,4 +1,8 @@
-"""Weight tables: what each feature weighs, counted on a collection or given for terms."""
+"""Weight tables: what each feature weighs, counted on a collection or given for terms.
+
+The JSON of a recipe names its table by `weights_id`. A recipe read from JSON needs that file, or counts the input again
+and must arrive at the same identity.
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

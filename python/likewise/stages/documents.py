@@ -1,4 +1,9 @@
-"""Documents of any kind as native batches: texts, bytes, and tokens that the user cut."""
+"""Documents of any kind as native batches: texts, bytes, and tokens that the user cut.
+
+A batch has one kind: texts, bytes, or the user's tokens, encoded with their weights. Sketching, verification and
+weighing treat all alike; only the native `Extractor` distinguishes them. Public functions reject documents that the
+recipe's tokens cannot cut.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

@@ -1,4 +1,10 @@
-"""Sets: samples of shingle sets, and resemblance and containment from them with their standard error."""
+"""Sets: samples of shingle sets, and resemblance and containment from them with their standard error.
+
+Estimates are plain shares of what was drawn, and NaN where nothing was. Dividing by the chance of drawing anything
+(FracMinHash) is right on average over sets that drew nothing and count as 0, but wrong for each set that drew
+something. Standard errors are of a smoothed share and intervals are by the score test, since sqrt(p (1 - p) / n) is 0
+at 0 and 1.
+"""
 
 import math
 import operator

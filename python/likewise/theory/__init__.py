@@ -5,6 +5,9 @@ the same value with probability p1 or more, and two at distance d2 or more with 
 and ``any_of`` (OR) make steeper families of any of them, in any cascade, and :class:`LSHIndex` searches by one.
 
 Sources: Indyk, Motwani, STOC 1998; Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, chapter 3.
+
+This is the general theory, over NumPy arrays. No recipe reads it, no run depends on it, and its random numbers are
+NumPy's. The searches that runs use have kernels of their own.
 """
 
 from likewise.theory.edit import EditFamily

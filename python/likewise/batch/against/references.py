@@ -1,4 +1,9 @@
-"""Reference documents: kept ones of earlier runs, or those of plain files, that new ones are held against."""
+"""Reference documents: kept ones of earlier runs, or those of plain files, that new ones are held against.
+
+Reference documents are the first rows and the first positions, so buckets, collapsing and the decision need not know of
+them. Only the search starts behind their positions, and the outputs omit them. What an earlier run knows of its kept
+documents is read in the format of the parts of a resumed run.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

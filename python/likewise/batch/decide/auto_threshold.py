@@ -4,6 +4,8 @@ A sample of documents is compared with all of them. Bands of two slots nominate 
 the run or, for other methods, signatures made in one more pass over the texts; what is nominated is measured as
 verification measures. The sample and its pairs are chosen by digests of the contents alone, so that neither the order
 of the inputs nor threads, memory or a run that was killed have a say.
+
+The recipe of the run then holds the threshold as a number, and later stages do not know that it was chosen.
 """
 
 import contextlib

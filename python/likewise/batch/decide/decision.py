@@ -1,4 +1,9 @@
-"""The decision: who stays, and which kept document speaks against each that goes."""
+"""The decision: who stays, and which kept document speaks against each that goes.
+
+Documents are decided in order of priority, some thousands at a time. A candidate whose earlier document is already
+removed is not measured, since it can change neither a verdict nor the evidence; so dense clusters cost little, and the
+result is that of the rule applied document by document. Neither the size of a chunk nor the threads affect the output.
+"""
 
 from dataclasses import dataclass, replace
 

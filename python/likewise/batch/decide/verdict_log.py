@@ -1,4 +1,7 @@
-"""Verdicts that a run has come to, put aside while it goes on: one that continues it begins behind them."""
+"""Verdicts that a run has come to, put aside while it goes on: one that continues it begins behind them.
+
+A logged verdict is final, since positions are decided once, in order of priority.
+"""
 
 import time
 from dataclasses import dataclass, field

@@ -1,4 +1,8 @@
-"""Exact similarity of candidate pairs, on feature sets made again from their texts and held within a budget."""
+"""Exact similarity of candidate pairs, on feature sets made again from their texts and held within a budget.
+
+Texts are read again for a whole range of pairs at once, while verdicts advance in smaller steps: documents removed on
+the way spare later pairs.
+"""
 
 import time
 from collections.abc import Callable

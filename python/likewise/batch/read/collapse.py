@@ -1,4 +1,14 @@
-"""Collapsing: documents that no comparison could tell apart become one before pairing."""
+"""Collapsing: documents that no comparison could tell apart become one before pairing.
+
+Documents with equal feature sets (128-bit digests) become one, so that ten thousand copies of a page are one candidate
+and not fifty million pairs. A collapsed document takes the verdict and the evidence of the earlier one. A kept document
+between the two may be more similar than the one that the evidence names; the set of kept documents is the same, and an
+index does likewise.
+
+Distance-only recipes also collapse by fingerprint. Fingerprints of texts with few features meet by accident, so pairs
+with a text of fewer than 64 features are also measured, counting each feature once. Counted so, a text with more than
+64 / `short_threshold` features can match no short one, which is why larger texts may collapse by fingerprint alone.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,4 +1,8 @@
-"""Candidate pairs by the bits that Bloom filters share: all pairs compared, or those that bands nominate."""
+"""Candidate pairs by the bits that Bloom filters share: all pairs compared, or those that bands nominate.
+
+Where documents are many, the run switches to bands and writes them into its recipe, so that the recipe always states
+what was done.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

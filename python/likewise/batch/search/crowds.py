@@ -1,4 +1,9 @@
-"""Pairs of documents that bands leave out since their buckets are full: an exact join of these documents alone."""
+"""Pairs of documents that bands leave out since their buckets are full: an exact join of these documents alone.
+
+A bucket holds its first 64 documents, and later ones are compared with these. So bands omit a pair that shares a bucket
+only where both documents came to a full one, and the exact join runs over such documents alone. An index keeps no lists
+of features and uses levels of buckets instead; a run with an index does the same, so that both give the same answer.
+"""
 
 from collections.abc import Iterator
 from itertools import pairwise

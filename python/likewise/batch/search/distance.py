@@ -1,4 +1,10 @@
-"""Candidates by Hamming distance: of all fingerprints at once, or slab by slab where their tables are too large."""
+"""Candidates by Hamming distance: of all fingerprints at once, or slab by slab where their tables are too large.
+
+A slab of positions is searched against the earlier ones when its first position is asked for. By then their verdicts
+are known, so only documents that are kept enter the tables, and pairs with a removed document are never stored. Kept
+documents are further apart than the radius, so few pairs result, where a join on disk would list all pairs of a
+cluster. The work grows with the square of the number of slabs, so fewer threads are preferred to a second slab.
+"""
 
 from dataclasses import dataclass
 from typing import Any

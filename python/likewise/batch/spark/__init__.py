@@ -1,5 +1,8 @@
 """Deduplication on Spark, for what one machine cannot hold; needs ``pip install "likewise[spark]"``.
 
+Spark moves data, and the core decides: whole Arrow batches go to the functions of a local run. Spark adds rows numbered
+in a sorted order, buckets by shuffle, and cells.
+
 Examples
 --------
 >>> from likewise.spark import dedup  # doctest: +SKIP

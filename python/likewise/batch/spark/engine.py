@@ -1,4 +1,7 @@
-"""Spark as the engine of ``likewise dedup``: files in, an output directory as of a local run out."""
+"""Spark as the engine of ``likewise dedup``: files in, an output directory as of a local run out.
+
+Only reading to deciding runs on Spark. Inputs, the output directory, evidence and kept files are those of a local run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A DataFrame of documents as an input: put in order once, and read from there ever after."""
+"""A DataFrame of documents as an input: put in order once, and read from there ever after.
+
+A source that returns other rows when it is computed again does no harm, and no number depends on how Spark partitions
+the work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""SimHash: the driver's fingerprints, and what is found among them by the search of a local run."""
+"""SimHash: the driver's fingerprints, and what is found among them by the search of a local run.
+
+Fingerprints are searched on the driver, by the local search on distinct ones. A hundred million of 128 bits take about
+31 GB, which a large driver has. On the cluster each fingerprint would have to be shuffled to thousands of neighboring
+keys at such radii.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What this client had acknowledged, so that it can name what a server that went back in time has lost."""
+"""What this client had acknowledged, so that it can name what a server that went back in time has lost.
+
+The history of a server is a chain of marks: each commit and removal replaces the mark by one made from the one before
+and from the client's random name and counter. A writer proves the mark that it decided on, a reader the one that it
+began with. So other documents in the same rows are never mistaken for those that were seen.
+"""
 
 import threading
 from collections import deque

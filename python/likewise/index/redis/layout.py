@@ -1,4 +1,9 @@
-"""Where everything stands on the server: names of keys, bytes of records, entries of buckets."""
+"""Where everything stands on the server: names of keys, bytes of records, entries of buckets.
+
+Records, ids and blocks are packed strings in some thousands of keys, since a key of its own would cost a document 60
+bytes or more. Links between a kept document and its duplicates are in the records, so groups need no keys. All keys of
+an index share a hash tag: a script cannot span nodes of a cluster, so an index lives on one.
+"""
 
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,4 +1,10 @@
-"""Audits of finished runs: what was missed, what was wrongly taken, and a certificate of both."""
+"""Audits of finished runs: what was missed, what was wrongly taken, and a certificate of both.
+
+The exact join could list all pairs, but it is code of the run under audit, and at a hundred million documents too slow.
+So a sample of documents is compared with all others, by a bound of its own (:mod:`.rarest`), in one pass over the
+texts. The document is the unit of the intervals, because pairs come in clusters. What the run compared is derived again
+from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated.
+"""
 
 from likewise.runs.audit.certificate import check_target, read_certificate, write_certificate
 from likewise.runs.audit.run import NUM_SAMPLED, Audit, audit

@@ -1,4 +1,8 @@
-"""What results look like: texts, charts and fingerprints as HTML and SVG, safe whatever a document holds."""
+"""What results look like: texts, charts and fingerprints as HTML and SVG, safe whatever a document holds.
+
+Charts and differences are functions that return markup, used by the report and by the templates of the page. Everything
+else is escaped by the function that joins them, which also makes hidden characters visible.
+"""
 
 from functools import cache
 from importlib.resources import files

@@ -1,4 +1,10 @@
-"""Looking at results: finished runs and indexes, their groups, texts, thresholds and labels."""
+"""Looking at results: finished runs and indexes, their groups, texts, thresholds and labels.
+
+A view is made of a run's evidence and inputs, not of its internal state: `removed.parquet` becomes a SQLite file of
+groups, which can be deleted at any time, and texts are read from the inputs by the offsets of the evidence. It is
+Python's own SQLite, since no index opens that file. Words are cut by the rules of features before they are indexed, so
+that Chinese is found as English is.
+"""
 
 from likewise.runs.viewing.catalogue import SORTS, Catalogue, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look

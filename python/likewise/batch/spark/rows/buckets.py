@@ -1,4 +1,9 @@
-"""MinHash buckets by shuffle: a level a shuffle, streamed, so that no bucket is ever held whole."""
+"""MinHash buckets by shuffle: a level a shuffle, streamed, so that no bucket is ever held whole.
+
+A level depends on the documents left over by the one before, hence a shuffle for each. Entries arrive sorted by bucket
+and rank, and 64 members are remembered, so a key shared by half of all documents costs time and not memory. This is the
+only rule implemented twice; a test compares it with the core's on random signatures.
+"""
 
 from __future__ import annotations
 
