@@ -1,7 +1,7 @@
 """How much memory a run takes for its work, and where the rest lies.
 
 A memory limit bounds anonymous memory. What a run knows of every document is in mapped files without a name
-(:class:`likewise.arrays.ArraySpace`), and stages run the same code on arrays in memory and in files, a part at a time,
+(`likewise.arrays.ArraySpace`), and stages run the same code on arrays in memory and in files, a part at a time,
 so the answer cannot differ. `likewise.batch.memory` divides the limit; this module says how large the parts are.
 """
 

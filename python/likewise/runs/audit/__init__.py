@@ -1,7 +1,7 @@
 """Audits of finished runs: what was missed, what was wrongly taken, and a certificate of both.
 
 The exact join could list all pairs, but it is code of the run under audit, and at a hundred million documents too slow.
-So a sample of documents is compared with all others, by a bound of its own (:mod:`.rarest`), in one pass over the
+So a sample of documents is compared with all others, by a bound of its own (`rarest`), in one pass over the
 texts. The document is the unit of the intervals, because pairs come in clusters. What the run compared is derived again
 from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated.
 """
