@@ -2,7 +2,7 @@
 
 Every public name has its entry in the reference, every command and every option of the command line stands there,
 every page can be reached from the first one, and every link within the book leads to a page and a place that exist.
-Nothing is asked of the network. `make docs` runs it after the build.
+A generated reference may be empty without a warning of Sphinx. Uses no network. `make docs` runs it after the build.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Likewise finds documents that say the same thing in nearly the same words, and shows its evidence.
+"""Likewise finds near-duplicate documents and records why each was removed.
 
 Every public name is loaded when it is first used, so that ``import likewise`` and ``likewise --help`` cost little.
 

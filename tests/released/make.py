@@ -2,7 +2,8 @@
 
 ``python -m tests.released.make`` writes ``tests/released/VERSION.tar.gz``. Once that version is released it is never
 made again: what is in it are the files of that release, and a test that fails on them tells of users who cannot open
-theirs. Until then it may be deleted and made anew, for a reason that is told.
+theirs. A writer and a reader that change together agree in tests that use both; these files do not change. Until the
+release an archive may be deleted and made again, for a stated reason.
 """
 
 import gzip

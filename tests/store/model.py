@@ -1,6 +1,6 @@
 """The online index as plain Python: the decision document by document, removal, promotion and expiry.
 
-Written from docs/concepts/index.md and the definitions, on the slow oracle alone. Everything is kept for ever in
+Written from docs/concepts/online-index.md and the definitions, on the slow oracle alone. Everything is kept for ever in
 lists, every search looks at every document, and nothing is fast.
 """
 

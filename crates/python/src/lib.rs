@@ -1,4 +1,4 @@
-//! The seam: arguments in, interpreter lock released, core called, arrays out.
+//! The binding: arguments in, interpreter lock released, core called, arrays out.
 
 mod array;
 mod arrow;

@@ -1,4 +1,4 @@
-"""What a summary says of the inputs, and what a user is told of a run that ended early."""
+"""What a summary reports about the inputs, and what is reported of a run that ended early."""
 
 import hashlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What stands in for this machine where a run of files is done elsewhere."""
+"""What replaces this machine where a run of files is computed elsewhere."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""The plan of a run in bounded memory: what it holds, what lies on disk, how long it takes."""
+"""The plan of a run in bounded memory: what it holds, what is on disk, how long it takes."""
 
 import shutil
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How files are read, beside the recipe."""
+"""How files are read; options that are not part of the recipe."""
 
 from dataclasses import dataclass
 from typing import BinaryIO

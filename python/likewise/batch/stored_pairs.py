@@ -1,4 +1,4 @@
-"""Pairs below and above the threshold, stored for whoever asks what another threshold would have made of the run.
+"""Pairs below and above the threshold, stored to compute what another threshold would have decided.
 
 This is a second search. Which pairs the deciding search compares, and how many measurements estimates spare, depend on
 the threshold, so a search that also looked below it would decide differently. A separate one cannot change a verdict.

@@ -1,4 +1,4 @@
-"""Questions between two collections, such as which references each query carries."""
+"""Questions between two collections, such as which references each query contains."""
 
 from likewise.corpus.matching import match, match_files
 

@@ -1,4 +1,4 @@
-"""Which of some references does each query carry? The best of them, with score and both containments, or none.
+"""Which reference does each query contain? The best one, with score and both containments, or none.
 
 Weights by rarity without a table are counted on the references only, so an answer depends on the references and its own
 query, not on other queries.

@@ -1,4 +1,4 @@
-"""The online index: has this document been seen before, and what is it a duplicate of."""
+"""The online index: whether a document is a near-duplicate of an earlier one, and of which."""
 
 from likewise.index.online import Index
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts

@@ -1,4 +1,4 @@
-"""A batch run that adds documents to an index: a rerun tells its own documents from those of others."""
+"""A batch run that adds documents to an index: a rerun distinguishes its own documents from others."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tables and lists of words that a recipe names and that do not stand in its JSON, as bytes.
+"""Tables and word lists that a recipe names but its JSON does not contain, as bytes.
 
 An index stores its table, stop words and dictionary itself: who opens it has no input to count, and a snapshot or a
 server's backup must be complete.

@@ -1,4 +1,4 @@
-"""What an index is opened with: recipe, what it keeps, durability, age limit."""
+"""What an index is opened with: recipe, stored contents, durability, age limit."""
 
 import os
 import re

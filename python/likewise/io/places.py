@@ -1,4 +1,4 @@
-"""Names that can be no directory of this machine, told before one is made by them."""
+"""Names that cannot be directories on this machine, detected before one is created."""
 
 import errno
 import os

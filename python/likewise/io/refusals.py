@@ -1,4 +1,4 @@
-"""What the system refuses, told by the names that users gave."""
+"""Errors of the system, reported with the names that users gave."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Files elsewhere: fetched before a run, written through behind it, by fsspec.
+"""Remote files: fetched before a run, copied back after it, by fsspec.
 
 Inputs are fetched whole before a run and outputs are copied whole after it. Documents are read again by offset from
 many threads, and outputs get their names by renaming, both of which are too expensive in object stores. So every format

@@ -1,4 +1,4 @@
-"""What tells whether an input is still the file that it was."""
+"""Whether an input is still the same file."""
 
 import hashlib
 from collections.abc import Sequence

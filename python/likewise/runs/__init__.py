@@ -1,1 +1,1 @@
-"""What is done with a finished run: compare two, look at one, report, audit."""
+"""What is done with a finished run? Compare two, view one, report, audit."""

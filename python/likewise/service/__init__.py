@@ -1,4 +1,4 @@
-"""The index as an HTTP service: collections to ask and feed, and pages to look at.
+"""The index as an HTTP service: collections to query and update, and pages to view.
 
 Needs ``pip install "likewise[server]"``. `create_app` gives the application, `serve` runs it until it is asked to end.
 """

@@ -1,4 +1,4 @@
-"""What the service says: a line of JSON each on standard error, never with the text of a document."""
+"""What the service logs: one JSON line an event on standard error, never with the text of a document."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Which recipe and threshold fit a collection, from pairs that people labelled."""
+"""Which recipe and threshold fit a collection, given labeled pairs."""
 
 from likewise.tuning.choice import Measured, measured
 from likewise.tuning.labels import Label, Labels, read_labels, write_labels

@@ -1,1 +1,1 @@
-"""What a run is compared with beside itself: earlier runs, files, an index."""
+"""What is a run compared with besides its own documents? Earlier runs, files, an index."""

@@ -1,4 +1,4 @@
-"""A run beside an online index: what it has seen goes, and what the run saw it is told.
+"""A run with an online index: documents that the index has seen are removed, and the others are added to it.
 
 The index is queried first and the rest is decided as a batch. The kept set is the same as if the documents had been
 added one by one, at the speed of a run. The evidence names the indexed document, even where a kept one is more similar.

@@ -1,4 +1,4 @@
-"""Reference documents: kept ones of earlier runs, or those of plain files, that new ones are held against.
+"""Reference documents, from earlier runs or plain files, that new documents are compared with.
 
 Reference documents are the first rows and the first positions, so buckets, collapsing and the decision need not know of
 them. Only the search starts behind their positions, and the outputs omit them. What an earlier run knows of its kept

@@ -1,4 +1,4 @@
-"""How much memory a run takes for its work, and where the rest lies.
+"""How much memory does a run take for its work? The rest is stored in files.
 
 A memory limit bounds anonymous memory. What a run knows of every document is in mapped files without a name
 (`likewise.arrays.ArraySpace`), and stages run the same code on arrays in memory and in files, a part at a time,

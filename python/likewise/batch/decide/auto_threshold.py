@@ -1,4 +1,4 @@
-"""The threshold that a run chooses from its own documents: which pairs are looked at, and what they say.
+"""The threshold that a run chooses from its own documents: which pairs are sampled, and what follows from them.
 
 A sample of documents is compared with all of them. Bands of two slots nominate pairs of MinHash signatures, those of
 the run or, for other methods, signatures made in one more pass over the texts; what is nominated is measured as

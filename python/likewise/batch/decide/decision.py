@@ -1,4 +1,4 @@
-"""The decision: who stays, and which kept document speaks against each that goes.
+"""The decision: which documents are kept, and which kept document matches each removed one.
 
 Documents are decided in order of priority, some thousands at a time. A candidate whose earlier document is already
 removed is not measured, since it can change neither a verdict nor the evidence; so dense clusters cost little, and the

@@ -1,4 +1,4 @@
-"""Verdicts that a run has come to, put aside while it goes on: one that continues it begins behind them.
+"""Verdicts logged while a run goes on, so that a run that continues it starts after them.
 
 A logged verdict is final, since positions are decided once, in order of priority.
 """

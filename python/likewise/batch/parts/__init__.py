@@ -1,4 +1,4 @@
-"""Repeats inside documents: parts that stand elsewhere already are taken out, the first of each stays."""
+"""Repeats inside documents: parts that occur earlier are removed, and the first of each is kept."""
 
 from likewise.batch.parts.run import dedup_parts
 from likewise.batch.parts.units import UNITS, PartRules

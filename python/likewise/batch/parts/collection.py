@@ -1,4 +1,4 @@
-"""The documents whose parts are looked at: everything about them but their texts."""
+"""The documents whose parts are compared: everything about them except their texts."""
 
 import threading
 from collections import deque

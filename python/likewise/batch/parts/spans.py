@@ -1,4 +1,4 @@
-"""Spans of words that repeat: found by windows, told as the longest stretches, measured on the texts.
+"""Spans of words that repeat: found by windows, reported as the longest stretches, measured on the texts.
 
 A word is removed if a window of N words that contains it equals an earlier one that does not overlap it.
 `crates/core/src/repeats` explains why.

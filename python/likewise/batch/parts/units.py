@@ -1,4 +1,4 @@
-"""Lines, paragraphs and sentences as documents of their own: what repeats is decided as for documents."""
+"""Lines, paragraphs and sentences as documents: repeats are decided as for documents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

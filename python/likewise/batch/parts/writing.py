@@ -1,4 +1,4 @@
-"""What a run over parts writes: the evidence, the documents without their repeats, those that were left empty."""
+"""What a run over parts writes: evidence, the documents without their repeats, and those left empty."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Collapsing: documents that no comparison could tell apart become one before pairing.
+"""Collapsing: documents that no comparison could distinguish become one before pairing.
 
 Documents with equal feature sets (128-bit digests) become one, so that ten thousand copies of a page are one candidate
 and not fifty million pairs. A collapsed document takes the verdict and the evidence of the earlier one. A kept document

@@ -1,4 +1,4 @@
-"""The documents of a run: everything about them but their texts."""
+"""The documents of a run: everything about them except their texts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

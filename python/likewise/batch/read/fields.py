@@ -1,4 +1,4 @@
-"""Fields by their names: what a row has where one is missing, and how many documents lack one that `keep` asks for."""
+"""Fields by name: what a row has where one is missing, and how many documents lack one that `keep` needs."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Reading and sketching: workers turn pieces of the input into columns; texts live only while they are sketched."""
+"""Reading and sketching: workers turn pieces of the input into columns and drop each text once it is sketched."""
 
 import contextlib
 import dataclasses

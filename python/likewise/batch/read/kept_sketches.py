@@ -1,4 +1,4 @@
-"""Sketches of kept documents beside a finished run: a later one compares with them without reading them again."""
+"""Sketches of kept documents next to a finished run, which a later run compares with instead of reading them again."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The order of priority: whom `keep` prefers, ties by row."""
+"""The order of priority: which documents `keep` prefers, ties by row."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The files that new documents are held against, and what is known of them already."""
+"""The files that new documents are compared with, and what is already known of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Resuming: what was sketched is put aside in parts, and a killed run reads them instead of sketching again.
+"""Resuming: sketches are saved in parts, and a killed run reads them instead of sketching again.
 
 A part holds some consecutive jobs of the input. Jobs are numbered as their source hands them out, which depends on the
 input alone, so a number says the same in the run that continues. Nothing about a part is believed that its checksum

@@ -1,4 +1,4 @@
-"""One sketched piece of the input: all that stays of it once its texts are gone."""
+"""One sketched piece of the input: all that is kept of it once its texts are dropped."""
 
 from dataclasses import dataclass
 from typing import Any

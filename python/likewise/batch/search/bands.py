@@ -1,4 +1,4 @@
-"""Candidates by bands: of MinHash signatures, or of sampled bits of fingerprints."""
+"""Candidates by bands of MinHash signatures, or of sampled bits of fingerprints."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Pairs of documents that bands leave out since their buckets are full: an exact join of these documents alone.
+"""Pairs of documents that bands omit because their buckets are full: an exact join of these documents alone.
 
 A bucket holds its first 64 documents, and later ones are compared with these. So bands omit a pair that shares a bucket
 only where both documents came to a full one, and the exact join runs over such documents alone. An index keeps no lists

@@ -1,4 +1,4 @@
-"""Candidate pairs by the rarest features of documents: every pair that may reach the threshold, none missing."""
+"""Candidate pairs by the rarest features of documents: every pair that may reach the threshold."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What every search gives: candidate pairs of positions, a range of later positions at a time."""
+"""What every search returns: candidate pairs of positions, a range of later positions at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

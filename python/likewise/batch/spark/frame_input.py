@@ -1,4 +1,4 @@
-"""A DataFrame of documents as an input: put in order once, and read from there ever after.
+"""A DataFrame of documents as an input: written in order once, and read from there only.
 
 A source that returns other rows when it is computed again does no harm, and no number depends on how Spark partitions
 the work.

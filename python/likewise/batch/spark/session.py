@@ -1,4 +1,4 @@
-"""PySpark: that it is there, and a session for the command line."""
+"""PySpark: whether it is installed, and a session for the command line."""
 
 import os
 import sys

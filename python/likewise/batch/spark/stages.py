@@ -1,4 +1,4 @@
-"""Stages: each a Parquet directory that is there as a whole or made again, so that a killed run goes on.
+"""Stages: each a Parquet directory that is complete or made again, so that a killed run continues.
 
 A stage is complete when the marker file next to its directory exists, which is written last; without it the stage is
 made again. Spark itself reads and writes markers, identity and stages, so any file system that it supports works, and

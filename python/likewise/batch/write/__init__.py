@@ -1,1 +1,1 @@
-"""What a run leaves: kept rows, sketches, summary."""
+"""What does a run write? Kept rows, sketches, summary."""

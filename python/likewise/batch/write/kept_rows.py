@@ -1,4 +1,4 @@
-"""What of each input goes to the output: places and texts of what stays, and the bad rows."""
+"""What of each input is written: positions and texts of kept documents, and the bad rows."""
 
 import json
 from pathlib import Path

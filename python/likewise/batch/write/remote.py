@@ -1,4 +1,4 @@
-"""Runs whose output is in a store: made in a local directory, then copied, the summary last."""
+"""Runs with remote output: made in a local directory, then copied, the summary last."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

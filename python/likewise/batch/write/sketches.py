@@ -1,4 +1,4 @@
-"""Sketches of kept documents, written beside a finished run."""
+"""Sketches of kept documents, written next to a finished run."""
 
 import json
 from collections.abc import Iterator, Sequence

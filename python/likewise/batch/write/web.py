@@ -1,4 +1,4 @@
-"""What a run says of web archives beside its recipe: who read their pages, how many records there were."""
+"""What a summary reports of web archives: which reader extracted their pages, and the number of records."""
 
 from likewise.io.archives.warc import WarcFile
 from likewise.io.inputs import InputFile, Inputs

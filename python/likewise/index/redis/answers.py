@@ -1,4 +1,4 @@
-"""Answers in the words of every index."""
+"""Answers in the types that every index returns."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The decision on documents in order of arrival, on what was read of the index."""
+"""The decision on documents in order of arrival, from what was read of the index."""
 
 import json
 from dataclasses import dataclass, field

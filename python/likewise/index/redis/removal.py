@@ -1,4 +1,4 @@
-"""Removal: a document goes, and what it removed is decided anew."""
+"""Removal: a document is removed, and its duplicates are decided again."""
 
 from collections.abc import Callable
 

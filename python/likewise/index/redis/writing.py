@@ -1,4 +1,4 @@
-"""Writing: commits that hold only if what they were decided on still holds, and a lock for who cannot wait.
+"""Writing: commits that hold only if what they were decided on still holds, and a lock as the last resort.
 
 The client decides and the script commits. A client reads the buckets, decides, and sends documents with what they were
 decided on; the script adds them only if that still holds, or else returns what arrived meanwhile. Deciding in the

@@ -1,1 +1,1 @@
-"""What a run writes: its directory, parts, evidence, pairs, summaries; complete under their name or not at all."""
+"""What does a run write? Its directory, parts, evidence, pairs, summaries; each complete under its name or absent."""

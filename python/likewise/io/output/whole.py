@@ -1,4 +1,4 @@
-"""Files that have their names only when they are complete."""
+"""Files that get their names only when they are complete."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""What every input is: pieces that can be read again, rows that were refused, files unpacked or put aside.
+"""What every input provides: pieces that can be read again, rejected rows, unpacked and spooled files.
 
 Inputs that cannot be read by offset are stored in the run's directory: packed lines are unpacked once and then treated
 as a plain file, and of tables and streams the texts are spooled. A source hands out jobs. Sequential work (unpacking,

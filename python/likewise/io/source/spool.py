@@ -1,4 +1,4 @@
-"""Texts put aside in a file for verification, where the input is dear to read again."""
+"""Texts spooled to a file for verification, where the input is expensive to read again."""
 
 import io
 import mmap

@@ -1,4 +1,4 @@
-"""Files that were unpacked whole, for a run that continues: beside each stands what it is known by."""
+"""Files that were unpacked whole, for a run that continues; each has its identity stored next to it."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Audits of finished runs: what was missed, what was wrongly taken, and a certificate of both.
+"""Audits of finished runs: missed matches, wrong removals, and a certificate of both.
 
 The exact join could list all pairs, but it is code of the run under audit, and at a hundred million documents too slow.
 So a sample of documents is compared with all others, by a bound of its own (`rarest`), in one pass over the

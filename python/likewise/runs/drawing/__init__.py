@@ -1,4 +1,4 @@
-"""What results look like: texts, charts and fingerprints as HTML and SVG, safe whatever a document holds.
+"""How are results drawn? Texts, charts and fingerprints as HTML and SVG, safe whatever a document contains.
 
 Charts and differences are functions that return markup, used by the report and by the templates of the page. Everything
 else is escaped by the function that joins them, which also makes hidden characters visible.

@@ -1,4 +1,4 @@
-"""Requests that are decided together: one batch of the index serves all that came while the last one was at work."""
+"""Requests decided together: one batch of the index takes all that arrived while the last one was decided."""
 
 import asyncio
 from collections import deque

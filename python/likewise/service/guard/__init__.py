@@ -1,1 +1,1 @@
-"""What stands before the operations: keys, limits, sizes of requests."""
+"""What is checked before an operation runs? Keys, limits, sizes of requests."""

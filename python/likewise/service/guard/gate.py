@@ -1,4 +1,4 @@
-"""What every request passes before its body is read: host, key, rate; and what is counted and logged of it."""
+"""What is checked before a request's body is read? Host, key, rate; also counters and the request log."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Connections that are slow, idle or too many: what the server underneath leaves open for ever."""
+"""Connections that are slow, idle or too many, which the server itself would leave open."""
 
 import asyncio
 from typing import Any

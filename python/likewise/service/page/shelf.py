@@ -1,4 +1,4 @@
-"""What the page can look at: the finished run, or the collections, of a service; opened when first asked for."""
+"""What can the page show? The finished run, or the collections, of a service; opened when first requested."""
 
 import threading
 from collections.abc import Sequence

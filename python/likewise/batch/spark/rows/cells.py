@@ -1,4 +1,4 @@
-"""Cells: pairs of documents brought together with what is to be compared, each document once a cell.
+"""Cells: pairs of documents joined with the data to compare, each document once a cell.
 
 A document of a dense cluster has hundreds of pairs; a cell holds it once, not once a pair.
 """

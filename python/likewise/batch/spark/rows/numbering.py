@@ -1,4 +1,4 @@
-"""Numbers 0 to n - 1 in a sorted order, without all rows passing one place."""
+"""Numbers 0 to n - 1 in a sorted order, without moving all rows through one place."""
 
 from __future__ import annotations
 
