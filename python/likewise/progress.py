@@ -1,4 +1,4 @@
-"""Progress as events: the library tells a callback what it does, and never prints."""
+"""Progress as events: the library reports to a callback and never prints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Measures: every similarity of two texts, sets, weighted sets, sequences or sketches.
 
-All are numbers from 0 to 1. ``TABLE`` says of each what it tells, its formula, what it takes, its cost and source;
+All are numbers from 0 to 1. ``TABLE`` has for each its meaning, formula, arguments, cost and source;
 :func:`similarity` computes one, :func:`measure` all of two texts, :func:`sketch_similarities` those that sketches tell.
 Two empty things have similarity 1, an empty and another 0.
 """

@@ -1,4 +1,4 @@
-"""Groups: who stays."""
+"""Groups: which documents are kept."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which recipe and threshold labelled pairs speak for, and how sure that is."""
+"""Which recipe and threshold labeled pairs support, and how certain that is."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

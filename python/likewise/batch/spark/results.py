@@ -1,4 +1,4 @@
-"""What a run answers: evidence, who stays, and pairs, spread out over all documents."""
+"""What a run returns: evidence, kept documents and pairs, expanded to all documents."""
 
 from __future__ import annotations
 

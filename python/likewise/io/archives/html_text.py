@@ -1,4 +1,4 @@
-"""The visible text of pages, by processes that read them beside the threads of a run."""
+"""The visible text of pages, read by separate processes."""
 
 import json
 import struct

@@ -1,4 +1,4 @@
-"""Where the records of a web archive stand: boundaries by their own lengths, damage told apart from records."""
+"""Where are the records of a web archive? Boundaries by their own lengths, and damage between them."""
 
 import re
 import zlib

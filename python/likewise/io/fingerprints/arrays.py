@@ -1,4 +1,4 @@
-"""Arrays of NumPy in files of strangers."""
+"""NumPy arrays in files that other programs wrote."""
 
 from pathlib import Path
 from typing import Any

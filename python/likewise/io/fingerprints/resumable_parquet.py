@@ -1,4 +1,4 @@
-"""A Parquet file that is written in steps: after a kill the same call goes on where the last step ended."""
+"""A Parquet file written in steps: after a kill the same call continues after the last step."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Sketches in files: Parquet with the recipe in its metadata, or .npy with the recipe beside it."""
+"""Sketches in files: Parquet with the recipe in its metadata, or .npy with the recipe in a file next to it."""
 
 import json
 from dataclasses import dataclass

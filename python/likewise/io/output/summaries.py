@@ -1,4 +1,4 @@
-"""The summary of a finished run, read again and checked: whoever takes it finds every field there, of its type."""
+"""The summary of a finished run, read again and checked: every field is present and of its type."""
 
 import json
 import math

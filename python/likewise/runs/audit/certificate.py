@@ -1,4 +1,4 @@
-"""The certificate of an audit: what was looked at and what was found, as JSON that tells if it was changed."""
+"""The certificate of an audit: what was checked and what was found, as JSON that shows whether it was changed."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""Text as HTML: nothing in a document can become markup, and nothing in it stays invisible."""
+"""Text as HTML: nothing in a document can become markup, and hidden characters are shown."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Labels that people gave to pairs of documents: a small CSV file beside the run, which `likewise tune` takes."""
+"""Labels that people gave to pairs of documents: a small CSV file next to the run, which `likewise tune` reads."""
 
 import csv
 import os

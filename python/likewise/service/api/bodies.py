@@ -1,4 +1,4 @@
-"""What requests and answers look like; each limit on a value stands in the description that clients read."""
+"""What requests and answers look like; each limit on a value is part of the description that clients read."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
