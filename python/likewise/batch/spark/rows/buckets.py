@@ -1,8 +1,8 @@
 """MinHash buckets by shuffle: a level a shuffle, streamed, so that no bucket is ever held whole.
 
 A level depends on the documents left over by the one before, hence a shuffle for each. Entries arrive sorted by bucket
-and rank, and 64 members are remembered, so a key shared by half of all documents costs time and not memory. This is the
-only rule implemented twice; a test compares it with the core's on random signatures.
+and rank, and 64 members are remembered, so a key shared by half of all documents costs time and not memory. The core
+has the same rule; a test compares the two on random signatures.
 """
 
 from __future__ import annotations
