@@ -11,8 +11,6 @@ Examples
 """
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,21 +79,6 @@ __all__ = [
     "pairs",
     "sketch",
 ]
-
-
-class _Package(ModuleType):
-    """The package as a module that keeps its functions where a submodule has the same name.
-
-    Loading a submodule ``likewise.dedup`` would bind that name to the module and hide the function.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in _HOMES and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:
