@@ -19,7 +19,8 @@ NUM_FILES, NUM_COPIES, NUM_JUDGED = 2000, 200, 400
 SAME_LINES = 0.5
 SIZES = range(600, 20_000)
 RECIPES = {
-    "default": likewise.Recipe.minhash(),
+    "default": likewise.Recipe.preset("default"),
+    "--weights none --threshold 0.55": likewise.Recipe.minhash(0.55),
     "--tokens line": likewise.Recipe.minhash(tokens="line"),
     "--tokens char --shingle 2 --weights log-count --threshold 0.6": likewise.Recipe.minhash(
         0.6, tokens="char", shingle=2, weights="log-count"

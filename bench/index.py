@@ -236,7 +236,7 @@ def texts(work: Path, kind: str) -> None:
 def minhash(work: Path) -> None:
     """The same documents by MinHash, verified on stored feature sets, in a new index."""
     given = corpus_texts()
-    for name, recipe in {"default": likewise.Recipe.minhash(), "0.8": likewise.Recipe.minhash(0.8)}.items():
+    for name, recipe in {"0.55": likewise.Recipe.minhash(0.55), "0.8": likewise.Recipe.minhash(0.8)}.items():
         path = work / "minhash"
         shutil.rmtree(path, ignore_errors=True)
         with likewise.Index(path, recipe) as index:

@@ -44,7 +44,7 @@ CHINESE_SHARE = 0.1
 # What a user gets by naming a method, or a kind of token, and nothing else, and what stands beside it; compared on
 # every set, untouched.
 RECIPES = {
-    "minhash, defaults": likewise.Recipe.minhash(),
+    "minhash, defaults": likewise.Recipe.minhash(0.55),
     "minhash, characters": likewise.Recipe.minhash(tokens="char"),
     "shingles, defaults": likewise.Recipe.shingles(),
     "bloom, defaults": likewise.Recipe.bloom(),

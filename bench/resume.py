@@ -26,6 +26,7 @@ RESULTS = HERE / "results" / "resume.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 CHILD = """
 import sys
+from likewise import Recipe
 from likewise.batch import dedup_files, files, resume
 path, out, mode = sys.argv[1:]
 if mode == "without":
@@ -35,7 +36,7 @@ if mode == "killed":
     def kill(*_):
         os._exit(9)
     files.write_evidence = kill
-dedup_files(path, out)
+dedup_files(path, out, Recipe.minhash(0.55))
 """
 
 

@@ -132,12 +132,14 @@ class Matrix:
         self._ids, self._texts = ids, texts
         self._work, self._spark = work, spark
         self._recipe = getattr(likewise.Recipe, method)()
+        self._recipe_file = work / "recipe.json"
         self._reference = work / "reference"
         self.runs: list[dict[str, Any]] = []
 
     def play(self) -> None:
         """Run all, compare each with the first, and note each as it ends."""
         files = write_shards(self._ids, self._texts, self._work)
+        self._recipe_file.write_text(self._recipe.to_json())
         self._local(files[1], self._reference, None, 2)
         for num in NUM_SHARDS:
             for memory in (None, MEMORY):
@@ -186,7 +188,7 @@ class Matrix:
 
     def _local(self, files: list[Path], out: Path, memory: str | None, threads: int) -> None:
         bound = [] if memory is None else ["--memory", memory]
-        options = ["--method", self._method, "--threads", threads, "--quiet"]
+        options = ["--recipe", self._recipe_file, "--threads", threads, "--quiet"]
         status, _ = command("dedup", *files, "-o", out, *options, *bound)
         assert status == 0, "a run failed"
 

@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "likewise-bench-server")
     given = parser.parse_args()
-    recipe = likewise.Recipe.simhash(within=3) if given.method == "simhash" else likewise.Recipe.minhash()
+    recipe = likewise.Recipe.simhash(within=3) if given.method == "simhash" else likewise.Recipe.minhash(0.55)
     shutil.rmtree(given.folder, ignore_errors=True)
     given.folder.mkdir(parents=True)
     row: dict[str, object] = {"method": given.method, "recipe_id": recipe.resolve().recipe_id}

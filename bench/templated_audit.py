@@ -64,7 +64,7 @@ def main() -> None:
         write(source, options.pages, options.revisions)
     likewise = [sys.executable, "-m", "likewise"]
     dedup = ["dedup", str(source), "-o", str(out), "--overwrite", "--method", options.method]
-    figures = {"run": run([*likewise, *dedup, "--threshold", str(THRESHOLD), "--quiet"])}
+    figures = {"run": run([*likewise, *dedup, "--threshold", str(THRESHOLD), "--weights", "none", "--quiet"])}
     sample = [] if options.sample is None else ["--sample", str(options.sample)]
     certificate = options.folder / "audit.json"
     figures["audit"] = run([*likewise, "audit", str(out), "-o", str(certificate), "--quiet", *sample])

@@ -289,7 +289,8 @@ def write_page(results, path):
         "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
         "|---|" + "---|" * (len(MORE_LABELS) + 1),
     ]
-    for name, row in results["sets"].items():
+    # Results of earlier versions have none.
+    for name, row in ((name, row) for name, row in results["sets"].items() if "by_labels" in row):
         cells = [f"{found['mean_below']:.4f}" for found in row["by_labels"].values()]
         lines.append(f"| {name} | {' | '.join(cells)} | {row['by_labels']['all']['num_labels']:,} |")
     fewer = [

@@ -26,7 +26,7 @@ CASES = {
     "none": ([], []),
 }
 METHODS = {
-    "minhash": ["--method", "minhash"],
+    "minhash": ["--method", "minhash", "--threshold", "0.55"],
     "simhash": ["--method", "simhash"],
     "simhash by threshold": ["--method", "simhash", "--threshold", "0.9"],
     "shingles": ["--method", "shingles", "--threshold", "0.8"],

@@ -46,7 +46,7 @@ thread.start()
 if what == "sketch":
     count = len(likewise.sketch(data))
 elif what == "dedup":
-    count = int(likewise.dedup(data).kept.sum())
+    count = int(likewise.dedup(data, likewise.Recipe.minhash()).kept.sum())
 else:
     # Every document has so many copies, so pairs are counted among the first ones.
     count = likewise.pairs(data, likewise.Recipe.minhash(keep="first")).num_rows

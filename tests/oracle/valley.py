@@ -48,8 +48,8 @@ def lowest(places):
     return min((abs(place - 500), place) for place, score in found.items() if score < least + 1e-11)[1]
 
 
-def valley(pairs, measure="jaccard"):
-    """The choice for pairs of (similarity, document, how many).
+def valley(pairs, measure="jaccard", few=None):
+    """The choice for pairs of (similarity, document, how many); `few` is the threshold of too few documents.
 
     Returns (threshold, reason, lowest and highest threshold of halves, whether all of these are near).
     """
@@ -59,7 +59,9 @@ def valley(pairs, measure="jaccard"):
     peak = max(density_at(at, places) for at in range(place, 1001))
     clarity = (peak + HALF_WIDTH) / (density_at(place, places) + HALF_WIDTH)
     reason = None
-    if len(documents) < LEAST_DOCUMENTS:
+    if few is not None:
+        reason = "few documents"
+    elif len(documents) < LEAST_DOCUMENTS:
         reason = "few pairs"
     elif place == HIGHEST or clarity < LEAST_CLARITY:
         reason = "no valley"
@@ -73,5 +75,5 @@ def valley(pairs, measure="jaccard"):
         ]
         halves.append(lowest(some))
     ends = similarity_at(min(halves), measure), similarity_at(max(halves), measure)
-    threshold = CAUTIOUS[reason, measure] if reason else similarity_at(place, measure)
+    threshold = CAUTIOUS.get((reason, measure), few) if reason else similarity_at(place, measure)
     return threshold, reason, ends, all(-30 <= half - place <= 30 for half in halves)

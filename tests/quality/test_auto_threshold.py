@@ -156,11 +156,9 @@ def test_a_family_says_no_more_than_its_documents_do(texts, monkeypatch):
     assert totals[0] == pytest.approx(totals[1], rel=0.05)
 
 
-def test_collections_without_duplicates_and_small_ones_are_cut_cautiously():
+def test_collections_without_duplicates_are_cut_cautiously():
     different = [made_up(60, number) for number in range(600)]
     assert (chosen(different)["threshold"], chosen(different)["reason"]) == (0.8, "few pairs")
-    assert (chosen(pages(2))["threshold"], chosen(pages(2))["reason"]) == (0.8, "few pairs")
-    assert chosen(["one", "two", ""])["threshold"] == 0.8
     assert chosen([""])["num_sampled"] == 0
 
 
@@ -197,10 +195,11 @@ def test_what_needs_a_number_says_so(texts, tmp_path):
 def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
     out = tmp_path / "out"
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", out, "--threshold", "auto")
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", out)
     summary = json.loads((out / "summary.json").read_text())
     facts = summary["chosen_threshold"]
     assert f"threshold {facts['threshold']:g} (auto): jaccard similarities are rarest there" in ran.err
+    assert summary["recipe"]["weights"] == "idf"
     listed = likewise_command("pairs", tmp_path / "in.jsonl", "-o", "-", "--threshold", "auto")
     assert f"threshold {facts['threshold']:g} (auto)" in listed.err
     made = likewise_command("report", out, "-o", tmp_path / "report.html")
@@ -208,17 +207,24 @@ def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     html = (tmp_path / "report.html").read_text()
     assert "How the threshold was chosen" in html
     assert f"threshold {facts['threshold']:g}</text>" in html
+    lost = likewise_command("index", "create", tmp_path / "seen.lw", "--like", out)
+    assert lost.status == 2
+    assert "--keep-sketches" in lost.err
+    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", out, "--overwrite", "--keep-sketches")
     assert likewise_command("index", "create", tmp_path / "seen.lw", "--like", out).status == 0
     with likewise.Index(tmp_path / "seen.lw") as index:
         assert index.recipe == Recipe.from_dict(summary["recipe"]).for_index()
     refused = likewise_command("index", "create", tmp_path / "new.lw", "--like", out, "--threshold", "0.5")
     assert refused.status == 2
     assert "--like" in refused.err
-    for arguments in (
-        ["plan"],
-        ["dedup", tmp_path / "in.jsonl", "-o", tmp_path / "parts", "--unit", "line", "--method", "minhash"],
-    ):
-        assert likewise_command(*arguments, "--threshold", "auto").status == 2
+    parts = ["dedup", tmp_path / "in.jsonl", "-o", tmp_path / "parts", "--unit", "line", "--method", "minhash"]
+    assert likewise_command(*parts, "--threshold", "auto").status == 2
+    assert likewise_command(*parts).status == 0
+    shown = likewise_command("plan", "--threshold", "auto")
+    assert shown.status == 0
+    assert "a run chooses the threshold" in shown.out.decode()
+    planned = json.loads(likewise_command("plan", "--preset", "default", "--json").out)
+    assert (planned["recipe"]["threshold"], planned["recall"], planned["curve"]) == ("auto", None, [])
     assert "neither a number nor auto" in likewise_command("plan", "--threshold", "high").err
 
 

@@ -226,7 +226,7 @@ def test_clients_name_the_collection_or_take_the_only_one(start):
             client.check("x")
         client.create_collection("only")
         assert client.check("x").is_new
-        assert client.recipe == likewise.Recipe.minhash(overflow="levels").resolve()
+        assert client.recipe == likewise.Recipe.preset("online", overflow="levels").resolve()
     with pytest.raises(InvalidParameter, match="url"):
         likewise.Client("ftp://somewhere")
 

@@ -301,6 +301,7 @@ def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
     for candidate in grid(method="minhash"):
         assert [candidate.recipe(setting).method for setting in (0.02, 0.03, 0.5)] == ["shingles"] * 2 + ["minhash"]
         assert candidate.recipe(0.02).threshold == 0.02
+        assert candidate.recipe(0.5).short_margin is None
 
 
 def test_labels_that_nothing_tells_apart_give_no_recipe(folder):

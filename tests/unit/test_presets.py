@@ -13,7 +13,8 @@ from tests.command import jsonl, likewise_command
 
 # What each stands for, said a second time.
 MEANT = {
-    "default": Recipe.minhash(),
+    "default": Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0),
+    "online": Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0),
     "strict": Recipe.minhash(0.8, shingle=3),
     "templates": Recipe.minhash(0.5, shingle=2, weights="idf"),
     "titles": Recipe.shingles(
@@ -38,7 +39,7 @@ def test_options_replace_single_fields():
     assert Recipe.preset("strict", method="shingles") == Recipe.shingles(0.8, shingle=3)
     with pytest.raises(InvalidParameter, match="within"):
         Recipe.preset("strict", within=3)
-    with pytest.raises(InvalidParameter, match="must be one of default, strict"):
+    with pytest.raises(InvalidParameter, match="must be one of default, online, strict"):
         Recipe.preset("unknown")
 
 

@@ -13,10 +13,14 @@ from likewise.recipe.valley import choice_lines, find_valley, lowest_similarity,
 from tests.oracle import valley as oracle
 
 
-def found(pairs, measure="jaccard"):
+def found(pairs, measure="jaccard", few=None):
     similarity, document, many = (np.array(column) for column in zip(*pairs, strict=True)) if pairs else ([],) * 3
     return find_valley(
-        np.asarray(similarity, np.float64), np.asarray(document, np.int64), np.asarray(many, np.int64), measure=measure
+        np.asarray(similarity, np.float64),
+        np.asarray(document, np.int64),
+        np.asarray(many, np.int64),
+        measure=measure,
+        of_few_documents=few,
     )
 
 
@@ -63,6 +67,15 @@ def test_no_pairs_and_few_give_the_cautious_threshold():
     assert (found(few).threshold, found(few).reason) == (0.8, "few pairs")
     enough = [*few, (0.9, 19, 1)]
     assert (found(enough).threshold, found(enough).reason) == (0.5, None)
+
+
+@pytest.mark.parametrize("measure", ["jaccard", "cosine"])
+def test_too_few_documents_have_the_threshold_that_is_given(measure):
+    pairs = mixture(1)
+    choice = found(pairs, measure, few=0.55)
+    assert (choice.threshold, choice.reason, choice.halves, choice.is_stable) == oracle.valley(pairs, measure, 0.55)
+    assert (choice.threshold, choice.reason) == (0.55, "few documents")
+    assert choice.num_documents_above == len({document for similarity, document, _ in pairs if similarity >= 0.55})
 
 
 def test_a_density_that_only_falls_has_no_valley():

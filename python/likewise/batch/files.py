@@ -15,6 +15,7 @@ from likewise.batch.against.references import (
     check_alone,
     check_references,
     find_references,
+    recipe_of_files,
     tell_direction,
 )
 from likewise.batch.budget.timing import Timing
@@ -45,7 +46,7 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe
 
 OUTPUTS = ("kept", "evidence")
 
@@ -76,7 +77,8 @@ def dedup_files(
     output : path
         Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
     recipe : Recipe, optional
-        What a near-duplicate is; the preset ``default`` where None.
+        What a near-duplicate is. Where None: that of the index or of the first finished run `against`; else the preset
+        ``default``, with an engine ``online``.
     preset : str, optional
         Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     run : FileRun, optional
@@ -123,7 +125,8 @@ def dedup_files(
     --------
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
-    recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
+    recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
+    run, report = run or FileRun(), progress or no_progress
     check_choice("output", write, OUTPUTS)
     if engine is not None:
         others = {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
@@ -300,7 +303,8 @@ def stream_dedup(
     InvalidInput
         As for :func:`dedup_files`, and if an input is of another format.
     """
-    recipe, run, report = as_recipe(recipe).resolve(), run or FileRun(), progress or no_progress
+    recipe = recipe_of_files(recipe, index=index, against=against).resolve()
+    run, report = run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)

@@ -21,7 +21,7 @@ from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
 from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 
@@ -61,7 +61,7 @@ def pair_files(
     InvalidParameter
         If there are more than `max_pairs`.
     """
-    recipe, run, report = as_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = batch_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with ExitStack() as stack:

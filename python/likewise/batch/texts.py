@@ -28,7 +28,7 @@ from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.tables import column_as_json
 from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe, batch_recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
 from likewise.stages.text import as_texts, is_stream, is_table, table_column
 
@@ -84,7 +84,8 @@ def dedup(
         texts are put aside in a temporary file for verification. A recipe of tokens ``bytes`` and ``chunks`` also takes
         bytes, one of tokens ``user`` lists of str, one of weights ``own`` lists of (token, weight).
     recipe : Recipe, optional
-        What a near-duplicate is; the preset ``default`` where None.
+        What a near-duplicate is; the preset ``default`` where None: weights and threshold are those of the collection,
+        or of ``online`` for fewer than 100 documents.
     preset : str, optional
         Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     keep : str, optional
@@ -222,7 +223,7 @@ def pairs(
 
 
 def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
-    recipe = as_recipe(recipe, preset)
+    recipe = batch_recipe(recipe, preset)
     return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
 
 

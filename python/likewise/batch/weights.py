@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.batch.budget.timing import Timing
 from likewise.batch.options import FileRun
 from likewise.batch.read.resume import PART_BYTES
-from likewise.batch.read.weighing import count_sources, counted
+from likewise.batch.read.weighing import count_sources, counted, of_few_documents
 from likewise.batch.run import RunRules
 from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
@@ -125,5 +125,7 @@ def _known(parts: Path, recipe: Recipe) -> Recipe | None:
         facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
         if facts["has_table"]:
             recipe = recipe.with_table(Weights.read(parts / _TABLE))
+        elif recipe.needs_counting:
+            recipe = of_few_documents(recipe)
         return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
     return None

@@ -16,6 +16,8 @@ from likewise.cli.options.recipe import (
     QUIET,
     decision_options,
     document_options,
+    fields_line,
+    names_features,
     recipe_line,
     take_recipe,
     take_run,
@@ -24,6 +26,7 @@ from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
 from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 
 if TYPE_CHECKING:
+    from likewise.batch import IndexUse
     from likewise.batch.engine import Engine
     from likewise.recipe.recipe import Recipe
 
@@ -37,11 +40,17 @@ each removed document: which kept one it matches, measured how, with what result
 final name before all is complete; a run that was killed is continued by the same command. With -o - the kept lines go
 to standard output.
 
+By default two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
+threshold that the run chooses from the collection; short documents need more. With another --threshold, --weights,
+--tokens, --measure, or --method simhash or exact, nothing is taken from the collection unless you name it: words are
+3-grams that count alike. A line on stderr shows the recipe. --preset default --threshold T keeps the features of the
+default. --engine spark and --unit cannot look at the collection first and use the preset online.
+
 \b
 Examples:
   likewise dedup articles.jsonl -o out
   likewise dedup a.parquet b.parquet -o out --threshold 0.9 --keep longest
-  likewise dedup pages.jsonl -o out --weights idf --threshold auto
+  likewise dedup pages.jsonl -o out --preset strict
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
   likewise dedup notes.jsonl -o out --method simhash
   cat notes.jsonl | likewise dedup - -o - > unique.jsonl
@@ -196,7 +205,7 @@ def command(
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
-    recipe, run = _recipe(options, asked, references), take_run(options)
+    recipe, run = _recipe(options, use, references, elsewhere, quiet=quiet), take_run(options)
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {
@@ -297,30 +306,27 @@ def _is_index(path: Path) -> bool:
     return exists(path)
 
 
-def _recipe(options: dict[str, Any], index: Path | None, references: tuple[Path, ...]) -> "Recipe":
+def _recipe(
+    options: dict[str, Any], use: "IndexUse", references: tuple[Path, ...], engine: "Engine | None", *, quiet: bool
+) -> "Recipe":
     """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
-    from likewise.batch.against.references import is_finished_run
-    from likewise.batch.read.kept_sketches import recipe_of_run
+    from likewise.batch.against.references import recipe_of_references
     from likewise.recipe.rules import FIELDS_OF_METHOD
 
     names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
         "keep"
     }
-    run = next((path for path in references if is_finished_run(path)), None)
-    if (index is None and run is None) or any(options.get(name) for name in names):
-        return take_recipe(options)
+    found = None if any(options.get(name) for name in names) else recipe_of_references(use.against, references)
+    if found is None:
+        is_told = names_features(options) and not quiet
+        recipe = take_recipe(options, "default" if engine is None else "online")
+        if is_told:
+            click.echo(fields_line(recipe), err=True)
+        return recipe
     keep = options["keep"]
     for name in (names | {"keep"}) & set(options):
         del options[name]
-    if index is None:
-        assert run is not None
-        recipe = recipe_of_run(run)
-    else:
-        from likewise.index import Index
-
-        with Index(index, read_only=True) as opened:
-            recipe = opened.recipe
-    return recipe if keep is None else recipe.replace(keep=keep)
+    return found if keep is None else found.replace(keep=keep)
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:

@@ -9,7 +9,17 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.progress import ShownProgress
-from likewise.cli.options.recipe import INPUTS, QUIET, count, input_options, search_options, take_recipe, take_run
+from likewise.cli.options.recipe import (
+    INPUTS,
+    QUIET,
+    count,
+    fields_line,
+    input_options,
+    names_features,
+    search_options,
+    take_recipe,
+    take_run,
+)
 from likewise.cli.options.terminal import chosen_lines, skipped_line
 from likewise.cli.parts import crowd_words
 
@@ -17,6 +27,8 @@ _HELP = """List every verified pair of near-duplicates.
 
 INPUT is of any format that dedup reads: files, directories, globs, or - for standard input. The pairs have columns
 doc_id_a, doc_id_b, similarity, distance. For --measure containment a is contained in b, and both directions are listed.
+
+The default recipe, and what options make of it, are those of dedup.
 
 \b
 Examples:
@@ -56,7 +68,10 @@ def command(
     from likewise.batch import pair_files
     from likewise.errors import InvalidParameter
 
-    recipe, run = take_recipe(options), take_run(options)
+    is_told = names_features(options) and not quiet
+    recipe, run = take_recipe(options, "default"), take_run(options)
+    if is_told:
+        click.echo(fields_line(recipe), err=True)
     if out == "-" and as_json:
         raise InvalidParameter("json", "does not go with -o -: standard output carries the pairs")
     with ShownProgress(quiet=quiet) as progress:

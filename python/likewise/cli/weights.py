@@ -59,7 +59,9 @@ def command(
     if str(out) == "-":
         raise InvalidParameter("out", "a table is no text for standard output; name a file")
     is_of_recipe = options.get("recipe_file") is not None
-    method = with_preset(options["preset"], {})["method"] if options["method"] is None else options["method"]
+    method = (
+        with_preset(options["preset"] or "online", {})["method"] if options["method"] is None else options["method"]
+    )
     recipe = take_recipe(
         options if is_of_recipe else options | {"weights": "log-count-idf" if method == "simhash" else "idf"}
     )

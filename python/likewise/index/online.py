@@ -41,8 +41,9 @@ class Index:
     path : str or Path
         The directory; made where there is none. One writer at a time, any number of readers.
     recipe : Recipe, optional
-        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. The default for a new index;
-        an index that is there knows its own, with its weight table and lists of words, and refuses another.
+        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. A new index takes the preset
+        ``online`` where None, since it cannot choose a threshold from documents that are yet to come; an index that is
+        there knows its own, with its weight table and lists of words, and refuses another.
     preset : str, optional
         Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     store : {"sketch", "shingles", "text"}, optional

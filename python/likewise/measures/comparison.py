@@ -85,7 +85,7 @@ def compare(
     a, b : str
         The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
     recipe : Recipe, optional
-        Whose features count and what a match is; ``Recipe.minhash()`` where None.
+        Whose features count and what a match is; the preset ``online`` where None.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
 

@@ -31,7 +31,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
         Containment is that of `a` in `b`. Sets take the first five, sequences the last three (hamming: of one length),
         texts all.
     recipe : Recipe, optional
-        Of texts: whose features and bits count; ``Recipe.minhash()`` where None, for hamming ``Recipe.simhash()``.
+        Of texts: whose features and bits count; the preset ``online`` where None, for hamming ``Recipe.simhash()``.
 
     Returns
     -------

@@ -104,7 +104,7 @@ def measure(
     a, b : str
         The texts; bytes or lists of tokens where the recipe takes those.
     recipe : Recipe, optional
-        Whose features, bits and slots count; ``Recipe.minhash()`` where None. The alignment does not depend on it.
+        Whose features, bits and slots count; the preset ``online`` where None. The alignment does not depend on it.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
 

@@ -124,6 +124,23 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
     return FeatureChoice(*named, chosen.measure, _STRICT_THRESHOLD)
 
 
+def fixed_threshold(fields: Mapping[str, Any]) -> float:
+    """Return the threshold that was chosen for the features and measure of a recipe, given as its fields."""
+    chosen = features_of(fields["method"], fields["tokens"], fields["shingle"], fields["weights"])
+    return chosen.threshold(fields["measure"])
+
+
+def without_counts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the features in place of those by rarity, given a recipe's fields: shingle and weights.
+
+    They are those of the same method and tokens without rarity. A shingle that was not chosen for rarity stays.
+    """
+    method, tokens = fields["method"], fields["tokens"]
+    is_own = fields["shingle"] != features_of(method, tokens, None, fields["weights"]).shingle
+    chosen = features_of(method, tokens, fields["shingle"] if is_own else None, None)
+    return {"shingle": chosen.shingle, "weights": chosen.weights}
+
+
 def default_tokens(measure: str, within: int | None, shingle: int | None, weights: str | None) -> str:
     """Return the tokens of a SimHash recipe that names none: characters where it names nothing at all.
 

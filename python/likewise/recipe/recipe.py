@@ -244,6 +244,8 @@ class Recipe(RecipeFields):
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
+        It takes nothing of the preset that runs use without a recipe (:meth:`preset`).
+
         Parameters are those of :class:`Recipe`; `weights` may be a :class:`Weights`, whose tokens, shingle and
         seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
         none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
@@ -478,7 +480,7 @@ class Recipe(RecipeFields):
 
         Parameters
         ----------
-        name : {"default", "strict", "templates", "titles", "classic-simhash", "code"}
+        name : {"default", "online", "strict", "templates", "titles", "classic-simhash", "code"}
             What each is for: docs/howto/choose-a-recipe.md.
         **options
             Fields that take the place of the preset's.
@@ -497,6 +499,8 @@ class Recipe(RecipeFields):
         --------
         >>> Recipe.preset("strict").threshold, Recipe.preset("strict", threshold=0.9).threshold
         (0.8, 0.9)
+        >>> Recipe.preset("default").weights, Recipe.preset("default", keep="longest").threshold
+        ('idf', 'auto')
         """
         fields = with_preset(name, options)
         return cls.from_options(fields.pop("method"), **fields)
@@ -530,15 +534,30 @@ class Recipe(RecipeFields):
 
 
 def as_recipe(given: object, preset: str | None = None) -> Recipe:
-    """Return a recipe as it was given, or that of a preset; for neither the default one.
+    """Return a recipe as it was given, or that of a preset; for neither the one that needs no collection, ``online``.
 
     Raises
     ------
     InvalidParameter
         If it is not a recipe, there is no such preset, or both are given.
     """
+    return _given(given, preset, "online")
+
+
+def batch_recipe(given: object, preset: str | None = None) -> Recipe:
+    """Return what :func:`as_recipe` does, for neither the preset ``default``: of runs that see all documents.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a recipe, there is no such preset, or both are given.
+    """
+    return _given(given, preset, "default")
+
+
+def _given(given: object, preset: str | None, otherwise: str) -> Recipe:
     if given is None:
-        return Recipe.preset("default" if preset is None else preset)
+        return Recipe.preset(otherwise if preset is None else preset)
     if preset is not None:
         raise InvalidParameter("preset", "a recipe is given too; give one of them")
     return check_is_recipe(given)

@@ -38,7 +38,9 @@ _LEAST_CLARITY = 2.0
 _HALVING_BITS = 4
 _STABLE_WITHIN = 30
 
-FEW_PAIRS, NO_VALLEY = "few pairs", "no valley"
+FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY = "few documents", "few pairs", "no valley"
+# Fewer documents tell neither where duplicates begin nor what is rare: a run takes what serves any collection.
+FEWEST_DOCUMENTS = 100
 # The threshold where no valley decides, in bins; the second was the best on docs/benchmarks/defaults.md.
 _WITHOUT_VALLEY: Mapping[str, int] = {FEW_PAIRS: 800, NO_VALLEY: 650}
 
@@ -51,7 +53,7 @@ class Valley:
     ----------
     threshold : float
         The chosen similarity, in hundredths.
-    reason : {"few pairs", "no valley"}, optional
+    reason : {"few documents", "few pairs", "no valley"}, optional
         Why it is a cautious threshold; None where the valley decides.
     clarity : float
         How many times the density in the valley is exceeded by the highest density above it.
@@ -97,6 +99,12 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     facts : mapping
         What :meth:`Valley.to_dict` gives, with what was measured: ``chosen_threshold`` of a summary.
     """
+    if facts["reason"] == FEW_DOCUMENTS:
+        return [
+            f"threshold {facts['threshold']:g} (auto): fewer than {FEWEST_DOCUMENTS} documents are too few to choose "
+            f"a threshold from or to weigh by rarity; this is the fixed threshold of these features "
+            f"(weights {facts['weights']})"
+        ]
     low, high = facts["halves"]
     whom = "document" if facts["num_sampled"] == facts["num_documents"] else "sampled document"
     sampled = (
@@ -144,6 +152,7 @@ def find_valley(
     weight: NDArray[np.int64] | None = None,
     *,
     measure: str = "jaccard",
+    of_few_documents: float | None = None,
 ) -> Valley:
     """Choose the threshold where the density of similarities is lowest.
 
@@ -158,6 +167,8 @@ def find_valley(
         How many pairs each stands for.
     measure : {"jaccard", "cosine"}
         What was measured.
+    of_few_documents : float, optional
+        The threshold of a collection with too few documents to look for a valley, if it is one.
 
     Returns
     -------
@@ -184,11 +195,15 @@ def find_valley(
     place = _lowest(density)
     clarity = (int(density[place:].max()) + _ONE_PAIR) / (int(density[place]) + _ONE_PAIR)
     reason = None
-    if len(np.unique(document[bins >= place])) < _LEAST_DOCUMENTS:
+    if of_few_documents is not None:
+        reason = FEW_DOCUMENTS
+    elif len(np.unique(document[bins >= place])) < _LEAST_DOCUMENTS:
         reason = FEW_PAIRS
     elif place == _HIGHEST or clarity < _LEAST_CLARITY:
         reason = NO_VALLEY
-    threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
+    threshold = of_few_documents
+    if threshold is None:
+        threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
     halves = [
         _lowest(_density(bins[half], weights[half]))
         for bit in range(_HALVING_BITS)

@@ -43,7 +43,7 @@ def features(
     texts : list of str, Arrow data, or iterable of str
         The texts; bytes or lists of tokens where the recipe takes those.
     recipe : Recipe, optional
-        Whose tokens, shingle, weights and seed count; ``Recipe.minhash()`` where None. Weights by rarity that have no
+        Whose tokens, shingle, weights and seed count; the preset ``online`` where None. Weights by rarity that have no
         table yet are counted on these texts.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
@@ -80,7 +80,7 @@ def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer 
     document : str, bytes, or list of tokens
         What the recipe takes.
     recipe : Recipe, optional
-        Whose text rules and tokens count; ``Recipe.minhash()`` where None.
+        Whose text rules and tokens count; the preset ``online`` where None.
     tokenizer : callable, optional
         Cuts tokens ``user``.
 

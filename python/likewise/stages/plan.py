@@ -22,7 +22,7 @@ class Plan:
         P(found) of a pair exactly at the threshold; None where no model exists.
     curve : tuple of (float, float)
         Similarity, and P(found) of a pair: of this Jaccard similarity by the bands, or of this cosine by the radius;
-        none for methods without either.
+        none for methods without either, or where a run chooses the threshold.
     bytes_a_document : int
         Memory of one sketch; 0 where there is none (shingles, exact; every match is found) or none is known yet.
     """
@@ -67,24 +67,25 @@ def plan(recipe: Recipe) -> Plan:
     True
     """
     resolved = recipe.resolve()
-    if resolved.method in ("shingles", "exact"):
-        return Plan(resolved, resolved.stated_recall, (), 0)
+    num_bytes = _bytes_a_document(resolved)
     curve: tuple[tuple[float, float], ...] = ()
-    if resolved.method == "bloom":
-        return Plan(resolved, resolved.stated_recall, (), (resolved.filter_bits or 0) // 8)
-    if resolved.method == "minhash":
-        assert resolved.num_slots is not None
-        assert resolved.slot_bits is not None
-        num_bytes = resolved.num_slots * resolved.slot_bits // 8
+    if resolved.method == "minhash" and not resolved.needs_threshold:
         points = sorted({*_SIMILARITIES, resolved.candidate_threshold})
         curve = tuple((point, found(resolved, point)) for point in points)
-    else:
+    elif resolved.method == "simhash" and not resolved.needs_threshold:
         assert resolved.bits is not None
         assert resolved.within is not None
-        num_bytes = 8 * resolved.num_words
         points = sorted({*_SIMILARITIES, 1.0 if resolved.threshold is None else resolved.similarity_threshold})
         curve = tuple((point, recall_within(resolved.bits, point, resolved.within)) for point in points)
     return Plan(resolved, resolved.stated_recall, curve, num_bytes)
+
+
+def _bytes_a_document(recipe: Recipe) -> int:
+    if recipe.method == "minhash":
+        assert recipe.num_slots is not None
+        assert recipe.slot_bits is not None
+        return recipe.num_slots * recipe.slot_bits // 8
+    return (recipe.filter_bits or 0) // 8 if recipe.method == "bloom" else 8 * recipe.num_words
 
 
 def found(recipe: Recipe, similarity: float) -> float:

@@ -183,7 +183,7 @@ def sketch(
         lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
         memory, unless their weights, or the size of their filters, are still to be found.
     recipe : Recipe, optional
-        How to sketch; ``Recipe.minhash()`` where None. Weights by rarity that have no table yet are counted on these
+        How to sketch; the preset ``online`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table; the size of filters likewise.
     text_field : str
         Column of a table that holds the text.

@@ -33,7 +33,7 @@ def verify_pairs(
     pairs : ndarray of shape (m, 2), int64
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe, optional
-        Whose features count; ``Recipe.minhash()`` where None.
+        Whose features count; the preset ``online`` where None.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
         What to measure.
     threads : int, optional

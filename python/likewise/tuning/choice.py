@@ -127,8 +127,8 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labelled pair of
     the sample counts as what it is, and one labelled as neither not at all: with many labels the model has little left
     to say. A setting counts with
-    its two neighbours; of those equal to the best in three digits the first candidate is chosen, the default's features
-    before all others.
+    its two neighbours; of those equal to the best in three digits the first candidate is chosen, plain 3-grams of
+    words before all others.
     """
     return _choices(evidence, _coefficients(evidence))
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidParameter
 from likewise.recipe.recipe import Recipe
 
-# Of words (or single characters where a script has no spaces), and of characters; the default comes first.
+# Of words (or single characters where a script has no spaces), and of characters; those that need no counting first.
+# No candidate has a margin for short documents: labels set the threshold, and one more free number would fit noise.
 _OF_WORDS = ((3, "none"), (2, "none"), (1, "none"), (2, "idf"), (3, "idf"), (1, "idf"))
 _OF_CHARACTERS = ((9, "none"), (5, "none"), (9, "idf"), (5, "idf"))
 _COSINE = ((2, "log-count"), (1, "log-count-idf"))

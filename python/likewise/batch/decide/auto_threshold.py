@@ -9,6 +9,7 @@ The recipe of the run then holds the threshold as a number, and later stages do 
 """
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +28,10 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import each_part
 from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.recipe.defaults import fixed_threshold
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import PACKAGE_HASHES
-from likewise.recipe.valley import Valley, find_valley, lowest_similarity
+from likewise.recipe.valley import FEWEST_DOCUMENTS, Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 
 # Documents that are compared with all others, and with how many each is: one that is in a huge family says no more.
@@ -141,7 +143,14 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     reaches = ~np.isnan(similarity)
     features = documents.num_features
     similarity = recipe.without_margin(similarity, np.minimum(features[sample[a]], features[b]))
-    valley = find_valley(similarity[reaches], a[reaches], weight[reaches], measure=recipe.measure)
+    is_few = documents.num_references + len(sample) < FEWEST_DOCUMENTS
+    valley = find_valley(
+        similarity[reaches],
+        a[reaches],
+        weight[reaches],
+        measure=recipe.measure,
+        of_few_documents=fixed_threshold(dataclasses.asdict(recipe)) if is_few else None,
+    )
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
     return ChosenThreshold(valley, measure, recipe.weights, len(documents), len(sample), len(a), recall)

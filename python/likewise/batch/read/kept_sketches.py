@@ -102,27 +102,25 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
     return KeptSketches(tuple(path for _, path in parts))
 
 
-def recipe_of_run(run: Path, option: str = "against") -> Recipe:
-    """Return the recipe of a finished run, with the weights that it kept; `option` is what named the run.
+def recipe_of_run(run: Path) -> Recipe:
+    """Return the recipe of a finished run, with the weights that it kept.
+
+    Where it kept none of those that it counted, they are to be counted again: the recipe names no table.
 
     Raises
     ------
-    InvalidParameter
-        If it went by weights that it did not keep.
+    InvalidInput
+        If the recipe cannot be read.
     """
     try:
         recipe = Recipe.from_file(run / SUMMARY)
     except InvalidParameter as error:
         raise InvalidInput(f"the recipe of this run cannot be used: {error.message}", str(run / SUMMARY)) from error
-    if recipe.needs_counting:
-        if not (run / SKETCHES / TABLE).is_file():
-            raise InvalidParameter(
-                option,
-                f"{run} counted its own weights and did not keep them. Run it with --keep-sketches, or give the recipe "
-                "and a table of weights",
-            )
-        recipe = recipe.with_table(Weights.read(run / SKETCHES / TABLE))
-    return recipe
+    if not recipe.needs_counting:
+        return recipe
+    if (run / SKETCHES / TABLE).is_file():
+        return recipe.with_table(Weights.read(run / SKETCHES / TABLE))
+    return recipe.replace(weights_id=None)
 
 
 def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[object, object]]:

@@ -1,5 +1,6 @@
 """The first of two passes: what a recipe must know of all documents before anything is sketched."""
 
+import dataclasses
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
 from likewise.io.tables.arrow import BatchStream
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.defaults import without_counts
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.valley import FEWEST_DOCUMENTS
 from likewise.stages.filter_size import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
@@ -80,12 +83,32 @@ def counted(
         table = count_sources(
             sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes
         )
-        recipe = recipe.with_table(table)
+        recipe = weighed_by(recipe, table)
     if recipe.needs_filter_bits:
         size = FilterSize(recipe)
         _read_into(size, sources, "sizing", threads=threads, timing=timing, progress=progress, on_error="skip")
         recipe = recipe.replace(filter_bits=size.finish())
     return recipe
+
+
+def weighed_by(recipe: Recipe, table: Weights) -> Recipe:
+    """Return the recipe with the table that was counted.
+
+    Where it is of too few documents, and the threshold is chosen from them too, all features weigh what they do
+    without rarity: in two documents what both hold is common, and only their differences would count.
+    """
+    if _are_few(recipe, table):
+        return of_few_documents(recipe)
+    return recipe.with_table(table)
+
+
+def _are_few(recipe: Recipe, table: Weights) -> bool:
+    return recipe.needs_threshold and table.num_documents < FEWEST_DOCUMENTS
+
+
+def of_few_documents(recipe: Recipe) -> Recipe:
+    """Return the recipe with features that need no counting."""
+    return recipe.replace(**without_counts(dataclasses.asdict(recipe)), weights_id=None)
 
 
 def count_sources(
@@ -131,7 +154,8 @@ def count_sources(
         progress(Warned(told))
     with timing.wall("weighing"):
         table = counter.finish(threads=threads)
-    for doubt in doubts_of(table):
+    # Of few documents it may not be used.
+    for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
     return table
 

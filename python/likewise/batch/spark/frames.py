@@ -56,7 +56,7 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     df : DataFrame
         One row a document.
     recipe : Recipe, optional
-        How to sketch; ``Recipe.minhash()`` where None. Weights by rarity need their table.
+        How to sketch; the preset ``online`` where None. Weights by rarity need their table.
     text_field, id_field : str
         Columns of the text and of the id.
 
@@ -106,7 +106,7 @@ def dedup(
     df : DataFrame
         One row a document. It is read twice, and once more where a run goes on.
     recipe : Recipe, optional
-        What a near-duplicate is: of method minhash, simhash or exact. ``Recipe.minhash()`` where None.
+        What a near-duplicate is: of method minhash, simhash or exact. The preset ``online`` where None.
     keep : str, optional
         Which of several stays, instead of the recipe's own `keep`; fields are columns of `df`.
     order : str, optional

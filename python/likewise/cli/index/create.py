@@ -19,6 +19,9 @@ document: sketch (by distance alone: fingerprint, and the features of short text
 recipes that measure them), text (packed). Weight tables and lists of words are kept with the recipe. On a server the
 same index may be created by every client that starts.
 
+An index cannot look at documents that are yet to come, so its default is the preset online: word 3-grams that count
+alike, Jaccard similarity 0.55 and more for short documents. To use what a run chose from a sample, name it with --like.
+
 \b
 Examples:
   likewise index create seen.lw --method simhash --within 3
@@ -97,4 +100,11 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     for name in sorted(options):
         if options.pop(name) not in (None, ()):
             raise InvalidParameter(name, "does not go with --like, which takes the whole recipe of a run")
-    return recipe_of_run(run, "like")
+    recipe = recipe_of_run(run)
+    if recipe.needs_counting:
+        raise InvalidParameter(
+            "like",
+            f"{run} counted its own weights and did not keep them. Run it with --keep-sketches, or give the recipe "
+            "and a table of weights",
+        )
+    return recipe

@@ -1,8 +1,10 @@
 """Options that several commands share, and the recipe that they make."""
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -78,14 +80,16 @@ _OPTIONS = {
         "--shingle",
         type=int,
         metavar="N",
-        help="Consecutive tokens in a feature, 1 to 64.  [default: 3, of char 9; simhash: 2, of char 5]",
+        help="Consecutive tokens in a feature, 1 to 64.  [default: 2 with weights by rarity, else 3; of "
+        "char 9; simhash 2, of char 5]",
     ),
     "weights": click.option(
         "--weights",
         metavar="RULE|FILE",
         help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
         "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
-        "log-count-idf:FILE) or a lexicon.  [default: none; simhash: log-count]",
+        "log-count-idf:FILE) or a lexicon.  [default: dedup and pairs without a threshold idf, else none; "
+        "simhash log-count]",
     ),
     "seed": click.option(
         "--seed", type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"
@@ -128,8 +132,9 @@ _OPTIONS = {
         type=threshold,
         metavar="T|auto",
         help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it where the similarities of "
-        "the collection are rarest, between duplicates and the rest.  [default: 0.55, of char 0.7; simhash: distance "
-        "alone, with --measure cosine 0.8, of char 0.85; with another shingle, weights or measure: 0.8]",
+        "the collection are rarest, between duplicates and the rest.  [default: dedup and pairs auto; other "
+        "commands, and with weights none, 0.55; of char 0.7; simhash: distance alone, with --measure cosine 0.8, of "
+        "char 0.85; with other features 0.8]",
     ),
     "within": click.option(
         "--within",
@@ -169,7 +174,7 @@ _OPTIONS = {
         type=float,
         metavar="M",
         help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
-        "smaller document.  [default: 0]",
+        "smaller document.  [default: 1 where no threshold is named, of words; else 0]",
     ),
     "keep": click.option(
         "--keep",
@@ -254,7 +259,7 @@ _OPTIONS = {
     ),
     "preset": click.option(
         "--preset",
-        type=click.Choice(["default", "strict", "templates", "titles", "classic-simhash", "code"]),
+        type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
         help="Take the recipe from a preset; other options replace single fields of it. `likewise plan --preset NAME "
         "--json` shows the fields.",
     ),
@@ -282,6 +287,14 @@ _SEARCH = (
 )
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
+# Those of which one may change what others mean, and the fields that are said then.
+_FEATURE_OPTIONS = (
+    *("method", "tokens", "shingle", "weights", "hash", "bits"),
+    *("threshold", "within", "measure", "short_margin", "bands", "rows"),
+)
+_FIELDS_OF_LINE = (
+    *("method", "tokens", "shingle", "weights", "measure", "threshold", "short_margin", "bits", "within"),
+)
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
 _INPUT = ("text_field", "id_field", "max_bad_rows", "duplicate_ids", "max_document", *_FORMAT, "threads")
 # Of commands that read documents; what they write does not depend on threads.
@@ -370,8 +383,15 @@ def _add(names: tuple[str, ...], command: _Command) -> _Command:
     return command
 
 
-def take_recipe(options: dict[str, Any]) -> "Recipe":
+def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
     """Return the recipe of a command's options, which are taken out of `options`.
+
+    Parameters
+    ----------
+    options : dict
+        Those of the command.
+    base : str
+        The preset where neither a preset nor a file is named, and the options agree with it.
 
     Raises
     ------
@@ -380,7 +400,7 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
         recipe's own rule, in place of the table that it names.
     """
     from likewise.errors import InvalidParameter
-    from likewise.recipe.presets import with_preset
+    from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.rules import FIELDS_OF_METHOD
 
@@ -393,14 +413,15 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
     if recipe_file is not None and preset is not None:
         raise InvalidParameter("preset", "does not go with --recipe; change the file instead")
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
-    if recipe is None:
-        given = with_preset(preset, given)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
-    take_weights(given, recipe, lists)
     if recipe is None:
-        given |= lists
+        complete = partial(with_base, base) if preset is None else partial(with_preset, preset)
+        take_weights(given, complete(given), lists)
+        given = complete(given) | lists
         return Recipe.from_options(given.pop("method"), **given)
+    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
+    take_weights(given, fields, lists)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(
@@ -415,6 +436,18 @@ def take_recipe(options: dict[str, Any]) -> "Recipe":
         recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
+
+
+def names_features(options: Mapping[str, Any]) -> bool:
+    """Return whether an option is named that other fields of the recipe may depend on."""
+    return any(options.get(name) is not None for name in _FEATURE_OPTIONS)
+
+
+def fields_line(recipe: "Recipe") -> str:
+    """Return in one line the fields of a recipe that options may have changed together, as they are now."""
+    fields = recipe.to_dict() | ({} if recipe.threshold is None else {"short_margin": recipe.short_margin or 0.0})
+    names = [name for name in _FIELDS_OF_LINE if name in fields]
+    return "recipe: " + ", ".join(f"{name.replace('_', ' ')} {fields[name]}" for name in names)
 
 
 def take_run(options: dict[str, Any]) -> "FileRun":
@@ -442,8 +475,8 @@ def take_run(options: dict[str, Any]) -> "FileRun":
 def recipe_line(recipe: Mapping[str, Any]) -> str:
     """Return in one line what a resolved recipe, given as its fields, searches and over which features."""
     if recipe["method"] == "minhash":
-        search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits in {recipe['bands']} bands of "
-        search += str(recipe["rows"])
+        search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits"
+        search += f" in {recipe['bands']} bands of {recipe['rows']}" if "bands" in recipe else ""
     elif recipe["method"] == "exact":
         return "Exact: equal normalised texts"
     elif recipe["method"] == "shingles":
@@ -456,5 +489,6 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
         bands = f"those that share one of {recipe.get('bands')} bands"
         search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
     else:
-        search = f"SimHash: {recipe['bits']} bits, all pairs within {recipe['within']}"
+        search = f"SimHash: {recipe['bits']} bits"
+        search += f", all pairs within {recipe['within']}" if "within" in recipe else ""
     return f"{search}; {recipe['tokens']} tokens, shingle {recipe['shingle']}, weights {recipe['weights']}"

@@ -1,26 +1,24 @@
 """What --weights means: a rule, a file, or a rule and its file."""
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from likewise.recipe.recipe import Recipe
     from likewise.recipe.word_lists import WordList
 
 
-def take_weights(given: dict[str, Any], recipe: "Recipe | None", lists: "Mapping[str, WordList]") -> None:
+def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
     """Replace the text of --weights among the options of a recipe by a rule and, where it names a file, its table.
 
     Parameters
     ----------
     given : dict
         The options that were named.
-    recipe : Recipe, optional
-        The one that they are added to, where it was read from a file.
+    fields : mapping
+        Those of the recipe that they are added to, by which the terms of a lexicon are cut.
     lists : mapping
-        Lists of words that were named; the terms of a lexicon are cut with them.
+        Lists of words that were named; they take part in that.
 
     Raises
     ------
@@ -46,9 +44,6 @@ def take_weights(given: dict[str, Any], recipe: "Recipe | None", lists: "Mapping
             f"{text!r} given; it must be one of {rules}, or name a file: a table that likewise "
             "weights made, or a lexicon of lines term <tab> weight",
         )
-    fields = (
-        given if recipe is None else {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-    )
     given["table"] = read_table(path, {**fields, **lists})
     if rule:
         given["weights"] = rule

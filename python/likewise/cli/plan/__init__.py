@@ -101,6 +101,9 @@ def _draw(found: "Plan") -> None:
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
+    if recipe.needs_threshold:
+        console.print("a run chooses the threshold, and the search by it; likewise plan --threshold T shows one")
+        return
     if recipe.method == "bloom":
         _draw_filters(found, console)
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import SUMMARY
-from likewise.recipe.valley import FEW_PAIRS, MEASURES, NO_VALLEY
+from likewise.recipe.valley import FEW_DOCUMENTS, FEW_PAIRS, MEASURES, NO_VALLEY
 
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
 _MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
@@ -101,7 +101,7 @@ def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
         return wrong
     if choice["measure"] not in MEASURES:
         return f"measure{where}"
-    if choice["reason"] not in (None, FEW_PAIRS, NO_VALLEY):
+    if choice["reason"] not in (None, FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY):
         return f"reason{where}"
     if not _is_pair(choice["halves"]):
         return f"halves{where}"

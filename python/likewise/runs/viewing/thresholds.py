@@ -114,6 +114,12 @@ class Thresholds:
         assert recipe.bits is not None
         return 1.0 - recipe.within / recipe.bits
 
+    def required(self, number: int) -> float:
+        """Return the similarity that the run required of a pair."""
+        if self._recipe.short_margin is None:
+            return self.own
+        return float(self._recipe.required_similarity(self._sizes[number : number + 1])[0])
+
     @cached_property
     def cuts(self) -> list[float]:
         """The similarities that can be cut at, rising from the floor to 1, the run's own among them."""

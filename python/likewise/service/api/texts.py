@@ -40,7 +40,7 @@ class Texts:
 
 
 def recipe_given(fields: Json | None) -> Recipe:
-    """Return the recipe that a client wrote; MinHash with its defaults where it wrote none.
+    """Return the recipe that a client wrote; the preset ``online`` where it wrote none.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def recipe_given(fields: Json | None) -> Recipe:
         If it is none, or needs what stands in files.
     """
     if fields is None:
-        return Recipe.minhash()
+        return Recipe.preset("online")
     for name in _BESIDE:
         if fields.get(name) is not None:
             raise InvalidParameter(f"recipe.{name}", "recipes that read files are not taken over HTTP")

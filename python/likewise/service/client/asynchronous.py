@@ -90,7 +90,7 @@ class AsyncClient:
     async def create_collection(
         self, name: str, recipe: Recipe | None = None, *, store: str | None = None, ttl: float | None = None
     ) -> None:
-        """Make a collection, by a recipe that reads no files; ``Recipe.minhash()`` where None."""
+        """Make a collection, by a recipe that reads no files; the preset ``online`` where None."""
         await self._ask(CollectionCalls(name).create(recipe, store, ttl))
 
     async def delete_collection(self, name: str) -> None:

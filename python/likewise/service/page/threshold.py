@@ -64,9 +64,10 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
         raise InvalidInput("there is no stored pair of this number")
     texts = place.view.texts([(found.row_a, found.place_a), (found.row_b, found.place_b)])
     sides = (Side(found.doc_id_a, "", "", texts[0]), Side(found.doc_id_b, "", "", texts[1]))
-    is_match = found.similarity >= stored.own
+    required = stored.required(found.number)
+    is_match = found.similarity >= required
     reason = (
-        f"{stored.facts.measure} {found.similarity:.4f}, {'at least' if is_match else 'below'} the run's {stored.own:g}"
+        f"{stored.facts.measure} {found.similarity:.4f}, {'at least' if is_match else 'below'} the run's {required:g}"
     )
     return show_pair(
         place, sides, current="threshold", reason=reason, up=place.address("threshold", cut=round(found.similarity, 6)),
@@ -83,6 +84,8 @@ def command(place: Place, cut: float) -> str:
         parts.append(f"--bits {recipe.bits} --within {round((1.0 - cut) * recipe.bits)}")
     else:
         parts.append(f"--threshold {cut:g}")
+        if recipe.short_margin is not None:
+            parts.append(f"--short-margin {recipe.short_margin:g}")
         if recipe.measure not in ("jaccard", "cosine"):
             parts.append(f"--measure {recipe.measure}")
     parts += [f"--tokens {recipe.tokens} --shingle {recipe.shingle} --weights {recipe.weights}"]

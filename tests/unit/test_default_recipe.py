@@ -1,0 +1,195 @@
+"""What is taken where no recipe is named: from the collection in runs, fixed elsewhere, and from few documents."""
+
+import json
+import math
+import random
+
+import pytest
+
+import likewise
+from likewise import Recipe
+from likewise.batch import FileRun, dedup_files, pair_files
+from likewise.batch import weights as file_weights
+from likewise.batch.budget.timing import Timing
+from likewise.batch.weights import weighed_files
+from likewise.errors import InvalidParameter
+from likewise.io.inputs import find_inputs
+from likewise.progress import no_progress
+from likewise.recipe.presets import with_base
+from tests.command import jsonl, likewise_command
+from tests.golden.texts import made_up
+
+DEFAULT = Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0)
+ONLINE = Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0)
+
+
+def base(name, **options):
+    fields = with_base(name, options)
+    return Recipe.from_options(fields.pop("method"), **fields)
+
+
+# What is named, and the recipe of a run and of an index that it stands for, each spelled out.
+NAMED = [
+    ({}, DEFAULT, ONLINE),
+    ({"keep": "longest"}, DEFAULT.replace(keep="longest"), ONLINE.replace(keep="longest")),
+    ({"shingle": 5}, DEFAULT.replace(shingle=5), Recipe.minhash(0.8, shingle=5)),
+    ({"short_margin": 0.5}, DEFAULT.replace(short_margin=0.5), ONLINE.replace(short_margin=0.5)),
+    ({"weights": "idf"}, DEFAULT, Recipe.minhash(0.45, shingle=2, weights="idf")),
+    ({"tokens": "word"}, DEFAULT.replace(tokens="word"), ONLINE.replace(tokens="word")),
+    ({"weights": "none"}, ONLINE, ONLINE),
+    ({"threshold": 0.7}, Recipe.minhash(0.7, shingle=3), Recipe.minhash(0.7, shingle=3)),
+    ({"threshold": 0.55, "weights": "none"}, Recipe.minhash(0.55, shingle=3), None),
+    ({"threshold": 0.6, "weights": "idf"}, Recipe.minhash(0.6, shingle=2, weights="idf"), None),
+    ({"threshold": 0.6, "short_margin": 1.0}, ONLINE.replace(threshold=0.6), ONLINE.replace(threshold=0.6)),
+    ({"threshold": "auto"}, DEFAULT, Recipe.minhash("auto", shingle=3)),
+    ({"method": "shingles"}, Recipe.shingles("auto", shingle=2, weights="idf", short_margin=1.0), None),
+    ({"method": "simhash"}, Recipe.simhash(), Recipe.simhash()),
+    ({"method": "exact"}, Recipe.exact(), Recipe.exact()),
+    ({"tokens": "char"}, Recipe.minhash(0.7, tokens="char", shingle=9), None),
+    ({"measure": "containment"}, Recipe.minhash(0.8, measure="containment"), None),
+    ({"bands": 20, "rows": 5}, Recipe.minhash(bands=20, rows=5), Recipe.minhash(bands=20, rows=5)),
+    ({"hash": "datasketch"}, Recipe.minhash(hash="datasketch"), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "of_run", "of_index"), NAMED)
+def test_options_keep_the_default_or_leave_it(options, of_run, of_index):
+    """Options that agree with the preset keep it whole; another threshold or other features take nothing of it."""
+    assert base("default", **options) == of_run
+    if of_index is not None:
+        assert base("online", **options) == of_index
+
+
+def test_explicit_recipes_have_no_part_in_it():
+    assert Recipe.minhash() == Recipe.minhash(0.55, shingle=3, weights="none")
+    assert Recipe.minhash().short_margin is None
+    assert Recipe.preset("default", threshold=0.7) == DEFAULT.replace(threshold=0.7)
+
+
+def collection(num_documents, length, num_changed, seed=5):
+    """Documents of random words, and behind them one that is the first with so many words changed."""
+    draw = random.Random(seed)
+    texts = [made_up(length, seed * 1000 + number) for number in range(num_documents - 1)]
+    words = texts[0].split()
+    for place in draw.sample(range(length), num_changed):
+        words[place] = f"changed{place}"
+    return [*texts, " ".join(words)]
+
+
+def threes(text):
+    words = text.split()
+    return {tuple(words[at : at + 3]) for at in range(len(words) - 2)}
+
+
+@pytest.mark.parametrize("num_documents", [2, 3, 10, 99])
+@pytest.mark.parametrize(("length", "num_changed"), [(12, 0), (12, 1), (100, 1), (100, 5), (100, 20)])
+def test_few_documents_match_by_word_3_grams(num_documents, length, num_changed):
+    """Of fewer than 100 nothing is read from the collection: 0.55 and more for short ones, in plain sets."""
+    texts = collection(num_documents, length, num_changed)
+    first, last = threes(texts[0]), threes(texts[-1])
+    required = min(1.0, 0.55 + 1 / math.sqrt(min(len(first), len(last))))
+    is_match = len(first & last) / len(first | last) >= required
+    result = likewise.dedup(texts)
+    assert result.kept.tolist() == [True] * (num_documents - 1) + [not is_match]
+    assert is_match == (num_changed == 0 or (length == 100 and num_changed <= 5))
+    assert Recipe.from_dict(result.summary["recipe"]) == ONLINE.resolve()
+    assert result.summary["recipe_id"] == ONLINE.recipe_id
+    assert result.summary["chosen_threshold"]["reason"] == "few documents"
+    assert likewise.pairs(texts).num_rows == is_match
+
+
+def test_a_hundred_documents_are_a_collection():
+    texts = collection(100, 60, 2)
+    result = likewise.dedup(texts)
+    assert (result.summary["recipe"]["weights"], result.summary["recipe"]["shingle"]) == ("idf", 2)
+    assert result.summary["chosen_threshold"]["reason"] == "few pairs"
+    assert result.summary["recipe"]["threshold"] == 0.8
+    # Copies are one document.
+    assert likewise.dedup([*texts[:-1], texts[0]]).summary["recipe"]["weights"] == "none"
+    # A named shingle stays, with its own threshold; a threshold that is a number leaves rarity alone.
+    few = likewise.dedup(texts[:9], preset="default").summary["recipe"]
+    assert (few["shingle"], few["threshold"]) == (3, 0.55)
+    few = likewise.dedup(texts[:9], Recipe.preset("default", shingle=5)).summary["recipe"]
+    assert (few["shingle"], few["weights"], few["threshold"]) == (5, "none", 0.8)
+    few = likewise.dedup(texts[:9], Recipe.preset("default", threshold=0.7)).summary["recipe"]
+    assert (few["weights"], few["threshold"]) == ("idf", 0.7)
+    cosine = Recipe.simhash(threshold="auto", weights="log-count-idf", tokens="auto")
+    few = likewise.dedup(texts[:9], cosine).summary["recipe"]
+    assert (few["shingle"], few["weights"], few["threshold"]) == (2, "log-count", 0.8)
+
+
+def test_files_streams_and_memory_give_one_answer(tmp_path):
+    for num in (20, 300):
+        texts = collection(num, 80, 1)
+        path = tmp_path / f"{num}.jsonl"
+        path.write_bytes(jsonl(texts))
+        expected = likewise.dedup(texts).summary["recipe_id"]
+        assert dedup_files(path, tmp_path / f"out{num}")["recipe_id"] == expected
+        assert pair_files(path, tmp_path / f"p{num}.tsv")["recipe_id"] == expected
+        done = likewise_command("dedup", "-", "-o", "-", stdin=path.read_bytes())
+        assert done.status == 0, done.err
+        assert len(done.out.splitlines()) == num - 1
+        assert "recipe:" not in done.err
+
+
+@pytest.mark.parametrize("num_documents", [20, 300])
+def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeypatch):
+    monkeypatch.setattr(file_weights, "PART_BYTES", 0)
+    (tmp_path / "in.jsonl").write_bytes(jsonl(collection(num_documents, 60, 1)))
+    run = FileRun()
+
+    def weighed():
+        files = find_inputs([tmp_path / "in.jsonl"], run.read_rules(DEFAULT)).files
+        return weighed_files(files, DEFAULT, run.run_rules(), Timing(), no_progress, tmp_path / "parts")
+
+    counted = weighed()
+    assert counted.weights == ("none" if num_documents < 100 else "idf")
+    monkeypatch.setattr(file_weights, "counted", None)
+    assert weighed() == counted
+
+
+def test_the_recipe_is_shown_once_where_features_were_named(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes(jsonl(collection(20, 60, 1)))
+    for command, out in (("dedup", "out"), ("pairs", "p.tsv")):
+        run = [command, tmp_path / "t.jsonl", "-o", tmp_path / out]
+        done = likewise_command(*run, "--threshold", "0.7")
+        assert done.status == 0, done.err
+        shown = [line for line in done.err.splitlines() if line.startswith("recipe: ")]
+        assert shown == [
+            "recipe: method minhash, tokens auto, shingle 3, weights none, measure jaccard, threshold 0.7, "
+            "short margin 0.0"
+        ]
+        again = ["--overwrite"] if command == "dedup" else []
+        for options in (["--keep", "first"] if again else [], ["--threshold", "0.7", "--quiet"]):
+            assert "recipe: " not in likewise_command(*run, *again, *options).err
+
+
+def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):
+    with likewise.Index(tmp_path / "seen") as index:
+        assert index.recipe.recipe_id == ONLINE.replace(overflow="levels").recipe_id
+    done = likewise_command("index", "create", tmp_path / "made")
+    assert done.status == 0, done.err
+    with likewise.Index(tmp_path / "made", read_only=True) as index:
+        assert index.recipe.recipe_id == ONLINE.replace(overflow="levels").recipe_id
+    assert likewise.sketch(["a b c d"]).recipe.sketch_id == ONLINE.sketch_id
+    with pytest.raises(InvalidParameter, match=r"choose a threshold|count what"):
+        likewise.Index(tmp_path / "none", preset="default")
+
+
+def test_later_runs_take_the_recipe_of_the_run_that_they_are_held_against(tmp_path):
+    """Also where it did not keep the weights that it counted: they are counted again, its threshold stays."""
+    texts = collection(300, 80, 1)
+    for name, some in (("old", texts), ("new", [*texts[:20], *collection(5, 80, 80, seed=9)])):
+        (tmp_path / f"{name}.jsonl").write_bytes(jsonl(some))
+    for options in ([], ["--keep-sketches"]):
+        run = tmp_path / f"run{len(options)}"
+        assert likewise_command("dedup", tmp_path / "old.jsonl", "-o", run, *options).status == 0
+        ours = json.loads((run / "summary.json").read_text())["recipe"]
+        done = likewise_command("dedup", tmp_path / "new.jsonl", "-o", f"{run}-new", "--against", run, "--json")
+        assert done.status == 0, done.err
+        summary = json.loads(done.out)
+        assert summary["num_removed"] == 20
+        differing = {name for name in ours if ours[name] != summary["recipe"][name]}
+        assert differing == (set() if options else {"weights_id"})
+        python = dedup_files(tmp_path / "new.jsonl", f"{run}-python", against=[run])
+        assert python["recipe_id"] == summary["recipe_id"]
