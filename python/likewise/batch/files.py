@@ -15,18 +15,16 @@ from likewise.batch.against.references import (
     check_alone,
     check_references,
     find_references,
-    recipe_of_files,
     tell_direction,
 )
 from likewise.batch.budget.timing import Timing
-from likewise.batch.decide.auto_threshold import with_chosen_threshold
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, check_engine
-from likewise.batch.opening import bounded_run, found_inputs
+from likewise.batch.opened import opened_run
+from likewise.batch.opening import bounded_run, found_inputs, recipe_of_files
 from likewise.batch.options import FileRun
-from likewise.batch.read.resume import PARTS_VERSION, open_parts
-from likewise.batch.run import evidence_tables, open_documents
-from likewise.batch.search.bloom import with_bands_where_many
+from likewise.batch.read.resume import PARTS_VERSION
+from likewise.batch.run import RunContext, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.weights import weighed_files
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
@@ -203,39 +201,23 @@ def dedup_files(
                         engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
                     )
                 else:
-                    rules = replace(rules, threads=bounded.threads(rules.threads))
-                    counting_bytes = bounded.room.weighing_bytes
-                    recipe = weighed_files(
-                        reading.files, recipe, rules, timing, report, directory.parts, counting_bytes
-                    )
-                    parts = open_parts(directory.parts, recipe, reading.files, report)
-                    documents = stack.enter_context(
-                        open_documents(
+                    opened = stack.enter_context(
+                        opened_run(
                             reading.files,
                             recipe,
-                            rules,
+                            RunContext(rules, timing, report),
                             work=work,
-                            timing=timing,
-                            progress=report,
-                            parts=parts,
-                            references=references,
                             bounded=bounded,
+                            parts=directory.parts,
+                            references=references,
                         )
                     )
-                    recipe, choice = with_chosen_threshold(
-                        recipe,
-                        documents,
-                        threads=rules.threads,
-                        timing=timing,
-                        progress=report,
-                        parts=None if parts is None else parts.directory,
-                    )
-                    recipe = with_bands_where_many(recipe, documents, report)
-                    log = None if parts is None else VerdictLog(parts.directory)
+                    documents, recipe, rules = opened.documents, opened.recipe, opened.context.rules
+                    log = None if opened.parts is None else VerdictLog(opened.parts.directory)
                     decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
-                    about_run = bounded.summary() | choice
-                    if parts is not None and log is not None:
-                        about_run |= parts.summary(log.num_found)
+                    about_run = opened.facts
+                    if opened.parts is not None and log is not None:
+                        about_run |= opened.parts.summary(log.num_found)
                 if store_pairs is not None:
                     stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
                 report(StageStarted("writing", 0, "bytes"))
@@ -320,23 +302,9 @@ def stream_dedup(
         references = find_references(against, recipe, run, None, report)
         reading = replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(reading, recipe, run, rules, work, report, writes_copies=False, beside=index)
-        rules = replace(rules, threads=bounded.threads(rules.threads))
-        counting_bytes = bounded.room.weighing_bytes
-        recipe = weighed_files(reading.files, recipe, rules, timing, report, memory_bytes=counting_bytes)
-        with open_documents(
-            reading.files,
-            recipe,
-            rules,
-            work=work,
-            timing=timing,
-            progress=report,
-            references=references,
-            bounded=bounded,
-        ) as documents:
-            recipe, choice = with_chosen_threshold(
-                recipe, documents, threads=rules.threads, timing=timing, progress=report
-            )
-            recipe = with_bands_where_many(recipe, documents, report)
+        context = RunContext(rules, timing, report)
+        with opened_run(reading.files, recipe, context, work=work, bounded=bounded, references=references) as opened:
+            documents, recipe = opened.documents, opened.recipe
             decision, _ = beside.decided(documents, recipe, timing, report)
             beside.prepare(documents, recipe, decision)
             with timing.wall("writing"):
@@ -349,6 +317,6 @@ def stream_dedup(
                     out.flush()
             beside.add_kept(documents, decision)
             beside.finish()
-            summary = summarize(documents, recipe, decision, timing) | beside.summary() | bounded.summary() | choice
+            summary = summarize(documents, recipe, decision, timing) | beside.summary() | opened.facts
             summary |= about_references(against, documents, decision)
             return summary | about_inputs(found, documents, decision, run, "kept")

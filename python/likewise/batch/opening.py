@@ -1,10 +1,12 @@
-"""What every run on files begins with: its inputs, and the memory that it keeps to."""
+"""What every run on files begins with: its recipe, its inputs, and the memory that it keeps to."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from likewise.batch.against.index import IndexUse
+from likewise.batch.against.references import recipe_of_references
+from likewise.batch.engine import Engine
 from likewise.batch.memory import BoundedRun
 from likewise.batch.options import FileRun
 from likewise.batch.run import RunRules
@@ -12,7 +14,30 @@ from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.progress import Planned, Progress
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
+
+
+def recipe_of_files(
+    recipe: object,
+    preset: str | None = None,
+    *,
+    index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
+    engine: Engine | None = None,
+) -> Recipe:
+    """Return the recipe of a run over files, as it was given or that of a preset.
+
+    For neither it is that of the index or finished run `against`, else the preset ``default``; with an engine, which
+    cannot count weights or choose a threshold, ``online``.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is not a recipe, there is no such preset, or both are given.
+    """
+    if recipe is None and preset is None:
+        recipe = recipe_of_references(None if index is None else index.against, against)
+    return batch_recipe(recipe, preset) if engine is None else as_recipe(recipe, preset)
 
 
 @contextmanager

@@ -2,20 +2,17 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from likewise.batch.budget.timing import Timing
-from likewise.batch.decide.auto_threshold import with_chosen_threshold
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.opened import opened_run
 from likewise.batch.opening import bounded_run, found_inputs
 from likewise.batch.options import FileRun
-from likewise.batch.run import open_documents, ordered
-from likewise.batch.search.bloom import with_bands_where_many
-from likewise.batch.weights import weighed_files
+from likewise.batch.run import RunContext, ordered
 from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
@@ -71,17 +68,12 @@ def pair_files(
         found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
         work = stack.enter_context(scratch_directory())
         bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
-        rules = replace(rules, threads=bounded.threads(rules.threads))
-        counting_bytes = bounded.room.weighing_bytes
-        recipe = weighed_files(found.files, recipe, rules, timing, report, memory_bytes=counting_bytes)
-        documents = stack.enter_context(
-            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, bounded=bounded)
-        )
-        recipe, choice = with_chosen_threshold(recipe, documents, threads=rules.threads, timing=timing, progress=report)
-        recipe = with_bands_where_many(recipe, documents, report)
-        collapsed = ordered(documents, recipe, timing)
+        context = RunContext(rules, timing, report)
+        opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
+        documents, recipe = opened.documents, opened.recipe
+        collapsed, threads = ordered(documents, recipe, timing), opened.context.threads
         for batch in verified_pairs(
-            documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=report, counts=counts
+            documents, collapsed, recipe, threads=threads, timing=timing, progress=report, counts=counts
         ):
             with timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
@@ -98,8 +90,7 @@ def pair_files(
             "recipe": recipe.to_dict(),
             "recipe_id": recipe.recipe_id,
             "skipped_files": list(found.skipped),
-            **bounded.summary(),
-            **choice,
+            **opened.facts,
             "timings": timing.to_dict(),
         }
 
@@ -131,14 +122,12 @@ def sketch_files(
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:
         found = stack.enter_context(found_inputs(inputs, recipe, run, output, report))
-        recipe = weighed_files(found.files, recipe, rules, timing, report)
-        work = stack.enter_context(scratch_directory())
-        documents = stack.enter_context(
-            open_documents(found.files, recipe, rules, work=work, timing=timing, progress=report, needs_texts=False)
-        )
+        context, work = RunContext(rules, timing, report), stack.enter_context(scratch_directory())
+        opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, is_compared=False))
+        documents = opened.documents
         return Sketches(
-            shaped(documents.sketches, recipe),
-            recipe,
+            shaped(documents.sketches, opened.recipe),
+            opened.recipe,
             documents.is_empty,
             documents.num_features,
             tuple(documents.doc_ids(np.arange(len(documents))).to_pylist()),

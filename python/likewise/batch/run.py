@@ -58,6 +58,32 @@ class RunRules:
         check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
 
 
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """What all steps of a run are given.
+
+    Parameters
+    ----------
+    rules : RunRules
+        What the run is asked beside its recipe.
+    timing, progress
+        Take seconds and events.
+    """
+
+    rules: RunRules
+    timing: Timing
+    progress: Progress
+
+    @property
+    def threads(self) -> int:
+        """Threads at work at once."""
+        return self.rules.threads
+
+    def with_threads(self, threads: int) -> "RunContext":
+        """Return the same with another number of threads."""
+        return replace(self, rules=replace(self.rules, threads=threads))
+
+
 @contextmanager
 def open_documents(
     sources: Sequence[Source],

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
-from likewise.batch.decide.auto_threshold import with_chosen_threshold
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.opened import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.weighing import weighed
-from likewise.batch.run import RunRules, decided, evidence, open_documents, ordered
-from likewise.batch.search.bloom import with_bands_where_many
+from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, counted, num_threads
 from likewise.errors import InvalidInput, InvalidParameter
@@ -239,11 +238,8 @@ def _open(
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
         sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
-        with open_documents(sources, recipe, rules, work=work, timing=timing, progress=progress) as documents:
-            recipe, choice = with_chosen_threshold(
-                recipe, documents, threads=rules.threads, timing=timing, progress=progress
-            )
-            yield documents, with_bands_where_many(recipe, documents, progress), choice
+        with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work) as opened:
+            yield opened.documents, opened.recipe, opened.facts
 
 
 def document_source(

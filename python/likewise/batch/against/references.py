@@ -12,7 +12,6 @@ import numpy as np
 
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
-from likewise.batch.engine import Engine
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import open_kept_sketches, recipe_of_run
@@ -24,7 +23,7 @@ from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, Warned
-from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
+from likewise.recipe.recipe import Recipe
 
 
 def is_finished_run(path: Path) -> bool:
@@ -41,29 +40,6 @@ def recipe_of_references(index: Path | None, against: Sequence[str | Path]) -> R
             return opened.recipe
     run = next((Path(path) for path in against if is_finished_run(Path(path))), None)
     return None if run is None else recipe_of_run(run)
-
-
-def recipe_of_files(
-    recipe: object,
-    preset: str | None = None,
-    *,
-    index: IndexUse | None = None,
-    against: Sequence[str | Path] = (),
-    engine: Engine | None = None,
-) -> Recipe:
-    """Return the recipe of a run over files, as it was given or that of a preset.
-
-    For neither it is that of the index or finished run `against`, else the preset ``default``; with an engine, which
-    cannot count weights or choose a threshold, ``online``.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a recipe, there is no such preset, or both are given.
-    """
-    if recipe is None and preset is None:
-        recipe = recipe_of_references(None if index is None else index.against, against)
-    return batch_recipe(recipe, preset) if engine is None else as_recipe(recipe, preset)
 
 
 def find_references(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
+from likewise.batch.opened import opened_run
 from likewise.batch.opening import bounded_run
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import open_documents, ordered
-from likewise.batch.weights import weighed_files
+from likewise.batch.run import RunContext, ordered
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import InputFile, Inputs, find_inputs
 from likewise.io.output.directory import EVIDENCE
@@ -189,7 +189,7 @@ def open_run(
     recipe = given.recipe(summary)
     run = dataclasses.replace(file_run(summary), threads=threads, memory_bytes=memory)
     rules, timing = run.run_rules(), Timing()
-    with scratch_directory() as work:
+    with scratch_directory() as work, ExitStack() as stack:
         found = find_inputs(
             _paths(path, summary, inputs),
             run.read_rules(recipe),
@@ -198,26 +198,22 @@ def open_run(
         )
         found = _named(found, [file["path"] for file in summary["inputs"]])
         bounded = bounded_run(found, recipe, run, rules, work, progress, writes_copies=False)
-        rules = dataclasses.replace(rules, threads=bounded.threads(rules.threads))
+        context = RunContext(rules, timing, progress)
         try:
-            recipe = weighed_files(
-                found.files, recipe, rules, timing, progress, memory_bytes=bounded.room.weighing_bytes
-            )
+            opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
         except RecipeMismatch as error:
             raise RecipeMismatch(
                 "the weights of the run are not those of its inputs; name their file with --weights", error.differences
             ) from error
-        with open_documents(
-            found.files, recipe, rules, work=work, timing=timing, progress=progress, bounded=bounded
-        ) as documents:
-            collapsed = ordered(documents, recipe, timing)
-            evidence = read_evidence(path)
-            if len(evidence.rows) and not len(documents):
-                raise InvalidInput(
-                    "the inputs hold no document any more, of which the run removed some; put back what it read",
-                    str(found.files[0].path),
-                )
-            yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, rules.threads)
+        documents, recipe = opened.documents, opened.recipe
+        collapsed = ordered(documents, recipe, timing)
+        evidence = read_evidence(path)
+        if len(evidence.rows) and not len(documents):
+            raise InvalidInput(
+                "the inputs hold no document any more, of which the run removed some; put back what it read",
+                str(found.files[0].path),
+            )
+        yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, opened.context.threads)
 
 
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
