@@ -1,9 +1,8 @@
 """Deduplication of files: from names of inputs to an output directory."""
 
-import json
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,11 +17,15 @@ from likewise.batch.against.references import (
     tell_direction,
 )
 from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, check_engine
+from likewise.batch.memory import BoundedRun
 from likewise.batch.opened import opened_run
 from likewise.batch.opening import bounded_run, found_inputs, recipe_of_files
 from likewise.batch.options import FileRun
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import RunContext, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
@@ -30,14 +33,14 @@ from likewise.batch.weights import weighed_files
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
-from likewise.batch.write.summary import summarize
+from likewise.batch.write.summary import summarize, write_summary
 from likewise.batch.write.web import provenance
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
 from likewise.io.lines.lines import LineFile
-from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, PAIRS, SUMMARY, OutputDirectory, check_free
+from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, PAIRS, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
@@ -47,6 +50,179 @@ from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
 
 OUTPUTS = ("kept", "evidence")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a run into a directory is asked beside its recipe, as :func:`dedup_files` takes it."""
+
+    run: FileRun
+    write: str
+    keep_sketches: bool
+    store_pairs: float | None
+    index: IndexUse | None
+    against: tuple[str | Path, ...]
+    engine: Engine | None
+
+    @property
+    def is_against(self) -> bool:
+        """Whether there are documents that are not of the inputs."""
+        return bool(self.against) or (self.index is not None and self.index.against is not None)
+
+    def check(self) -> None:
+        """Raise InvalidParameter if options do not go together."""
+        check_choice("output", self.write, OUTPUTS)
+        if self.engine is not None:
+            others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
+            check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
+        if self.keep_sketches and self.write != "kept":
+            raise InvalidParameter(
+                "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+            )
+
+    def recipe_beside(self, recipe: Recipe) -> Recipe:
+        """Return the recipe of a run beside an index; raise where it does not go with what the run is held against."""
+        check_references(self.against, recipe, keep_sketches=self.keep_sketches)
+        check_alone(self.against, self.index)
+        recipe = recipe_beside(recipe, self.index)
+        check_floor(self.store_pairs, recipe, is_against=self.is_against)
+        return recipe
+
+    def identity(self, recipe: Recipe, reading: "_Reading") -> dict[str, Any]:
+        """Return what must be the same for a run to be continued."""
+        return {
+            "recipe_id": recipe.recipe_id,
+            "recipe": recipe.to_dict(),
+            "inputs": reading.stamps,
+            "output": self.write,
+            "version": __version__,
+            "parts": PARTS_VERSION,
+            **self.run.identity(),
+            **provenance(reading.found),
+            **({"against": reading.reference_stamps} if self.against else {}),
+            **({"keep_sketches": True} if self.keep_sketches else {}),
+            **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
+        }
+
+    def bounded(self, recipe: Recipe, reading: "_Reading", context: RunContext, work: Path) -> BoundedRun | None:
+        """Return what memory the run keeps to, None where an engine decides; raise where either refuses the run."""
+        if self.engine is not None:
+            self.engine.check(recipe)
+            return None
+        return bounded_run(
+            reading.all,
+            recipe,
+            self.run,
+            context.rules,
+            work,
+            context.progress,
+            writes_copies=self.write == "kept",
+            beside=self.index,
+        )
+
+
+class _Reading:
+    """The inputs of a run and its references, as they are when it begins."""
+
+    def __init__(self, found: Inputs, references: References) -> None:
+        self.found = found
+        self.references = references
+        self.all = replace(found, files=(*references.files, *found.files))
+        self.stamps = stamps(found)
+        self.reference_stamps = stamps(Inputs(references.files, ()))
+
+    def check_unchanged(self) -> None:
+        """Raise InvalidInput if a file is no longer what was read."""
+        check_unchanged(self.found, self.stamps)
+        check_unchanged(Inputs(self.references.files, ()), self.reference_stamps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Decided:
+    """A run whose verdicts have fallen."""
+
+    documents: Documents
+    recipe: Recipe
+    context: RunContext
+    decision: Decision
+    kept_ids: Sequence[str]
+    facts: dict[str, object]
+
+    def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
+        """Write the pairs that are asked for; return what the summary says of them."""
+        if floor is None:
+            return {}
+        rules, timing, progress = self.context.rules, self.context.timing, self.context.progress
+        return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, rules, timing, progress)
+
+    def write(self, asked: _Asked, reading: _Reading, work: Path) -> None:
+        """Write bad rows, evidence, and what stays."""
+        documents, recipe, decision = self.documents, self.recipe, self.decision
+        self.context.progress(StageStarted("writing", 0, "bytes"))
+        began = Timing.now()
+        with self.context.timing.wall("writing"):
+            write_bad_rows(documents, work / ERRORS)
+            write_evidence(evidence_tables(documents, recipe, decision, self.kept_ids), work / EVIDENCE)
+            if asked.write == "kept":
+                self._write_kept(asked.run.on_error, reading, work)
+            if asked.keep_sketches:
+                write_kept_sketches(documents, decision, reading.found.files, recipe, work)
+        self.context.progress(StageFinished("writing", Timing.now() - began))
+
+    def _write_kept(self, on_error: str, reading: _Reading, work: Path) -> None:
+        documents, decision, found = self.documents, self.decision, reading.found
+        num_kept: list[int] = []
+        # Every document may be removed from text files, which then leave nothing.
+        (work / KEPT).mkdir()
+        for number, file in enumerate(found.files, len(reading.references.files)):
+            offsets, lengths = kept_places(documents, decision.kept, number, on_error)
+            texts = kept_texts(documents, decision, number, on_error)
+            write_kept(file, work / KEPT / file.name, offsets, lengths, threads=self.context.threads, texts=texts)
+            num_kept.append(len(offsets))
+        write_descriptions(found, work / KEPT, num_kept, self.recipe.recipe_id)
+
+    def summary(self, asked: _Asked, reading: _Reading) -> dict[str, Any]:
+        """Return the summary of the run."""
+        documents, decision = self.documents, self.decision
+        summary = summarize(documents, self.recipe, decision, self.context.timing)
+        summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
+        return summary | about_references(asked.against, documents, decision) | self.facts
+
+
+@contextmanager
+def _decided(
+    asked: _Asked,
+    recipe: Recipe,
+    reading: _Reading,
+    context: RunContext,
+    directory: OutputDirectory,
+    bounded: BoundedRun | None,
+    beside: BesideIndex,
+) -> Iterator[_Decided]:
+    """Decide on this machine, or by the engine that is asked for; documents are there while the context lasts."""
+    work, timing, progress = directory.work, context.timing, context.progress
+    if asked.engine is not None:
+        recipe = weighed_files(reading.all.files, recipe, context.rules, timing, progress, directory.parts)
+        decided = asked.engine.decided(
+            reading.found.files, recipe, context.rules, work=work, timing=timing, progress=progress
+        )
+        with decided as (documents, decision):
+            yield _Decided(documents, recipe, context, decision, (), {})
+        return
+    with opened_run(
+        reading.all.files,
+        recipe,
+        context,
+        work=work,
+        bounded=bounded,
+        parts=directory.parts,
+        references=reading.references,
+    ) as opened:
+        facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        decision, kept_ids = beside.decided(opened.documents, opened.recipe, timing, progress, log)
+        if opened.parts is not None and log is not None:
+            facts |= opened.parts.summary(log.num_found)
+        yield _Decided(opened.documents, opened.recipe, opened.context, decision, kept_ids, facts)
 
 
 def dedup_files(
@@ -125,14 +301,8 @@ def dedup_files(
     """
     recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), progress or no_progress
-    check_choice("output", write, OUTPUTS)
-    if engine is not None:
-        others = {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
-        check_engine(index, against, others | {"memory": run.memory_bytes is not None})
-    if keep_sketches and write != "kept":
-        raise InvalidParameter(
-            "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
-        )
+    asked = _Asked(run, write, keep_sketches, store_pairs, index, tuple(against), engine)
+    asked.check()
     if is_remote(output):
         return run_to_store(
             str(output),
@@ -153,106 +323,35 @@ def dedup_files(
             overwrite=overwrite,
         )
     target = Path(local_path(output))
-    rules, timing = run.run_rules(), Timing()
+    context = RunContext(run.run_rules(), Timing(), report)
     check_free(target, overwrite=overwrite)
-    check_references(against, recipe, keep_sketches=keep_sketches)
-    check_alone(against, index)
-    recipe = recipe_beside(recipe, index)
-    is_against = bool(against) or (index is not None and index.against is not None)
-    check_floor(store_pairs, recipe, is_against=is_against)
-    with BesideIndex(index, recipe, rules) as beside, found_inputs(inputs, recipe, run, target, report) as found:
-        if is_against:
+    recipe = asked.recipe_beside(recipe)
+    with (
+        BesideIndex(index, recipe, context.rules) as beside,
+        found_inputs(inputs, recipe, run, target, report) as found,
+    ):
+        if asked.is_against:
             tell_direction(recipe, report)
         references = find_references(against, recipe, run, target, report)
-        reading = replace(found, files=(*references.files, *found.files))
-        read = stamps(found)
-        against_read = stamps(Inputs(references.files, ()))
-        identity = {
-            "recipe_id": recipe.recipe_id,
-            "recipe": recipe.to_dict(),
-            "inputs": read,
-            "output": write,
-            "version": __version__,
-            "parts": PARTS_VERSION,
-            **run.identity(),
-            **provenance(found),
-            **beside.identity(),
-            **({"against": against_read} if against else {}),
-            **({"keep_sketches": True} if keep_sketches else {}),
-            **({} if store_pairs is None else {"store_pairs": store_pairs}),
-        }
+        reading = _Reading(found, references)
+        identity = asked.identity(recipe, reading) | beside.identity()
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
-        work = unfinished.work
         # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
-        if engine is not None:
-            engine.check(recipe)
-        else:
-            bounded = bounded_run(
-                reading, recipe, run, rules, work, report, writes_copies=write == "kept", beside=index
-            )
-        with told_if_left(unfinished, report) as directory:
-            kept_ids: Sequence[str] = ()
-            stored: dict[str, object] = {}
-            about_run: dict[str, object] = {}
-            with ExitStack() as stack:
-                if engine is not None:
-                    recipe = weighed_files(reading.files, recipe, rules, timing, report, directory.parts)
-                    documents, decision = stack.enter_context(
-                        engine.decided(found.files, recipe, rules, work=work, timing=timing, progress=report)
-                    )
-                else:
-                    opened = stack.enter_context(
-                        opened_run(
-                            reading.files,
-                            recipe,
-                            RunContext(rules, timing, report),
-                            work=work,
-                            bounded=bounded,
-                            parts=directory.parts,
-                            references=references,
-                        )
-                    )
-                    documents, recipe, rules = opened.documents, opened.recipe, opened.context.rules
-                    log = None if opened.parts is None else VerdictLog(opened.parts.directory)
-                    decision, kept_ids = beside.decided(documents, recipe, timing, report, log)
-                    about_run = opened.facts
-                    if opened.parts is not None and log is not None:
-                        about_run |= opened.parts.summary(log.num_found)
-                if store_pairs is not None:
-                    stored = write_near_pairs(documents, recipe, store_pairs, work / PAIRS, rules, timing, report)
-                report(StageStarted("writing", 0, "bytes"))
-                began = Timing.now()
-                directory.check_own()
-                with timing.wall("writing"):
-                    write_bad_rows(documents, work / ERRORS)
-                    write_evidence(evidence_tables(documents, recipe, decision, kept_ids), work / EVIDENCE)
-                    if write == "kept":
-                        num_kept: list[int] = []
-                        # Every document may be removed from text files, which then leave nothing.
-                        (work / KEPT).mkdir()
-                        for number, file in enumerate(found.files, len(references.files)):
-                            offsets, lengths = kept_places(documents, decision.kept, number, run.on_error)
-                            texts = kept_texts(documents, decision, number, run.on_error)
-                            write_kept(
-                                file, work / KEPT / file.name, offsets, lengths, threads=rules.threads, texts=texts
-                            )
-                            num_kept.append(len(offsets))
-                        write_descriptions(found, work / KEPT, num_kept, recipe.recipe_id)
-                    if keep_sketches:
-                        write_kept_sketches(documents, decision, found.files, recipe, work)
-                report(StageFinished("writing", Timing.now() - began))
-                check_unchanged(found, read)
-                check_unchanged(Inputs(references.files, ()), against_read)
-                summary = summarize(documents, recipe, decision, timing)
-                summary |= about_inputs(found, documents, decision, run, write) | beside.summary() | stored
-                summary |= about_references(against, documents, decision) | about_run
-                beside.prepare(documents, recipe, decision)
-                (work / SUMMARY).write_text(
-                    json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
-                )
-                beside.add_kept(documents, decision)
-                directory.finish()
-                beside.finish()
+        bounded = asked.bounded(recipe, reading, context, unfinished.work)
+        with (
+            told_if_left(unfinished, report) as directory,
+            _decided(asked, recipe, reading, context, directory, bounded, beside) as decided,
+        ):
+            stored = decided.store_pairs(store_pairs, directory.work)
+            directory.check_own()
+            decided.write(asked, reading, directory.work)
+            reading.check_unchanged()
+            summary = decided.summary(asked, reading) | beside.summary() | stored
+            beside.prepare(decided.documents, decided.recipe, decided.decision)
+            write_summary(directory.work, summary)
+            beside.add_kept(decided.documents, decided.decision)
+            directory.finish()
+            beside.finish()
     return summary
 
 

@@ -17,11 +17,11 @@ from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import Rewriter, evidence_of, write_documents, write_emptied
 from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import check_of
+from likewise.batch.write.summary import check_of, write_summary
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.jsonl import JsonlFile
-from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, SUMMARY, OutputDirectory, check_free
+from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
@@ -155,9 +155,7 @@ def dedup_parts(
         summary = _summary(collection, repeats, rewriter, recipe, parts, num_kept, found)
         summary |= about | {"options": options, "is_dry_run": dry_run, "timings": timing.to_dict()}
         if directory is not None:
-            (work / SUMMARY).write_text(
-                json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
-            )
+            write_summary(work, summary)
             directory.finish()
     return summary
 

@@ -1,5 +1,7 @@
 """The summary of a run: what was verified how, the counts, the recipe, the seconds."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
+from likewise.io.output.directory import SUMMARY
 from likewise.recipe.recipe import Recipe
 
 
@@ -91,3 +94,10 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
         "version": __version__,
         "timings": timing.to_dict(),
     }
+
+
+def write_summary(work: Path, summary: dict[str, Any]) -> None:
+    """Write a summary into the directory of a run."""
+    (work / SUMMARY).write_text(
+        json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
+    )
