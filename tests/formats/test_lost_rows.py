@@ -15,6 +15,7 @@ from likewise import Recipe, dedup_files
 from likewise.batch import FileRun, pair_files, weigh_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
+from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines.csv import shows_quotes
 from likewise.io.source.bad_rows import bad_row_limit
@@ -352,6 +353,34 @@ def test_each_row_of_every_format_is_in_one_place(tmp_path, on_error):
         assert counts == [summary["num_kept"], 200 - 29 - summary["num_kept"], 29, 2 * (kind == "jsonl")]
         assert summary["num_documents"] == 200 - 29
         assert len(errors(tmp_path / kind)) == 29
+
+
+def test_documents_without_an_id_among_others_with_one_are_told(tmp_path):
+    frame = pd.DataFrame({"id": [1.0, None, 3.0, float("nan")], "text": ["a", "b", "c", "d"]})
+    frame.to_parquet(tmp_path / "in.parquet")
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    (tmp_path / "in.jsonl").write_bytes(
+        b'{"id": 1.0, "text": "a"}\n{"id": NaN, "text": "b"}\n{"id": 3.0, "text": "c"}\n{"text": "d"}\n'
+    )
+    (tmp_path / "none.jsonl").write_bytes(b'{"text": "e"}\n{"id": null, "text": "f"}\n')
+    for kind in ("parquet", "csv", "jsonl"):
+        summary = dedup_files(
+            [tmp_path / f"in.{kind}", tmp_path / "none.jsonl"], tmp_path / f"out-{kind}", Recipe.exact()
+        )
+        assert summary["num_without_id"] == 2
+        assert json.loads((tmp_path / f"out-{kind}" / "summary.json").read_text())["num_without_id"] == 2
+        told = [line for line in summary_lines(summary, None) if "no id" in line]
+        assert told == [
+            "2 documents have no id (missing, null or NaN) where others of the file have one; the evidence names such "
+            "by file and line"
+        ]
+    summary = dedup_files(tmp_path / "none.jsonl", tmp_path / "out-none", Recipe.exact())
+    assert "num_without_id" not in summary
+    assert not any("no id" in line for line in summary_lines(summary, None))
+    # In CSV any text is an id.
+    (tmp_path / "in.csv").write_text("id,text\n1.0,a\nNaN,b\nNaN,c\n")
+    with pytest.raises(InvalidInput, match="the id 'NaN' was already given"):
+        dedup_files(tmp_path / "in.csv", tmp_path / "out-twice", Recipe.exact())
 
 
 def test_ids_of_pandas_are_whole_numbers(tmp_path):

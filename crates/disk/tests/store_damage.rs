@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use likewise_disk::Error;
-use likewise_disk::store::{Durability, Event, Evidence, Keeps, LiveSegment, Store};
+use likewise_disk::store::{Dropping, Durability, Event, Evidence, Keeps, LiveSegment, Store};
 use store_common::{Dice, Model, create, folder};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -191,4 +191,53 @@ fn a_killed_writer_loses_nothing() {
             assert_eq!(store.num_rows(), 0);
         }
     }
+}
+
+#[test]
+fn a_chunk_from_before_a_document_was_dropped_is_found_by_whoever_reads_all() {
+    let (mut dice, mut model) = (Dice(9), Model::default());
+    let mut store = create("older-chunk", 8, Keeps::Sketch);
+    model.append(&mut store, &mut dice, 24, &[]);
+    let removed = Event::Removed {
+        row: 10,
+        promoted: Vec::new(),
+        moved: Vec::new(),
+    };
+    store.append(&Default::default(), &[removed]).unwrap();
+    let dir = store.dir().to_owned();
+    let chunk = |of: Option<&[u8]>| -> Vec<u8> {
+        let database = rusqlite::Connection::open(dir.join("documents.sqlite")).unwrap();
+        if let Some(bytes) = of {
+            let changed = database.execute("UPDATE chunks SET data = ?1", [bytes]);
+            assert_eq!(changed.unwrap(), 1);
+        }
+        let mut statement = database.prepare("SELECT data FROM chunks").unwrap();
+        statement.query_row([], |row| row.get(0)).unwrap()
+    };
+    drop(store);
+    let older = chunk(None);
+    let mut store = Store::open(&dir, Durability::Commit).unwrap();
+    let dropping = Dropping {
+        expired_below: 0,
+        stays: &|_| false,
+        ends: &[],
+    };
+    let compacted = store.compact_chunks(0, dropping).unwrap();
+    assert_eq!(compacted.num_dropped, 1);
+    let rows_of = |store: &Store| {
+        let mut rows = Vec::new();
+        let scanned = store.scan(0..24, |chunk| {
+            rows.extend_from_slice(chunk.rows());
+            Ok(())
+        });
+        scanned.map(|_| rows)
+    };
+    let left: Vec<u32> = (0..24).filter(|&row| row != 10).collect();
+    assert_eq!(rows_of(&store).unwrap(), left);
+    drop(store);
+    assert_ne!(chunk(Some(&older)), Vec::<u8>::new());
+    let store = Store::open_reader(&dir).unwrap();
+    let found = rows_of(&store);
+    assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    assert!(!store.check(true, &NEVER).unwrap().is_empty());
 }

@@ -171,18 +171,12 @@ impl Shared {
         cancel: &AtomicBool,
     ) -> Result<Option<LiveSegment>, Error> {
         let most_rows = {
-            let state = self.state();
-            let inside = |layer: &&Layer| {
-                let of = layer.rows();
-                of.start >= rows.start && of.end <= rows.end
-            };
+            let pieces = self.state().pieces()?;
+            let inside =
+                |piece: &&Piece| piece.rows.start >= rows.start && piece.rows.end <= rows.end;
             // Of others all are gone.
-            state
-                .layers
-                .iter()
-                .filter(inside)
-                .map(Layer::num_held)
-                .sum()
+            let inside = pieces.iter().filter(inside);
+            inside.map(|piece| piece.num_live).sum()
         };
         let store = self.source.reader()?;
         self.build_files(&store, rows, most_rows, threads, cancel)

@@ -95,8 +95,7 @@ impl Shared {
     pub fn load(&self, store: &mut Store, cancel: &AtomicBool) -> Result<(), Error> {
         self.is_stale.store(true, Ordering::Release);
         let state = match store.is_reader() {
-            // One state for all of it: what the writer drops meanwhile is still there.
-            true => store.refresh_and_read(|store| self.read_state(store, cancel))?,
+            true => self.state_beside_writer(store, cancel)?,
             false => self.mended_state(store, cancel)?,
         };
         *self.state_mut() = state;
@@ -105,15 +104,43 @@ impl Shared {
         Ok(())
     }
 
-    fn read_state(&self, store: &Store, cancel: &AtomicBool) -> Result<State, Error> {
-        *lock(&self.arrival_shift) = store.arrival_shift();
+    /// The state of a reader. A segment that cannot be opened may be one that the writer has just replaced and deleted: a newer state has another.
+    fn state_beside_writer(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State, Error> {
+        for _ in 0..MOST_OVERTAKEN {
+            let read = store.refresh_and_read(|store| self.read_state(store, false, cancel))?;
+            match read {
+                Some(state) => return Ok(state),
+                None if store.changed()? => {}
+                None => break,
+            }
+        }
         loop {
-            let opened = open_segments(self, store, cancel)?;
-            self.avoid(&opened.bad);
-            if let Some(state) = self.loaded(store, opened.segments, cancel)? {
+            let read = store.refresh_and_read(|store| self.read_state(store, true, cancel))?;
+            if let Some(state) = read {
                 return Ok(state);
             }
         }
+    }
+
+    /// The state that is committed now, all of it: what the writer drops meanwhile is still there. Nothing where segments cannot be opened or turn out to be
+    /// damaged that were not known to be; with `avoids` they are avoided from now on.
+    fn read_state(
+        &self,
+        store: &Store,
+        avoids: bool,
+        cancel: &AtomicBool,
+    ) -> Result<Option<State>, Error> {
+        *lock(&self.arrival_shift) = store.arrival_shift();
+        let opened = open_segments(self, store, cancel)?;
+        let are_known = {
+            let avoided = lock(&self.avoided);
+            opened.bad.iter().all(|name| avoided.contains(name))
+        };
+        if !avoids && !are_known {
+            return Ok(None);
+        }
+        self.avoid(&opened.bad);
+        self.loaded(store, opened.segments, cancel)
     }
 
     fn mended_state(&self, store: &mut Store, cancel: &AtomicBool) -> Result<State, Error> {

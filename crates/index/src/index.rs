@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use likewise_disk::environment::{Environment, Task};
+use likewise_disk::environment::{Environment, Task, process_id};
 use likewise_disk::segments::delete_orphans;
 use likewise_disk::store::{Description, Durability, Event, NewRows, Position, Store};
 
@@ -179,7 +179,7 @@ impl Index {
     /// # Errors
     /// [`Error::Forked`], [`Error::Closed`].
     pub fn guard(&self) -> Result<(), Error> {
-        if std::process::id() != self.shared.process {
+        if process_id() != self.shared.process {
             return Err(Error::Forked);
         }
         match self.shared.is_closed.load(Ordering::Relaxed) {
@@ -240,7 +240,7 @@ impl Shared {
             readers: Mutex::default(),
             recent: RecentSets::default(),
             ttl_s: opening.ttl_s,
-            process: std::process::id(),
+            process: process_id(),
             stop: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_building: AtomicBool::new(false),
@@ -345,9 +345,11 @@ impl Shared {
 
     /// The time at which documents that come now arrive, where the clock of the machine says `wall_s`.
     pub(crate) fn arrival_time(&self, store: &mut Store, wall_s: u64) -> Result<u64, Error> {
-        let uptime = self.environment.clock.uptime();
         let now_s = match lock(&self.clock).as_mut() {
-            Some(clock) => clock.now_s(Moment { wall_s, uptime }, store.num_rows()),
+            Some(clock) => {
+                let uptime = self.environment.clock.uptime();
+                clock.now_s(Moment { wall_s, uptime }, store.num_rows())
+            }
             None => return Ok(wall_s),
         };
         self.keep_clock(store)?;

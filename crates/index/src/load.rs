@@ -35,7 +35,10 @@ pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Res
         bad: Vec::new(),
     };
     let dir = shared.segment_dir();
-    for live in store.segments()? {
+    let all = store.segments()?;
+    // A name that is not live any more never is again.
+    lock(&shared.avoided).retain(|name| all.iter().any(|live| live.name == *name));
+    for live in all {
         if lock(&shared.avoided).contains(&live.name) {
             opened.bad.push(live.name);
             continue;

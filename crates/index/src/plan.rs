@@ -1,5 +1,7 @@
 //! How are fingerprints in memory searched?
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
@@ -9,6 +11,7 @@ use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::hash::mix64;
 
 use crate::keys::words_of;
+use crate::shared::lock;
 
 /// Rows in memory that the plan is made for: about as many as there may be. For fewer the plan would save bytes at twice the time.
 const NUM_PLANNED: usize = 1 << 18;
@@ -17,11 +20,16 @@ const NUM_SAMPLED: usize = 10_000;
 /// Fingerprints that tell what others will be like.
 const MIN_SAMPLED: usize = 1 << 12;
 
-/// The plan for fingerprints of which nothing is known: every bit a fair coin.
+/// The plan for fingerprints of which nothing is known: every bit a fair coin. Cost: some milliseconds, once in a process.
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] where there is no plan for the radius.
 pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
+    /// Plans by bits and radius.
+    static MADE: Mutex<BTreeMap<(u32, u32), SearchPlan>> = Mutex::new(BTreeMap::new());
+    if let Some(plan) = lock(&MADE).get(&(bits, within)) {
+        return Ok(plan.clone());
+    }
     let num_words = u64::from(bits.div_ceil(64));
     // Of the last word of each only so many bits count.
     let last = u64::MAX >> (64 * num_words - u64::from(bits));
@@ -31,7 +39,9 @@ pub fn plan_of_coins(bits: u32, within: u32) -> Result<SearchPlan, Error> {
             _ => mix64(i),
         })
         .collect();
-    plan(&words, bits, within)
+    let plan = plan(&words, bits, within)?;
+    lock(&MADE).insert((bits, within), plan.clone());
+    Ok(plan)
 }
 
 /// Some of these fingerprints, to choose a plan by; none where they are few.

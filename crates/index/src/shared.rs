@@ -75,7 +75,7 @@ pub struct Shared {
     pub is_draining: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
-    /// Names of those, which are not opened again. A name is never given twice.
+    /// Names of those as long as they are live, which are not opened again. A name is never given twice.
     pub avoided: Mutex<HashSet<String>>,
     /// How often the state was loaded as a whole.
     pub num_loads: AtomicU64,

@@ -100,13 +100,25 @@ impl RowSource for TrueRows<'_> {
         each: &mut dyn FnMut(&SourceRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         // What happens between the states comes behind `last_event`, and is replayed.
-        let mut start = rows.start;
+        let (mut start, mut num_live) = (rows.start, 0);
         while start < rows.end {
             let end = rows.end.min(start.saturating_add(ROWS_A_STATE));
             // A chunk may cover many rows that were dropped.
-            start = self.each_row_of_a_state(start..end, rows.end, each)?;
+            start = self.each_row_of_a_state(start..end, rows.end, &mut |row| {
+                num_live += u32::from(!row.is_gone);
+                each(row)
+            })?;
         }
-        Ok(())
+        match num_live <= self.most_rows {
+            true => Ok(()),
+            // A chunk that is older than it should be has documents that were dropped since.
+            false => Err(Error::Damaged {
+                reason: format!(
+                    "the database has {num_live} documents of rows {rows:?} where there are at most {}",
+                    self.most_rows
+                ),
+            }),
+        }
     }
 }
 

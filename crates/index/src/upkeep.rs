@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use likewise_disk::environment::process_id;
 use likewise_disk::store::{Chunk, Sizes, Store};
 
 use crate::clock::IndexClock;
@@ -216,7 +217,7 @@ impl Index {
     /// Those of the last segment and of the last sync: what was acknowledged is safe by then all the same, unless durability is by interval.
     pub fn close(&self) -> Result<(), Error> {
         let shared = &self.shared;
-        if std::process::id() != shared.process {
+        if process_id() != shared.process {
             return Err(Error::Forked);
         }
         if shared.is_closed.swap(true, Ordering::AcqRel) {
@@ -257,7 +258,7 @@ impl Index {
 impl Drop for Index {
     fn drop(&mut self) {
         // In a forked process the threads are not there, and the locks are the parent's: nothing of it may be closed, so it stays as it is.
-        match std::process::id() == self.shared.process {
+        match process_id() == self.shared.process {
             true => drop(self.close()),
             false => std::mem::forget(self.shared.clone()),
         }

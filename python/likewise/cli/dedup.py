@@ -344,6 +344,12 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         lines += chosen_lines(summary["chosen_threshold"])
     if summary["num_bad_rows"] or summary["num_blank_lines"]:
         lines.append(bad_line(summary))
+    if num := summary.get("num_without_id"):
+        have = "has" if num == 1 else "have"
+        lines.append(
+            f"{counted(num, 'document')} {have} no id (missing, null or NaN) where others of the file have one; the "
+            "evidence names such by file and line"
+        )
     for name, count in summary.get("num_without_field", {}).items():
         if count:
             lines.append(

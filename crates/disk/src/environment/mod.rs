@@ -9,6 +9,7 @@ mod background;
 mod clock;
 mod files;
 mod mapping;
+mod process;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ pub use background::{Background, Task, Threads};
 pub use clock::{Clock, SystemClock, Uptime};
 pub use files::{Entry, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile, Stamp};
 pub(crate) use mapping::Fault;
+pub use process::process_id;
 
 /// What the store, its segments and the online index use of the system.
 #[derive(Debug, Clone)]

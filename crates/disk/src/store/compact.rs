@@ -13,7 +13,7 @@ use super::decode::View;
 use super::encode::{CHUNK_BYTES, Columns, MAX_CHUNK_ROWS};
 use super::events::{ChangesTally, decode_change};
 use super::read::{blob, misplaced, range_of};
-use super::state::NUM_DROPPINGS;
+use super::state::{DROPPINGS, Droppings};
 use super::transact::Writer;
 use super::types::Swept;
 use crate::error::Error;
@@ -144,9 +144,13 @@ impl Store {
             store.join_contents(writer, &rows, &gone, &mut compacted)?;
             if compacted.has_dropped {
                 // Who reads a state from before must not read on in this one.
-                writer.record.clear();
-                put_varint(&mut writer.record, store.num_droppings()? + 1);
-                database::set_meta(&store.connection, NUM_DROPPINGS, &writer.record)?;
+                let before = store.read_droppings()?;
+                let droppings = Droppings {
+                    num_times: before.num_times + 1,
+                    num_records: before.num_records + compacted.num_dropped,
+                };
+                droppings.encode(&mut writer.record);
+                database::set_meta(&store.connection, DROPPINGS, &writer.record)?;
             }
             Ok(compacted)
         })?;

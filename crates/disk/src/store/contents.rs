@@ -3,6 +3,9 @@
 //! In blocks of about 32 KiB, so that those of one document cost one small read and texts of one site share their words.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
+
+use zstd::bulk::Decompressor;
 
 use super::bytes::{Cursor, Malformed, begin, open, put_packed, put_varint, seal};
 use super::features::{get_features, put_features};
@@ -163,6 +166,21 @@ impl Packer {
     }
 }
 
+/// The bytes of a packed block, at most so many.
+fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Malformed> {
+    thread_local! {
+        // To make one takes longer than to unpack a small block.
+        static HELD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    HELD.with_borrow_mut(|held| {
+        let decompressor = match held {
+            Some(decompressor) => decompressor,
+            None => held.insert(Decompressor::new().map_err(|_| Malformed)?),
+        };
+        decompressor.decompress(packed, most).map_err(|_| Malformed)
+    })
+}
+
 /// A block as it was read.
 pub(super) struct Contents<'a> {
     first_row: u32,
@@ -207,9 +225,7 @@ impl<'a> Contents<'a> {
             .collect();
         let bytes: Cow<'a, [u8]> = match kind {
             FEATURES | TEXTS => cursor.0.into(),
-            PACKED_TEXTS => zstd::bulk::decompress(cursor.0, end)
-                .map_err(|_| Malformed)?
-                .into(),
+            PACKED_TEXTS => unpacked(cursor.0, end)?.into(),
             _ => return Err(Malformed),
         };
         if bytes.len() != end {

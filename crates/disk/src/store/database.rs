@@ -19,7 +19,7 @@ use super::events::ChangesTally;
 use super::log;
 use super::place;
 use super::process::OpenMark;
-use super::state::NUM_DROPPINGS;
+use super::state::DROPPINGS;
 use super::types::{Description, Durability, Keeps};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -339,7 +339,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     set_meta(connection, "expired_below", &[0])?;
     set_meta(connection, CHANGES_TALLY, &ChangesTally::default().encode())?;
     set_meta(connection, "num_old_events", &[0])?;
-    set_meta(connection, NUM_DROPPINGS, &[0])?;
+    set_meta(connection, DROPPINGS, &[0, 0])?;
     set_meta(connection, "swept", &[0, 0])?;
     transaction.commit().map_err(wrong)
 }

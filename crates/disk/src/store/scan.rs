@@ -20,8 +20,8 @@ const ROWS_A_STATE: u32 = 1 << 16;
 impl Store {
     /// Gives whole chunks in order, those that hold any of the rows, all of one state, which is returned.
     ///
-    /// Where the first row is asked for, whatever the last is, it is proven first that no change was lost. Cost: about 0.1 us a document.
-    /// Meanwhile the log of what is committed grows.
+    /// Where the first row is asked for, whatever the last is, it is proven first that no change was lost; where all rows are, at the end also that no
+    /// chunk is an older one, with documents that were dropped since. Cost: about 0.1 us a document. Meanwhile the log of what is committed grows.
     ///
     /// # Errors
     /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
@@ -40,8 +40,12 @@ impl Store {
                 // Whoever goes over all of it in parts begins here.
                 store.check_changes()?;
             }
-            store.scan_chunks(rows.start..end, position, &mut each)?;
-            Ok(position)
+            let num_dropped = store.scan_chunks(rows.start..end, position, &mut each)?;
+            let is_whole = rows.start == 0 && end == position.num_rows;
+            match is_whole && num_dropped != store.read_droppings()?.num_records {
+                true => Err(misplaced("one of the chunks", "")),
+                false => Ok(position),
+            }
         })
     }
 
@@ -54,13 +58,13 @@ impl Store {
         self.changes(|_| Ok(()))
     }
 
-    /// Scans rows that are there.
+    /// Scans rows that are there; gives how many documents of the chunks have no record any more.
     fn scan_chunks(
         &self,
         rows: Range<u32>,
         position: Position,
         each: &mut impl FnMut(&Chunk) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let sketch_bytes = self.description.sketch_bytes as usize;
         let begin: Option<u32> = self
             .connection
@@ -82,6 +86,7 @@ impl Store {
         let mut changes = changes.query([begin]).map_err(wrong)?;
         let mut next_change = next_change(&mut changes)?;
         let mut next_row = begin;
+        let mut num_dropped = 0;
         let mut chunk = Chunk::default();
         while let Some(row) = found.next().map_err(wrong)? {
             let (first_row, num_rows) = range_of(row)?;
@@ -94,6 +99,7 @@ impl Store {
             }
             let end = first_row + num_rows;
             next_row = end;
+            num_dropped += u64::from(num_rows) - view.num_documents as u64;
             view.unpack(&mut chunk)?;
             let num_expired = chunk
                 .rows
@@ -117,7 +123,7 @@ impl Store {
             each(&chunk)?;
         }
         match next_row >= rows.end {
-            true => Ok(()),
+            true => Ok(num_dropped),
             false => Err(misplaced("row", rows.end - 1)),
         }
     }
@@ -295,10 +301,11 @@ impl Store {
         if !full {
             return Ok(findings);
         }
-        note(
-            self.num_old_events()
-                .and_then(|old| self.events(old, |_, _| not_cancelled())),
-        )?;
+        // Beside upkeep, which drops old events, both have to be of one state.
+        note(self.read_together(|store| {
+            let num_old = store.num_old_events()?;
+            store.events(num_old, |_, _| not_cancelled())
+        }))?;
         note(self.scan(0..u32::MAX, |_| not_cancelled()).map(|_| ()))?;
         note(self.scan_contents(0..u32::MAX, |_, _| not_cancelled()))?;
         note(self.segments().map(|_| ()))?;

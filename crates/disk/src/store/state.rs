@@ -3,15 +3,32 @@
 use rusqlite::OptionalExtension;
 
 use super::Store;
-use super::bytes::Cursor;
+use super::bytes::{Cursor, put_varint};
 use super::database::{self, DATABASE_NAME, wrong};
 use super::read::misplaced;
 use super::types::{Position, Sizes, Swept};
 use super::watch::Replacement;
 use crate::error::Error;
 
-/// How often upkeep dropped what was known of documents that are gone.
-pub(super) const NUM_DROPPINGS: &str = "num_droppings";
+/// Name in `meta` of what upkeep dropped of documents that are gone.
+pub(super) const DROPPINGS: &str = "droppings";
+
+/// What upkeep dropped of documents that are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Droppings {
+    /// How often it did.
+    pub(super) num_times: u64,
+    /// How many documents have no record any more.
+    pub(super) num_records: u64,
+}
+
+impl Droppings {
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
+        out.clear();
+        put_varint(out, self.num_times);
+        put_varint(out, self.num_records);
+    }
+}
 
 impl Store {
     /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
@@ -109,13 +126,18 @@ impl Store {
         self.droppings.get()
     }
 
-    pub(super) fn num_droppings(&self) -> Result<u64, Error> {
-        Ok(Cursor(&self.needed(NUM_DROPPINGS)?).varint()?)
+    pub(super) fn read_droppings(&self) -> Result<Droppings, Error> {
+        let bytes = self.needed(DROPPINGS)?;
+        let mut cursor = Cursor(&bytes);
+        Ok(Droppings {
+            num_times: cursor.varint()?,
+            num_records: cursor.varint()?,
+        })
     }
 
     /// Looks how often something was dropped. Chunks that were read before may still have it, so they are read again.
     pub(super) fn take_num_droppings(&self) -> Result<(), Error> {
-        let now = self.num_droppings()?;
+        let now = self.read_droppings()?.num_times;
         if self.droppings.replace(now) != now {
             self.chunks.take();
         }

@@ -1,5 +1,6 @@
 """The documents of a run: everything about them except their texts."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -113,6 +114,15 @@ class Documents:
     def num_references(self) -> int:
         """Reference documents, which have the first rows here and no row of the run."""
         return int(self.starts[self.num_reference_sources])
+
+    @property
+    def num_without_id(self) -> int:
+        """Documents of the run without an id, such as null or NaN, in sources where others have one."""
+        num = 0
+        for first, end in itertools.pairwise(self.starts[self.num_reference_sources :].tolist()):
+            num_own = int(np.count_nonzero(self.has_id[first:end]))
+            num += end - first - num_own if num_own else 0
+        return num
 
     def without_references(self) -> "Documents":
         """Return the documents of the run alone, as far as their ids and places go."""

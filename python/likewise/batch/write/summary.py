@@ -80,6 +80,7 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
         "num_bad_lines": sum(
             row.num_lines for bad in documents.bad_rows[documents.num_reference_sources :] for row in bad
         ),
+        **({"num_without_id": documents.num_without_id} if documents.num_without_id else {}),
         **({"num_without_field": documents.num_without_field} if documents.num_without_field else {}),
         "num_candidates": decision.num_candidates,
         "num_measured": decision.num_measured,
