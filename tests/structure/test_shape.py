@@ -21,7 +21,7 @@ def entries(folder: Path) -> set[str]:
     return {
         path.name
         for path in folder.iterdir()
-        if not path.name.startswith(("_", ".")) and path.name != "py.typed" and (path.is_dir() or path.suffix == ".py")
+        if not path.name.startswith(("_", ".")) and (path.suffix == ".py" or any(path.rglob("*.py")))
     }
 
 
