@@ -1,10 +1,11 @@
 """What `threshold="auto"` chooses on the labelled sets, beside the best threshold of each; and what it costs.
 
-    auto_threshold.py [--set NAME ...] [--cost FILE] [--rounds N] [--results FILE]
+    auto_threshold.py [--set NAME ...] [--cost FILE] [--extremes] [--rounds N] [--results FILE]
 
 Labelled sets: F1 of all labelled pairs at the chosen threshold and at the best hundredth, from the similarities of all
 pairs by full shingle sets; the thresholds of halves of the documents, of all in another order, and of nine tenths.
-`--cost FILE`: seconds of a run at the default threshold, and of one that chooses it, plain and by rarity, in turns.
+`--cost FILE`: seconds of a run at the threshold .55, and of one that chooses it, plain and by rarity, in turns.
+`--extremes`: what is chosen without duplicates, with duplicates only, and among 50 documents.
 """
 
 import argparse
@@ -87,7 +88,7 @@ def cost(path, rounds):
     runs = {
         f"{kind} {name}": Recipe.minhash(threshold, **options)
         for kind, options in KINDS.items()
-        for name, threshold in (("fixed", None), ("auto", "auto"))
+        for name, threshold in (("fixed", 0.55), ("auto", "auto"))
     }
     seconds = {name: [] for name in runs}
     with tempfile.TemporaryDirectory() as work:
@@ -106,17 +107,63 @@ def cost(path, rounds):
     }
 
 
+def drawn(rng):
+    """A text of random words."""
+    return " ".join(f"w{rng.randrange(20_000)}" for _ in range(120))
+
+
+def edited(text, rng):
+    """A copy with up to 19 words replaced."""
+    words = text.split()
+    for _ in range(rng.randrange(20)):
+        words[rng.randrange(len(words))] = f"w{rng.randrange(20_000)}"
+    return " ".join(words)
+
+
+def extremes():
+    """What is chosen where there is little to choose from."""
+    rng = random.Random(3)
+    none, bases, few = ([drawn(rng) for _ in range(number)] for number in (3000, 300, 40))
+    collections = {
+        "3,000 without duplicates": none,
+        "300 texts, 10 versions of each": [edited(text, rng) for text in bases for _ in range(10)],
+        "50, of which 10 are versions": [*few, *(edited(text, rng) for text in few[:10])],
+    }
+    results = {}
+    for name, texts in collections.items():
+        for kind, options in KINDS.items():
+            found = {}
+            for threshold in (0.55, "auto"):
+                began = time.perf_counter()
+                summary = likewise.dedup(texts, Recipe.minhash(threshold, **options)).summary
+                found[threshold] = summary["num_removed"], round(time.perf_counter() - began, 2), summary
+            facts = found["auto"][2]["chosen_threshold"]
+            results[f"{name}, {kind}"] = {
+                "threshold": facts["threshold"],
+                "reason": facts["reason"],
+                "clarity": facts["clarity"],
+                "num_measured": facts["num_measured"],
+                "num_removed": {"fixed": found[0.55][0], "auto": found["auto"][0]},
+                "wall_s": {"fixed": found[0.55][1], "auto": found["auto"][1]},
+            }
+    return results
+
+
 def main():
     """Do what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", action="append", dest="sets")
     parser.add_argument("--cost", type=Path)
+    parser.add_argument("--extremes", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     if options.cost is not None:
         results = {"cost": cost(options.cost, options.rounds)}
         print(json.dumps(results))
+    elif options.extremes:
+        results = {"extremes": extremes()}
+        print(json.dumps(results, indent=1))
     else:
         results = {name: of_set(name) for name in options.sets or SETS if is_there(name)}
     if options.results is not None:

@@ -166,6 +166,13 @@ def test_the_threshold_page_counts_without_a_script(client, out):
         text = client.get(f"/look/out/threshold?cut={data['cuts'][at]}").text
         assert f'<b id="kept">{data["kept"][at]}</b>' in text
     assert f"--threshold {data['cuts'][3]:g}" in client.get(f"/look/out/threshold?cut={data['cuts'][3]}").text
+    assert "--short-margin" not in own
+
+
+def test_the_command_of_the_threshold_page_names_the_short_margin(tmp_path):
+    out = make_run(tmp_path, recipe=Recipe.minhash(short_margin=0.75), store_pairs=0.3)
+    with client_of(out) as client:
+        assert "--short-margin 0.75" in client.get("/look/out/threshold").text
 
 
 def test_labels_are_stored_and_exported(client, out):

@@ -207,11 +207,18 @@ def test_a_chosen_threshold_is_not_chosen_again(tmp_path, texts, monkeypatch):
         during.setattr(auto_threshold, "choose_threshold", refuse)
         assert likewise.dedup_files(inputs, tmp_path / "out", recipe)["chosen_threshold"] == facts
     assert same(tmp_path / "plain", tmp_path / "out")
-    # What is damaged is chosen again, the same.
-    choice = tmp_path / "damaged" / UNFINISHED / PARTS / "threshold.json"
-    choice.write_bytes(choice.read_bytes()[:-5])
-    assert likewise.dedup_files(inputs, tmp_path / "damaged", recipe)["chosen_threshold"] == facts
-    assert same(tmp_path / "plain", tmp_path / "damaged")
+    # What is damaged is chosen again, the same: a file that was cut, and one that is JSON of another threshold.
+    for number, damage in enumerate(
+        (lambda kept: kept[:-5], lambda kept: kept.replace(b'"threshold": 0', b'"threshold": 1'))
+    ):
+        damaged = tmp_path / f"damaged{number}"
+        shutil.copytree(tmp_path / "damaged", damaged)
+        choice = damaged / UNFINISHED / PARTS / "threshold.json"
+        whole = choice.read_bytes()
+        choice.write_bytes(damage(whole))
+        assert choice.read_bytes() != whole
+        assert likewise.dedup_files(inputs, damaged, recipe)["chosen_threshold"] == facts
+        assert same(tmp_path / "plain", damaged)
 
 
 def test_parts_are_cut_where_columns_are_many(tmp_path, forker, texts):

@@ -195,6 +195,8 @@ def test_too_many_pairs_end_the_run_before_it_begins():
     assert len(likewise.pairs(near, max_pairs=num)) == num
     with pytest.raises(InvalidParameter, match=r"about .* of documents with full buckets"):
         likewise.pairs([f"{text} end" for text in near] + near, max_pairs=100)
+    # What short documents need in addition counts: these lie at .89, and would have to reach .95.
+    assert len(likewise.pairs([f"{text} end" for text in near] + near, Minhash(short_margin=4.0), max_pairs=200)) <= 200
 
 
 def test_an_index_keeps_levels(tmp_path):

@@ -198,8 +198,11 @@ class RecipeFields:
     @property
     def candidate_threshold(self) -> float:
         """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
-        threshold = 1.0 if self.threshold is None else self.similarity_threshold
-        return threshold if self.measure == "jaccard" else threshold / (2.0 - threshold)
+        return float(self.as_jaccard(np.float64(1.0 if self.threshold is None else self.similarity_threshold)))
+
+    def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
+        """Return the Jaccard similarities of two sets of equal size with such similarities by the recipe's measure."""
+        return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
 
     @property
     def stated_recall(self) -> float | None:

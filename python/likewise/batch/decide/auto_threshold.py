@@ -10,6 +10,7 @@ The recipe of the run then holds the threshold as a number, and later stages do 
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -433,13 +434,20 @@ def _measured(
 
 def _keep(parts: Path, facts: dict[str, Any]) -> None:
     unfinished = parts / f"{_KEPT}.unfinished"
-    unfinished.write_text(json.dumps(facts), encoding="utf-8", newline="\n")
+    kept = {"checksum": _checksum(facts), "facts": facts}
+    unfinished.write_text(json.dumps(kept), encoding="utf-8", newline="\n")
     unfinished.replace(parts / _KEPT)
 
 
 def _known(parts: Path) -> dict[str, Any] | None:
     """Return what a run that this one continues chose, if that is there and whole."""
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        facts: dict[str, Any] = json.loads((parts / _KEPT).read_text(encoding="utf-8"))
-        return facts
+    with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+        kept = json.loads((parts / _KEPT).read_text(encoding="utf-8"))
+        facts: dict[str, Any] = kept["facts"]
+        if kept["checksum"] == _checksum(facts):
+            return facts
     return None
+
+
+def _checksum(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()

@@ -195,8 +195,10 @@ def _num_similar(
     step = max(1, len(crowd) * num_sampled // _COMPARED)
     others = crowd[::step]
     weights = members.sizes(others)
+    num_features = documents.num_features[collapsed.order[others]]
     total = 0.0
     for position in sample:
+        smaller = np.minimum(num_features, documents.num_features[collapsed.order[position]])
         equal = _native.num_equal(
             documents.sketches,
             recipe.num_slots,
@@ -204,7 +206,7 @@ def _num_similar(
             np.full(len(others), collapsed.order[position]),
             collapsed.order[others],
         )
-        alike = np.asarray(equal) >= recipe.candidate_threshold * recipe.num_slots
+        alike = np.asarray(equal) >= recipe.as_jaccard(recipe.required_similarity(smaller)) * recipe.num_slots
         alike &= others != position
         total += float(members.sizes(position)) * float(weights[alike].sum())
     both_ways = 1 if recipe.measure == "containment" else 2

@@ -88,6 +88,8 @@ def command(place: Place, cut: float) -> str:
             parts.append(f"--short-margin {recipe.short_margin:g}")
         if recipe.measure not in ("jaccard", "cosine"):
             parts.append(f"--measure {recipe.measure}")
+        if recipe.short_margin is not None:
+            parts.append(f"--short-margin {recipe.short_margin:g}")
     parts += [f"--tokens {recipe.tokens} --shingle {recipe.shingle} --weights {recipe.weights}"]
     if recipe.keep != "first":
         parts.append(f"--keep {recipe.keep}")
