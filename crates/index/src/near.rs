@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::Matches;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::Matches;
 use likewise_core::isa::Isa;
 use likewise_disk::segments::Segment;
 

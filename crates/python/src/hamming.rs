@@ -1,6 +1,6 @@
 //! Hamming search and distances.
 
-use likewise_core::hamming::{self, Fingerprints};
+use likewise_hamming::{self, Fingerprints};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};

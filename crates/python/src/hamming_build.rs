@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use likewise_core::hamming::plan::{Key, SearchPlan};
+use likewise_hamming::plan::{Key, SearchPlan};
 use likewise_disk::hamming_file::{HammingBuild, IndexSource};
 use pyo3::prelude::*;
 

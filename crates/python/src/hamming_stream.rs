@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::stream::{self, StreamHits};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::stream::{self, StreamHits};
 use likewise_disk::FingerprintFile;
 use pyo3::prelude::*;
 

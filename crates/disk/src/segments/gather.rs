@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::bands::{BandKey, NUM_LEVELS};
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::Signatures;
 use xxhash_rust::xxh3::xxh3_64;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use likewise_core::bands::BandKey;
-use likewise_core::hamming::Fingerprints;
+use likewise_hamming::Fingerprints;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;

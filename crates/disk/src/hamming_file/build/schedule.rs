@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::hamming::index::TableBuilder;
-use likewise_core::hamming::plan::Key;
+use likewise_hamming::index::TableBuilder;
+use likewise_hamming::plan::Key;
 use likewise_core::parallel::map_ranges;
 
 use super::HammingBuild;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::hamming::index::{
+use likewise_hamming::index::{
     Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
 };
 use likewise_core::parallel::map_ranges;
