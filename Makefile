@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
-RUST_TESTS := --locked -p likewise-core -p likewise-disk -p likewise-index -p likewise-simulation
+RUST_TESTS := --locked -p likewise-core -p likewise-hamming -p likewise-disk -p likewise-index -p likewise-simulation
 
 .PHONY: help
 help: ## List the targets

@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use likewise_core::hash::mix64;
+use likewise_core::isa::Isa;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Segment};
 use likewise_hamming::plan::{Key, SearchPlan};
-use likewise_core::hash::mix64;
-use likewise_core::isa::Isa;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use likewise_core::bands::{BandBuckets, min_equal_slots};
 use likewise_core::groups::Leaders;
-use likewise_hamming::{Fingerprints, HammingTables, Strategy};
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;
+use likewise_hamming::{Fingerprints, HammingTables, Strategy};
 
 /// Positions asked for in one call, as the batch pipeline does.
 const STEP: usize = 4096;

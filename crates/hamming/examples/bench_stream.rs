@@ -4,10 +4,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use likewise_hamming::Fingerprints;
-use likewise_hamming::stream::StreamTables;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::stream::StreamTables;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 

@@ -74,10 +74,10 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
-    use likewise_hamming::Fingerprints;
-    use likewise_hamming::plan::Key;
     use likewise_core::hash::mix64;
     use likewise_core::isa::Isa;
+    use likewise_hamming::Fingerprints;
+    use likewise_hamming::plan::Key;
 
     use super::*;
 

@@ -6,8 +6,8 @@
 //! entry and a 1 behind each prefix, with the first entry of each 64 prefixes beside it, takes 2.5 bits an entry, and a lookup three cache
 //! misses, which batches hide behind each other.
 
-use likewise_hamming::index::Words;
 use likewise_core::prefetch::prefetch_read;
+use likewise_hamming::index::Words;
 
 use super::layout::TableShape;
 

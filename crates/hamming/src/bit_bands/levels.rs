@@ -10,17 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::compare::{Near, Question, compare_buckets};
 use super::sorted::{Buckets, Sorter};
 use super::{BitBands, MAX_ROWS};
-use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
-use likewise_core::error::Error;
 use crate::code_planes::CodePlanes;
 use crate::distance::Fingerprints;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
 use crate::stream::KeyValue;
 use crate::tables::{HammingPairs, lay_out};
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-
 
 /// Fingerprints in order of priority, and the bands that bring them together.
 #[derive(Debug)]

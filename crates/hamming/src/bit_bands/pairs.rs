@@ -6,13 +6,13 @@ use super::compare::{Near, Question, compare_buckets};
 use super::recall::{bands_needed, bit_band_recall, check, out_of_reach};
 use super::sorted::{Buckets, Sorter};
 use super::{BitBandPlan, BitBands, MAX_ROWS};
-use likewise_core::error::Error;
 use crate::code_planes::CodePlanes;
 use crate::distance::Fingerprints;
 use crate::kernels::run_kernel;
 use crate::plan::Key;
 use crate::stream::KeyValue;
 use crate::tables::lay_out;
+use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 

@@ -2,8 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use likewise_core::error::Error;
 use crate::{Fingerprints, distance};
+use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
+use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::testing::Random;
 

@@ -13,8 +13,8 @@ use super::keys::FreeBits;
 use super::node::{Joiner, PIECE_LEN, Search, Sides, Task};
 use super::output::{Output, Stopped};
 use super::partition::{Digit, Table};
-use likewise_core::error::Error;
 use crate::plan::Key;
+use likewise_core::error::Error;
 use likewise_core::parallel::map_ranges;
 
 /// Bytes of codes with one value of the upper bits, about: they fit the second cache with their scattered copy.

@@ -29,10 +29,10 @@ pub use parts::{PartOf, PartPair, join_parts, plan_parts};
 pub use side::JoinSide;
 pub use sorted::{SortedPairs, sort_pairs};
 
-use likewise_core::error::Error;
-use likewise_core::isa::Isa;
 use keys::FreeBits;
 use large::{Join, Source};
+use likewise_core::error::Error;
+use likewise_core::isa::Isa;
 use node::{Limits, Search, Task};
 use output::{Output, Stopped};
 use side::Laid;

@@ -8,10 +8,10 @@ use super::node::{Limits, Task};
 use super::partition::Digit;
 use super::side::{JoinSide, Laid};
 use super::{JoinOptions, PairBatch, check, search_of, with_join};
-use likewise_core::error::Error;
 use crate::distance::Fingerprints;
 use crate::kernels::Plain;
 use crate::plan::{Key, SearchPlan};
+use likewise_core::error::Error;
 
 /// Keys for a join of sets too large to be held, complete within the radius.
 ///

@@ -6,9 +6,9 @@ use super::JoinOptions;
 use super::codes::{Codes, Ids, View};
 use super::collapse::{Collapsed, hash_of};
 use super::partition::Table;
-use likewise_core::error::Error;
 use crate::distance::Fingerprints;
 use crate::plan::MAX_JOINED;
+use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 use likewise_core::parallel::map_ranges;
 

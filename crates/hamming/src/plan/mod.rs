@@ -24,8 +24,8 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use likewise_core::error::Error;
 use completeness::escape;
+use likewise_core::error::Error;
 
 pub use blocks::Division;
 pub use costs::{Costs, MemoryCost};

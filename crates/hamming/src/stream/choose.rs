@@ -5,10 +5,10 @@
 
 use super::key_value::KeyValue;
 use super::table::neighbours;
-use likewise_core::error::Error;
 use crate::code_planes::CodePlanes;
 use crate::distance::Fingerprints;
 use crate::plan::{Key, SearchPlan};
+use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 
 /// Queries and codes looked at.

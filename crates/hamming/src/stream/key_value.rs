@@ -44,10 +44,7 @@ impl KeyValue {
     /// # Safety
     /// The processor has the kernel's instruction set.
     #[inline(always)]
-    pub(crate) unsafe fn of<K: CheckKernel, const W: usize>(
-        &self,
-        code: &[u64; W],
-    ) -> u64 {
+    pub(crate) unsafe fn of<K: CheckKernel, const W: usize>(&self, code: &[u64; W]) -> u64 {
         let mut value = 0;
         for part in &self.parts {
             // SAFETY: passed on from the caller.

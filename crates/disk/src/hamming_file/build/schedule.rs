@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use likewise_core::parallel::map_ranges;
 use likewise_hamming::index::TableBuilder;
 use likewise_hamming::plan::Key;
-use likewise_core::parallel::map_ranges;
 
 use super::HammingBuild;
 use super::table::{MIN_PACKED, PIECES_A_THREAD};

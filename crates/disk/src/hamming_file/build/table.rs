@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use likewise_core::parallel::map_ranges;
 use likewise_hamming::index::{
     Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
 };
-use likewise_core::parallel::map_ranges;
 
 use super::HammingBuild;
 use super::schedule::{Schedule, Slice};
