@@ -12,15 +12,17 @@ mod grouping;
 mod keys;
 mod plan;
 mod position_set;
+mod shapes;
 #[cfg(test)]
 mod tests;
 
 pub use buckets::{BandBuckets, BucketView};
 pub use candidates::Pairs;
 pub use crowd::Crowd;
-pub use entries::{BandEntries, BandFiller, Chunk, check_bands};
+pub use entries::{BandEntries, BandFiller, Chunk};
 pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
+pub use shapes::check_bands;
 
 /// Members that a bucket level holds.
 pub const BUCKET_SIZE: usize = 64;
