@@ -1,6 +1,7 @@
 //! How do fingerprints lie in memory for the kernels?
 
 use super::BLOCK_BITS;
+use super::distance::Fingerprints;
 use super::kernels::LANES;
 
 /// Fingerprints by word: all words 0, then all words 1, ..., so that one vector holds the same word of eight fingerprints.
@@ -71,4 +72,18 @@ impl CodePlanes {
     pub(super) fn get<const W: usize>(&self, index: usize) -> [u64; W] {
         std::array::from_fn(|word| self.data[word * self.stride + index])
     }
+}
+
+/// The fingerprints in order of position, bits beyond the width cleared.
+pub(crate) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
+    let num_words = fingerprints.num_words();
+    let mut codes = CodePlanes::new(order.len(), num_words);
+    for word in 0..num_words {
+        let live_bits = (fingerprints.bits - 64 * word as u32).min(64);
+        let live = u64::MAX >> (64 - live_bits);
+        for (code, &row) in codes.plane_mut(word).iter_mut().zip(order) {
+            *code = fingerprints.words[row as usize * num_words + word] & live;
+        }
+    }
+    codes
 }

@@ -11,13 +11,9 @@ pub mod index;
 pub mod join;
 mod kernels;
 pub mod plan;
-mod probe;
 mod radius;
-mod scan;
 pub mod stream;
 mod tables;
-#[cfg(test)]
-mod tests;
 
 pub use distance::{Fingerprints, distance};
 pub use radius::radius_for;

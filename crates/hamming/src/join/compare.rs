@@ -3,36 +3,13 @@
 use super::codes::View;
 use super::partition::Table;
 use super::stretches::{across_range, inside_range};
+use super::wanted::{Hit, Wanted};
 use crate::kernels::{Kernel, run_kernel};
-use crate::plan::Key;
-use likewise_core::isa::Isa;
 
 /// Words of the other side that stay in the first cache while the queries pass over them.
 const TILE_WORDS: usize = 2048;
 /// Hits after which a loop over buckets pauses, so that they can be passed on.
 const MANY_HITS: usize = 1 << 16;
-
-/// Two codes near each other, by the numbers they go by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hit {
-    pub(super) a: u32,
-    pub(super) b: u32,
-    pub(super) distance: u16,
-}
-
-/// What is kept of all that is compared.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub(super) isa: Isa,
-    pub(super) num_words: usize,
-    pub(super) within: u32,
-    /// Keys that were searched before: what they find is theirs.
-    pub(super) owners: &'a [Key],
-    /// Differing bits allowed in the parts of 32 bits that the tables keep; `None` where they keep none.
-    pub(super) part_within: Option<u32>,
-    /// Pairs of two buckets above which the caller is told of them instead.
-    pub(super) large_pairs: usize,
-}
 
 /// A loop over buckets that can pause.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@
 //! all codes agree a bit is worth nothing, and shared words or templates make many such bits.
 
 use super::codes::View;
-use super::node::Search;
+use super::wanted::Search;
 use crate::plan::Key;
 
 /// Keys of one set of codes, at most.

@@ -8,8 +8,8 @@
 mod codes;
 mod collapse;
 mod compare;
-mod key_run;
 mod keys;
+mod laid;
 mod large;
 mod node;
 mod output;
@@ -20,6 +20,7 @@ mod sorted;
 mod stretches;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -30,12 +31,13 @@ pub use side::JoinSide;
 pub use sorted::{SortedPairs, sort_pairs};
 
 use keys::FreeBits;
+use laid::Laid;
 use large::{Join, Source};
 use likewise_core::error::Error;
 use likewise_core::isa::Isa;
-use node::{Limits, Search, Task};
+use node::Task;
 use output::{Output, Stopped};
-use side::Laid;
+use wanted::{Limits, Search};
 
 /// How a join runs. Nothing here but `within` changes the pairs.
 #[derive(Debug, Clone, Copy)]

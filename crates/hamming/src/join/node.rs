@@ -4,52 +4,16 @@
 //! by keys of its remaining bits, a bucket of that by the bits that remain there, and so on, until comparing all is cheaper.
 
 use super::codes::View;
-use super::compare::{Hit, Progress, Wanted};
+use super::compare::Progress;
 use super::keys::FreeBits;
 use super::output::{Stopped, Writer};
 use super::partition::{Digit, Table};
+use super::wanted::{Hit, Search, Wanted};
 use crate::plan::Key;
-use likewise_core::isa::Isa;
 
 /// Codes of a side that are compared without a pause: bounds the hits of one call.
 pub(super) const PIECE_LEN: usize = 256;
 const OTHER_PIECE_LEN: usize = 8192;
-
-/// Sizes at which the way of searching changes. No pair depends on them; tests set them so that few codes take every way.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Codes up to which one thread is enough.
-    pub(super) few_codes: usize,
-    /// Codes of a bucket above which all threads share it.
-    pub(super) many_codes: usize,
-    /// Pairs of two buckets that are compared at once, at most; above, the buckets are split. Inside one bucket it is half as many.
-    pub(super) large_pairs: usize,
-    /// Rows equal to a row, on the average, from which collapsing them pays.
-    pub(super) many_equal: f64,
-    /// What comparing every pair is thought to cost, beside what it does.
-    pub(super) scan_factor: f64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            few_codes: 1 << 13,
-            many_codes: 1 << 17,
-            large_pairs: 1 << 22,
-            many_equal: 2.0,
-            scan_factor: 1.0,
-        }
-    }
-}
-
-/// What all parts of a join share.
-#[derive(Clone, Copy)]
-pub(super) struct Search {
-    pub(super) isa: Isa,
-    pub(super) num_words: usize,
-    pub(super) within: u32,
-    pub(super) limits: Limits,
-}
 
 /// Codes that are joined: a set with itself, or one with another.
 #[derive(Clone, Copy)]
@@ -266,19 +230,6 @@ impl Joiner {
             return Err(Stopped);
         }
         Ok(())
-    }
-}
-
-impl Search {
-    pub(super) fn wanted<'a>(&self, owners: &'a [Key]) -> Wanted<'a> {
-        Wanted {
-            isa: self.isa,
-            num_words: self.num_words,
-            within: self.within,
-            owners,
-            part_within: None,
-            large_pairs: self.limits.large_pairs,
-        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::compare::Hit;
-use super::side::Laid;
+use super::laid::Laid;
+use super::wanted::Hit;
 
 /// Pairs in one batch, at most.
 pub(super) const BATCH_LEN: usize = 1 << 16;

@@ -4,9 +4,11 @@
 //! rest of it. The keys are chosen once, so that a pair is owned by the same key in whatever part it is found.
 
 use super::keys::FreeBits;
-use super::node::{Limits, Task};
+use super::laid::Laid;
+use super::node::Task;
 use super::partition::Digit;
-use super::side::{JoinSide, Laid};
+use super::side::JoinSide;
+use super::wanted::Limits;
 use super::{JoinOptions, PairBatch, check, search_of, with_join};
 use crate::distance::Fingerprints;
 use crate::kernels::Plain;

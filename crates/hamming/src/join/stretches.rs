@@ -1,7 +1,7 @@
 //! How is a stretch of codes compared with itself, or with another?
 
 use super::codes::View;
-use super::compare::{Hit, Wanted};
+use super::wanted::{Hit, Wanted};
 use crate::distance::distance;
 use crate::kernels::{Kernel, LANES, PART_LANES};
 

@@ -33,8 +33,9 @@ pub use exercise::Exercise;
 pub use families::Family;
 pub use historical::{TextbookRow, textbook};
 pub use layout::{Collection, KeyCost};
+pub use price::{PricedPlan, SurveyRequest};
 pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
-pub use survey::{PricedPlan, Survey, SurveyRequest, SurveyWork, choose_plan, survey};
+pub use survey::{Survey, SurveyWork, choose_plan, survey};
 
 /// Greatest width of a fingerprint.
 pub const MAX_BITS: u32 = 256;

@@ -3,9 +3,53 @@
 use std::collections::HashMap;
 
 use super::Key;
+use super::blocks::Division;
+use super::costs::Costs;
 use super::families::{Design, Family};
-use super::layout::{FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
-use super::survey::{PricedPlan, SurveyRequest};
+use super::layout::{Collection, FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
+
+/// What is to be planned.
+#[derive(Clone, Debug)]
+pub struct SurveyRequest {
+    /// The set that is searched.
+    pub collection: Collection,
+    /// Radius within which every pair is to be found.
+    pub within: u32,
+    /// Bytes that the tables and ids may take; four times the fingerprints and the ids where None.
+    pub memory_bytes: Option<f64>,
+    /// How blocks are cut.
+    pub division: Division,
+    /// Costs of the machine.
+    pub costs: Costs,
+}
+
+/// A plan and its price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PricedPlan {
+    /// The family it belongs to.
+    pub family: Family,
+    /// What it does, in words.
+    pub name: String,
+    /// Its keys; none for the scan and for stored neighbours.
+    pub keys: Vec<Key>,
+    /// Tables.
+    pub num_tables: usize,
+    /// Probes, candidates, times and bytes of all tables; bytes with ids.
+    pub cost: KeyCost,
+    /// Whether it is one of the searches of the literature.
+    pub is_historical: bool,
+    /// Whether every smaller plan is slower by a twentieth or more.
+    pub is_on_frontier: bool,
+    /// Whether it fits the memory.
+    pub fits: bool,
+}
+
+impl PricedPlan {
+    /// Whether an index of it can be built; all but stored neighbours.
+    pub fn is_searchable(&self) -> bool {
+        self.family != Family::StoredNeighbours
+    }
+}
 
 /// Prices plans of one collection, and remembers the keys.
 pub(super) struct Pricer<'a> {

@@ -2,16 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::SearchPlan;
 use super::blocks::Division;
-use super::costs::Costs;
 use super::evidence::is_evident;
-use super::families::{Design, Family};
+use super::families::Design;
 use super::historical::historical_designs;
-use super::layout::{Collection, KeyCost};
-use super::price::Pricer;
+use super::layout::Collection;
+use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;
 use super::statistics::MAX_DEPENDENCE;
-use super::{Key, SearchPlan};
 use likewise_core::error::Error;
 
 /// Plans this much slower than the fastest are as good: the smallest of them is taken.
@@ -20,49 +19,6 @@ const AS_GOOD: f64 = 1.1;
 const WORTH_ITS_BYTES: f64 = 1.05;
 /// Bytes that a plan may take where nothing is said, as a multiple of the fingerprints': the four tables of the least of the 2007 paper's plans.
 const DEFAULT_COPIES: f64 = 4.0;
-
-/// What is to be planned.
-#[derive(Clone, Debug)]
-pub struct SurveyRequest {
-    /// The set that is searched.
-    pub collection: Collection,
-    /// Radius within which every pair is to be found.
-    pub within: u32,
-    /// Bytes that the tables and ids may take; four times the fingerprints and the ids where None.
-    pub memory_bytes: Option<f64>,
-    /// How blocks are cut.
-    pub division: Division,
-    /// Costs of the machine.
-    pub costs: Costs,
-}
-
-/// A plan and its price.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PricedPlan {
-    /// The family it belongs to.
-    pub family: Family,
-    /// What it does, in words.
-    pub name: String,
-    /// Its keys; none for the scan and for stored neighbours.
-    pub keys: Vec<Key>,
-    /// Tables.
-    pub num_tables: usize,
-    /// Probes, candidates, times and bytes of all tables; bytes with ids.
-    pub cost: KeyCost,
-    /// Whether it is one of the searches of the literature.
-    pub is_historical: bool,
-    /// Whether every smaller plan is slower by a twentieth or more.
-    pub is_on_frontier: bool,
-    /// Whether it fits the memory.
-    pub fits: bool,
-}
-
-impl PricedPlan {
-    /// Whether an index of it can be built; all but stored neighbours.
-    pub fn is_searchable(&self) -> bool {
-        self.family != Family::StoredNeighbours
-    }
-}
 
 /// The frontier of plans and the historical ones, by size.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,5 @@
 //! Which of the codes of a bucket are worth a look?
 
-use super::key_value::extract_plain;
 use crate::kernels::{Kernel, LANES, Plain};
 
 /// Codes of a bucket that are compared in one step.
@@ -35,6 +34,20 @@ pub(crate) trait CheckKernel: Kernel {
     /// # Safety
     /// The processor has the instruction set.
     unsafe fn extract(word: u64, mask: u64) -> u64;
+}
+
+/// The bits of `word` where `mask` is 1, moved together: PEXT in plain steps, one for each run of ones.
+pub(super) fn extract_plain(word: u64, mut mask: u64) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    while mask != 0 {
+        let start = mask.trailing_zeros();
+        let length = (mask >> start).trailing_ones();
+        let low = u64::MAX >> (64 - length);
+        value |= (word >> start & low) << shift;
+        shift += length;
+        mask &= !(low << start);
+    }
+    value
 }
 
 impl CheckKernel for Plain {

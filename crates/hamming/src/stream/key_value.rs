@@ -75,17 +75,3 @@ impl KeyValue {
         errors <= self.radius
     }
 }
-
-/// The bits of `word` where `mask` is 1, moved together: PEXT in plain steps, one for each run of ones.
-pub(super) fn extract_plain(word: u64, mut mask: u64) -> u64 {
-    let (mut value, mut shift) = (0, 0);
-    while mask != 0 {
-        let start = mask.trailing_zeros();
-        let length = (mask >> start).trailing_ones();
-        let low = u64::MAX >> (64 - length);
-        value |= (word >> start & low) << shift;
-        shift += length;
-        mask &= !(low << start);
-    }
-    value
-}

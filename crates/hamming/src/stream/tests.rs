@@ -172,7 +172,7 @@ fn plain_extraction_takes_the_bits_of_the_mask_in_order() {
         for (place, bit) in ones.enumerate() {
             expected |= (word >> bit & 1) << place;
         }
-        assert_eq!(key_value::extract_plain(word, mask), expected);
+        assert_eq!(kernels::extract_plain(word, mask), expected);
     }
-    assert_eq!(key_value::extract_plain(u64::MAX, u64::MAX), u64::MAX);
+    assert_eq!(kernels::extract_plain(u64::MAX, u64::MAX), u64::MAX);
 }

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::code_planes::CodePlanes;
-use super::distance::Fingerprints;
-use super::kernels::run_kernel;
-use super::plan::block_radii::{plan_blocks, scan_cost};
-use super::probe::{BlockTable, Neighbours, probe_range};
+use super::block_table::{BlockTable, Neighbours};
+use super::probe::probe_range;
+use super::request::{EARLIER_SHIFT, LATER_SHIFT, Request};
 use super::scan::scan_range;
-use super::{BLOCK_BITS, NUM_BLOCK_VALUES};
+use crate::code_planes::{CodePlanes, lay_out};
+use crate::distance::Fingerprints;
+use crate::kernels::run_kernel;
+use crate::plan::block_radii::{plan_blocks, scan_cost};
+use crate::{BLOCK_BITS, NUM_BLOCK_VALUES};
 use likewise_core::bound::{Bound, unbroken};
 use likewise_core::error::Error;
 use likewise_core::isa::Isa;
@@ -59,25 +61,6 @@ pub struct HammingTables {
     pub(super) neighbours: Neighbours,
     /// Estimated nanoseconds a position on one core.
     cost: f64,
-}
-
-/// What the pieces of one call share.
-pub(super) struct Request<'a> {
-    pub(super) tables: &'a HammingTables,
-    pub(super) states: Option<&'a [u8]>,
-    bound: Bound,
-}
-
-/// Bits of a packed hit below the later position, and below the earlier one.
-const LATER_SHIFT: u32 = 48;
-const EARLIER_SHIFT: u32 = 16;
-
-/// A hit, ordered by (later, earlier): later position counted from the start of the piece (16 bits), earlier position (32), distance (16).
-#[inline(always)]
-pub(super) fn pack_hit(later_in_piece: u32, earlier: u32, distance: u32) -> u64 {
-    u64::from(later_in_piece) << LATER_SHIFT
-        | u64::from(earlier) << EARLIER_SHIFT
-        | u64::from(distance)
 }
 
 impl HammingTables {
@@ -231,7 +214,10 @@ impl HammingTables {
             ));
         }
         let request = Request {
-            tables: self,
+            codes: &self.codes,
+            within: self.within,
+            tables: &self.tables,
+            neighbours: &self.neighbours,
             states,
             bound: Bound::new(max_pairs, threads),
         };
@@ -260,20 +246,13 @@ impl HammingTables {
 }
 
 impl Request<'_> {
-    /// Whether a piece of so many hits should be searched again by halves: they do not come in order of the later position, so that none
-    /// is complete before the end.
-    #[inline(always)]
-    pub(super) fn is_too_dense(&self, piece: &Range<u32>, num_hits: usize) -> bool {
-        num_hits > self.bound.a_piece() && piece.len() > 1
-    }
-
     /// Sorted hits of a piece of the range, or of its first part where they stand too dense, and the end of that.
     fn hits_of(&self, mut piece: Range<u32>, isa: Isa) -> (Vec<u64>, u32) {
         let mut hits = Vec::new();
-        let (request, num_words) = (self, self.tables.codes.num_words());
+        let (request, num_words) = (self, self.codes.num_words());
         loop {
             let (piece_now, out) = (piece.clone(), &mut hits);
-            if self.tables.tables.is_empty() {
+            if self.tables.is_empty() {
                 run_kernel!(isa, num_words, scan_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
             } else {
                 run_kernel!(isa, num_words, probe_range, (request: &Request<'_>, piece_now: Range<u32>, out: &mut Vec<u64>));
@@ -359,20 +338,6 @@ fn check(fingerprints: &Fingerprints<'_>, order: &[u32], within: u32) -> Result<
         ));
     }
     Ok(())
-}
-
-/// The fingerprints in order of position, bits beyond the width cleared.
-pub(super) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
-    let num_words = fingerprints.num_words();
-    let mut codes = CodePlanes::new(order.len(), num_words);
-    for word in 0..num_words {
-        let live_bits = (fingerprints.bits - 64 * word as u32).min(64);
-        let live = u64::MAX >> (64 - live_bits);
-        for (code, &row) in codes.plane_mut(word).iter_mut().zip(order) {
-            *code = fingerprints.words[row as usize * num_words + word] & live;
-        }
-    }
-    codes
 }
 
 fn histogram(codes: &CodePlanes, block: u32) -> Vec<u32> {

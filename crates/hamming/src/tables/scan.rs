@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::distance::distance;
-use super::kernels::{Kernel, LANES};
-use super::tables::{Request, pack_hit};
+use super::request::{Request, pack_hit};
+use crate::distance::distance;
+use crate::kernels::{Kernel, LANES};
 use likewise_core::states::REMOVED;
 
 /// Later codes compared with each vector of earlier ones, so that a vector is loaded once.
@@ -22,8 +22,8 @@ pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
     piece: Range<u32>,
     hits: &mut Vec<u64>,
 ) {
-    let codes = &request.tables.codes;
-    let within = request.tables.within;
+    let codes = request.codes;
+    let within = request.within;
     let tile_len = TILE_WORDS / W / LANES * LANES;
     for tile in (0..piece.end as usize).step_by(tile_len) {
         for first in piece.clone().step_by(NUM_QUERIES) {
@@ -60,7 +60,7 @@ fn report<const W: usize>(
     piece_start: u32,
     hits: &mut Vec<u64>,
 ) {
-    let codes = &request.tables.codes;
+    let codes = request.codes;
     while near != 0 {
         let earlier = index + near.trailing_zeros();
         near &= near - 1;

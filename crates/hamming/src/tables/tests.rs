@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::{Fingerprints, distance};
 use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
