@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::super::plan::{Key, SearchPlan};
-use super::super::{Fingerprints, distance};
 use super::*;
+use crate::plan::{Key, SearchPlan};
+use crate::{Fingerprints, distance};
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 

@@ -5,50 +5,21 @@
 //! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
 //! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
 
-mod batch;
-mod build;
-mod builder;
-mod choice;
 #[cfg(test)]
 mod concurrency_tests;
-mod directory;
-mod flips;
-mod guard;
-mod hits;
-mod kernel;
-mod matches;
-mod nearest;
-mod packed;
-mod parts;
-mod permutation;
-mod piece;
-mod planes;
-mod refine;
-mod regions;
-mod removed;
-mod resolve;
-mod rows;
 mod search;
-mod segment;
-mod segment_search;
 mod set;
-mod set_build;
-mod set_search;
-mod set_state;
-mod sort;
 mod table;
-mod table_stream;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use build::Codes;
-pub use builder::{Places, TableBuilder, TablePiece};
-pub use choice::{plan_for, plan_for_sample, sample_step};
-pub use guard::{CheckBlock, Guard};
-pub use matches::Matches;
-pub use parts::{RowParts, SegmentParts, SetParts, TableParts};
-pub use segment::{Building, Segment};
-pub use set::{HammingSet, SetFacts};
-pub use table_stream::{StreamedTable, TableSection, TableStream};
-pub use words::{SharedBytes, Words, WordsMut};
+pub use search::matches::Matches;
+pub use set::choice::{plan_for, plan_for_sample, sample_step};
+pub use set::hamming_set::{HammingSet, SetFacts};
+pub use set::parts::{RowParts, SegmentParts, SetParts, TableParts};
+pub use set::segment::{Building, Segment};
+pub use table::build::Codes;
+pub use table::builder::{Places, TableBuilder, TablePiece};
+pub use table::guard::{CheckBlock, Guard};
+pub use table::stream::{StreamedTable, TableSection, TableStream};
+pub use table::words::{SharedBytes, Words, WordsMut};

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::super::plan::{Key, SearchPlan};
-use super::super::{Fingerprints, distance};
-use super::batch::Pieces;
-use super::hits::Hits;
-use super::search::Request;
+use super::search::batch::Pieces;
+use super::search::hits::Hits;
+use super::search::pass::Request;
 use super::*;
+use crate::plan::{Key, SearchPlan};
+use crate::{Fingerprints, distance};
 use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
