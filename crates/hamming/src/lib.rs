@@ -1,8 +1,18 @@
 //! Which fingerprints differ in at most `within` bits?
 //!
-//! Exact for any width and any radius. Two plans stand behind [`HammingTables`]: tables on blocks of 16 bits whose neighbours are
-//! probed (generalised pigeonhole; Manku et al. 2007, Norouzi et al. 2014), and a blocked scan. Which one runs is a matter of
-//! cost, never of the result. [`join`] lists all pairs of one set or of two, larger than memory if need be.
+//! Exact for any width up to 256 bits and any radius, but for [`bit_bands`], whose recall is known. A module uses only modules that stand
+//! before it in this list:
+//!
+//! - the ground: `distance` (what a fingerprint is), `kernels` (eight comparisons at a time), `code_planes` (how they lie in memory),
+//!   `radius` (which radius a similarity needs);
+//! - [`plan`]: which tables find every pair, and what do they cost?
+//! - `tables`: which earlier documents of one set lie near each later one? [`HammingTables`];
+//! - [`stream`]: which earlier ones, while documents arrive?
+//! - [`bit_bands`]: which pairs agree in bands of bits, at a known recall?
+//! - [`join`]: which are all pairs of one set or of two, larger than memory if need be?
+//! - [`index`]: which fingerprints of a large set, one that grows and shrinks, lie near a query?
+//!
+//! Fingerprints go in, rows and distances come out: nothing here reads files, environment or clock, or prints.
 
 pub mod bit_bands;
 mod code_planes;
