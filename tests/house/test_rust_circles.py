@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-import rust_circles
+import rust_circles  # noqa: E402
 
 BASE = {
     "lib.rs": "pub mod one;\npub mod two;\npub use one::One;\n",

@@ -10,6 +10,7 @@ impl Random {
     }
 
     /// The next 64 bits.
+    #[allow(clippy::should_implement_trait, reason = "there is always a next one")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
