@@ -1,4 +1,4 @@
-//! Times of the pairing rooms on made-up data: `cargo run --release -p likewise-core --example bench_search [threads] [isa]`.
+//! Times of the pairing rooms on made-up data: `cargo run --release -p likewise-hamming --example bench_search [threads] [isa]`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::sync::atomic::AtomicBool;
