@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
 TEST_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
-RUST_TESTS := --locked -p likewise-core -p likewise-disk -p likewise-index -p likewise-simulation
+RUST_TESTS := --locked -p likewise-core -p likewise-hamming -p likewise-disk -p likewise-index -p likewise-simulation
 
 .PHONY: help
 help: ## List the targets
@@ -61,7 +61,7 @@ test-all: build ## The slow tests too
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
 
 .PHONY: lint
-lint: build ## Formatting, types, layers, licences
+lint: build ## Formatting, types, layers, licences, circles of modules
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check .
@@ -69,6 +69,7 @@ lint: build ## Formatting, types, layers, licences
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licences.py
+	$(BIN)/python tools/rust_circles.py
 
 .PHONY: platforms
 platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Windows and aarch64 too

@@ -13,7 +13,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-# From here on the index takes the bits of the data as they are (crates/core/src/hamming/index/choice.rs).
+# From here on the index takes the bits of the data as they are (crates/hamming/src/index/set/choice.rs).
 SKEW, DEPENDENCE = 0.1, 0.0005
 
 

@@ -138,9 +138,10 @@ def test_banned_words():
     assert found == []
 
 
-def test_the_core_reads_no_environment_and_prints_nothing():
+@pytest.mark.parametrize("crate", ["core", "hamming"])
+def test_the_algorithms_read_no_environment_and_print_nothing(crate):
     banned = re.compile(r"std::env|std::fs|println!|eprintln!|Instant::now|SystemTime|\bdbg!")
-    for path in (ROOT / "crates" / "core" / "src").rglob("*.rs"):
+    for path in (ROOT / "crates" / crate / "src").rglob("*.rs"):
         if path.stem.endswith("tests"):
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A bound that the pieces of one call share.
-pub(crate) struct Bound {
+pub struct Bound {
     max: usize,
     a_piece: usize,
     found: AtomicUsize,
@@ -14,7 +14,7 @@ pub(crate) struct Bound {
 
 impl Bound {
     /// At most about twice `max` results are held at once, on any number of threads.
-    pub(crate) fn new(max: usize, threads: usize) -> Self {
+    pub fn new(max: usize, threads: usize) -> Self {
         Bound {
             max,
             a_piece: (max / threads.max(1)).max(1),
@@ -23,17 +23,17 @@ impl Bound {
     }
 
     /// What one piece may find before it stops at the end of a position.
-    pub(crate) fn a_piece(&self) -> usize {
+    pub fn a_piece(&self) -> usize {
         self.a_piece
     }
 
     /// Whether the piece that starts there should not begin. The first one always does, whoever was faster.
-    pub(crate) fn is_reached(&self, start: usize) -> bool {
+    pub fn is_reached(&self, start: usize) -> bool {
         start > 0 && self.found.load(Ordering::Relaxed) >= self.max
     }
 
     /// Counts what a piece found.
-    pub(crate) fn add(&self, num: usize) {
+    pub fn add(&self, num: usize) {
         self.found.fetch_add(num, Ordering::Relaxed);
     }
 }
@@ -41,7 +41,7 @@ impl Bound {
 /// The pieces up to the first that did not come to its own end, that one included.
 ///
 /// Each piece is what it found, where it stopped, and where it should have; `None` was not begun.
-pub(crate) fn unbroken<T>(pieces: Vec<Option<(T, u32, u32)>>) -> Vec<(T, u32)> {
+pub fn unbroken<T>(pieces: Vec<Option<(T, u32, u32)>>) -> Vec<(T, u32)> {
     let mut whole = Vec::with_capacity(pieces.len());
     for (found, end, asked) in pieces.into_iter().map_while(|piece| piece) {
         whole.push((found, end));

@@ -1,6 +1,6 @@
 //! The algorithms of Likewise, from text to groups.
 //!
-//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`hamming`, `bands`, `bloom`, `sets`) -> verify -> groups.
+//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`bands`, `bloom`, `sets`; `likewise-hamming`) -> verify -> groups.
 //! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
 //! decides a result is written down in `docs/reference/definitions.md`.
@@ -21,8 +21,8 @@ pub mod parallel;
 pub mod prefetch;
 pub mod states;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub mod text;
 
@@ -30,10 +30,8 @@ pub mod features;
 
 pub mod sketch;
 
-pub mod hamming;
-
 pub mod bands;
-mod bound;
+pub mod bound;
 
 pub mod bloom;
 

@@ -1,14 +1,17 @@
 //! Random inputs for tests.
 
 /// A small generator (xorshift64*), the same on every machine.
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// One that starts from `seed`.
+    pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    #[allow(clippy::should_implement_trait, reason = "there is always a next one")]
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -16,12 +19,12 @@ impl Random {
     }
 
     /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
     /// Up to `max_scalars` scalars of many scripts, most of them troublesome.
-    pub(crate) fn text(&mut self, max_scalars: usize) -> String {
+    pub fn text(&mut self, max_scalars: usize) -> String {
         const NASTY: &str = "  \t\n\r\u{b}\u{85}\u{a0}\u{1680}\u{2003}\u{2028}\u{202f}\u{3000}aAzZ09__..,,;:''\"\"-!/@\0\u{7f}\
             éÉßẞİıſﬁǅΣσς’‘“”…·‧‿⁀\u{300}\u{301}\u{323}\u{327}\u{345}\u{344}\u{308}\u{30c}\u{334}\u{338}\u{304}\u{1dce}\
             \u{1100}\u{1161}\u{11a7}\u{11a8}\u{11c2}\u{d558}\u{d55c}가각힣\u{3131}ㅏᅠ\

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use likewise_core::hamming::stream::{StreamHits, StreamTables};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_filled;
+use likewise_hamming::stream::{StreamHits, StreamTables};
 use zerocopy::IntoBytes;
 
 use crate::error::Error;

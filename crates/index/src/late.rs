@@ -5,10 +5,10 @@
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{Building, HammingSet, Matches};
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{Building, HammingSet, Matches};
+use likewise_hamming::plan::SearchPlan;
 
 use crate::keys::{Keys, words_of};
 use crate::rows_by_hash::RowsByHash;

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::Matches;
 use likewise_core::isa::Isa;
 use likewise_disk::segments::Segment;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::Matches;
 
 use crate::keys::words_of;
 use crate::look::Near;

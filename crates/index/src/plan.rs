@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::plan_for_sample;
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::hash::mix64;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::plan_for_sample;
+use likewise_hamming::plan::SearchPlan;
 
 use crate::keys::words_of;
 use crate::shared::lock;

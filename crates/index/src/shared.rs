@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::{ArrivalShift, Loss, Store, StoreSource};
+use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
 use crate::documents::{Sketcher, Sketching};

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 use likewise_core::error::Error as CoreError;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{HammingSet, Matches};
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::{BandLevel, Evidence};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{HammingSet, Matches};
+use likewise_hamming::plan::SearchPlan;
 
 use crate::buckets::BandEnd;
 use crate::decide::Collapse;

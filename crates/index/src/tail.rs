@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{Building, HammingSet, Matches};
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
 use likewise_disk::store::{BandLevel, Evidence};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{Building, HammingSet, Matches};
+use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::keys::{Keys, words_of};

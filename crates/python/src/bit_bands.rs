@@ -1,7 +1,7 @@
 //! Bands of sampled bits and what chooses them.
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::bit_bands;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::bit_bands;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};

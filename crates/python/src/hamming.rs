@@ -1,6 +1,6 @@
 //! Hamming search and distances.
 
-use likewise_core::hamming::{self, Fingerprints};
+use likewise_hamming::Fingerprints;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
@@ -11,7 +11,7 @@ use crate::sketch::check_bits;
 /// Fingerprints laid out for search, in order of priority.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct HammingTables {
-    tables: hamming::HammingTables,
+    tables: likewise_hamming::HammingTables,
 }
 
 /// Takes fingerprints of `bits` bits; gives also how many there are.
@@ -49,7 +49,7 @@ impl HammingTables {
         let (words, order) = (words.values(), order.values());
         let tables = run(py, 32 * order.len(), |cancel| {
             let fingerprints = Fingerprints { words, bits };
-            Ok(hamming::HammingTables::build(
+            Ok(likewise_hamming::HammingTables::build(
                 fingerprints,
                 order,
                 within,
@@ -126,7 +126,7 @@ pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> Result<(u32, f64), 
             return Err(Failure::parameter(name, format!("{value} is outside 0..1")));
         }
     }
-    caught(|| Ok(hamming::radius_for(bits, threshold, recall)))
+    caught(|| Ok(likewise_hamming::radius_for(bits, threshold, recall)))
 }
 
 /// Hamming distances of the fingerprints `a[i]` and `b[i]`.
@@ -149,7 +149,7 @@ pub fn distances(
     let distances: Vec<u32> = run(py, 8 * num_words * a.len(), |_| {
         Ok(a.iter()
             .zip(b)
-            .map(|(&a, &b)| hamming::distance(row(a), row(b)))
+            .map(|(&a, &b)| likewise_hamming::distance(row(a), row(b)))
             .collect())
     })?;
     Ok(distances.into())

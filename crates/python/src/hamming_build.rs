@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use likewise_core::hamming::plan::{Key, SearchPlan};
 use likewise_disk::hamming_file::{HammingBuild, IndexSource};
+use likewise_hamming::plan::{Key, SearchPlan};
 use pyo3::prelude::*;
 
 use crate::array::Input;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use likewise_core::error::Error;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{self, Building, Matches, plan_for};
-use likewise_core::hamming::plan::{Key, SearchPlan};
 use likewise_disk::hamming_file::{Damage, open_hamming_set, write_hamming_set};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{self, Building, Matches, plan_for};
+use likewise_hamming::plan::{Key, SearchPlan};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 

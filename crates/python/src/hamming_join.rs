@@ -3,11 +3,9 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::join::{
-    JoinOptions, JoinSide, PairBatch, join_self, join_two, sort_pairs,
-};
 use likewise_disk::hamming_join::{FlatFingerprints, LargeJoin};
+use likewise_hamming::Fingerprints;
+use likewise_hamming::join::{JoinOptions, JoinSide, PairBatch, join_self, join_two, sort_pairs};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};

@@ -1,6 +1,6 @@
 //! Plans of Hamming search: the survey, the textbook's figures, and work to be timed.
 
-use likewise_core::hamming::plan::{
+use likewise_hamming::plan::{
     self, BitStatistics, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan,
     SurveyRequest,
 };

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::stream::{self, StreamHits};
 use likewise_disk::FingerprintFile;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::stream::{self, StreamHits};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};

@@ -9,6 +9,7 @@ mod bloom;
 mod checksum;
 mod column;
 mod csv;
+mod document_counter;
 mod door;
 mod errors;
 mod features;
@@ -66,6 +67,8 @@ mod _native {
     #[pymodule_export]
     use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]
+    use super::document_counter::{DocumentCounter, term_features};
+    #[pymodule_export]
     use super::features::{FeatureRules, features, normalize, tokens};
     #[pymodule_export]
     use super::groups::{Components, Leaders, components, decide_range};
@@ -122,7 +125,7 @@ mod _native {
         FeatureSets, align_sequences, align_texts, aligned_diff, distinct_documents,
     };
     #[pymodule_export]
-    use super::weights::{DocumentCounter, WeightTable, term_features};
+    use super::weights::WeightTable;
 
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {

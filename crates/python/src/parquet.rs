@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use likewise_disk::parquet::damage::Damage;
 use likewise_disk::parquet::join;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,7 +17,7 @@ pub struct ParquetJoin {
     join: Mutex<join::FooterJoin>,
 }
 
-fn failed(damage: join::Damage) -> Failure {
+fn failed(damage: Damage) -> Failure {
     Failure::input(damage.to_string())
 }
 

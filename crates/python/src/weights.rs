@@ -1,14 +1,12 @@
-//! Tables of weights: counted, read, written, looked up.
+//! Tables of weights: read, written, looked up.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use likewise_core::features::{
-    Counted, DocumentCounter as CoreCounter, Entries, FeatureWeights, MAX_WEIGHT, Pending, Shape,
-    UNLISTED_WEIGHT, WeightTable as CoreTable, term_feature,
+    Counted, Entries, FeatureWeights, MAX_WEIGHT, UNLISTED_WEIGHT, WeightTable as CoreTable,
 };
 use likewise_core::isa::Isa;
-use likewise_core::parallel::map_ranges;
 use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,8 +14,6 @@ use pyo3::types::PyBytes;
 use crate::array::{Array, Input};
 use crate::door::{check_same_length, run, run_short};
 use crate::errors::Failure;
-use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::texts::Texts;
 
 /// Integer weights of features, with what makes the features.
 #[pyclass(frozen, module = "likewise._native")]
@@ -31,7 +27,7 @@ pub struct WeightTable {
 }
 
 impl WeightTable {
-    fn new(mut content: WeightFile, error: (u64, f64)) -> Result<Self, Failure> {
+    pub fn new(mut content: WeightFile, error: (u64, f64)) -> Result<Self, Failure> {
         let id = content.id();
         let nothing = Entries::Listed {
             features: Vec::new(),
@@ -229,121 +225,4 @@ impl WeightTable {
     fn num_bytes(&self) -> usize {
         self.table.num_bytes()
     }
-}
-
-/// Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread, in any order.
-#[pyclass(frozen, module = "likewise._native")]
-pub struct DocumentCounter {
-    counter: Mutex<Option<Arc<CoreCounter>>>,
-}
-
-impl DocumentCounter {
-    fn counter(&self) -> Result<Arc<CoreCounter>, Failure> {
-        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
-        counter
-            .clone()
-            .ok_or_else(|| Failure::parameter("counter", "it is finished"))
-    }
-}
-
-#[pymethods]
-impl DocumentCounter {
-    #[new]
-    fn new(memory_bytes: u64) -> Result<Self, Failure> {
-        Ok(DocumentCounter {
-            counter: Mutex::new(Some(Arc::new(CoreCounter::new(memory_bytes)?))),
-        })
-    }
-
-    /// Counts the features of texts.
-    #[pyo3(signature = (texts, rules, *, threads=1))]
-    fn add(
-        &self,
-        py: Python<'_>,
-        texts: &Texts,
-        rules: &FeatureRules,
-        threads: usize,
-    ) -> Result<(), Failure> {
-        let counter = self.counter()?;
-        let column = texts.column.as_ref();
-        rules.check(column)?;
-        let rules = rules.unweighted(rules.rules.shingle);
-        run(py, column.num_bytes, |cancel| {
-            let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (rules.extractor(Isa::best()), Pending::default());
-            map_ranges(
-                ranges.len(),
-                1,
-                threads,
-                cancel,
-                make_state,
-                |(extractor, pending), which| {
-                    for i in ranges[which.start].clone() {
-                        counter.take(extractor.features(column.document(i)).features, pending);
-                    }
-                    counter.add(pending);
-                },
-            )?;
-            Ok(())
-        })
-    }
-
-    /// The table of what was counted. Nothing can be added afterwards.
-    #[pyo3(signature = (rules, *, threads=1))]
-    fn finish(
-        &self,
-        py: Python<'_>,
-        rules: String,
-        threads: usize,
-    ) -> Result<WeightTable, Failure> {
-        let counter = self
-            .counter
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let counter = counter.and_then(Arc::into_inner).ok_or_else(|| {
-            Failure::parameter(
-                "counter",
-                "it is finished, or another thread still adds to it",
-            )
-        })?;
-        run(py, usize::MAX, |cancel| {
-            let counted = counter.finish(threads, cancel)?;
-            let error = counted.error();
-            let content = WeightFile {
-                rules,
-                default_weight: MAX_WEIGHT,
-                term_lengths: 0,
-                num_documents: counted.num_documents,
-                num_incidences: counted.num_incidences,
-                num_features: counted.num_features,
-                entries: counted.entries,
-            };
-            WeightTable::new(content, error)
-        })
-    }
-}
-
-/// The key of each term in a table, and how many tokens it has (0: none): `(features, lengths)`.
-#[pyfunction]
-pub fn term_features(
-    py: Python<'_>,
-    terms: &Texts,
-    rules: &FeatureRules,
-) -> Result<(Array, Array), Failure> {
-    let column = terms.column.as_ref();
-    rules.check(column)?;
-    let rules = rules.unweighted(1);
-    let (features, lengths) = run(py, column.num_bytes, |_| {
-        let mut extractor = rules.extractor(Isa::best());
-        let (mut features, mut lengths) = (Vec::new(), Vec::new());
-        for i in 0..column.len() {
-            let (tokens, shape) = extractor.occurrences(column.document(i));
-            let tokens = if shape == Shape::Full { tokens } else { &[] };
-            features.push(term_feature(tokens));
-            lengths.push(tokens.len() as u32);
-        }
-        Ok((features, lengths))
-    })?;
-    Ok((features.into(), lengths.into()))
 }

@@ -4,8 +4,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use likewise_core::hamming::index::SharedBytes;
 use likewise_disk::environment::{Entry, Facts, FileLock, Files, OpenFile, SegmentFile};
+use likewise_hamming::index::SharedBytes;
 
 use crate::disk::{Disk, Inode, Kind, Named};
 

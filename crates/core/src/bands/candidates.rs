@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::buckets::{BandBuckets, BucketView, Slice, check_layout, num_members};
+use super::buckets::{BandBuckets, BucketView, Slice, num_members};
 use super::position_set::{PositionSet, push_bits};
+use super::shapes::check_layout;
 use crate::bound::{Bound, unbroken};
 use crate::error::Error;
 use crate::isa::Isa;

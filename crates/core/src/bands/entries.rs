@@ -1,10 +1,8 @@
 //! What does one band add to the buckets, in how much memory?
 
-use super::buckets::check_shapes;
 use super::grouping::Grouper;
 use super::keys::BandKey;
 use super::{BUCKET_SIZE, Crowd};
-use crate::error::Error;
 use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
 
@@ -264,17 +262,4 @@ impl Positions {
         }
         (word * 64).min(end)
     }
-}
-
-/// Whether bands and order fit the signatures.
-///
-/// # Errors
-/// [`Error::InvalidParameter`] as for [`BandBuckets::build`](super::BandBuckets::build).
-pub fn check_bands(
-    signatures: &Signatures<'_>,
-    order: &[u32],
-    bands: u32,
-    rows: u32,
-) -> Result<(), Error> {
-    check_shapes(signatures, order, bands, rows)
 }

@@ -12,13 +12,19 @@ mod grouping;
 mod keys;
 mod plan;
 mod position_set;
+mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use crate::hamming::bit_bands::{BUCKET_SIZE, NUM_LEVELS};
 pub use buckets::{BandBuckets, BucketView};
 pub use candidates::Pairs;
 pub use crowd::Crowd;
-pub use entries::{BandEntries, BandFiller, Chunk, check_bands};
+pub use entries::{BandEntries, BandFiller, Chunk};
 pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
+pub use shapes::check_bands;
+
+/// Members that a bucket level holds.
+pub const BUCKET_SIZE: usize = 64;
+/// Levels of a band: keys of `rows`, `2 * rows` and `4 * rows` bits or slots.
+pub const NUM_LEVELS: u32 = 3;

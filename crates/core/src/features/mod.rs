@@ -19,6 +19,7 @@ mod text_digest;
 mod token_hash;
 #[cfg(target_arch = "x86_64")]
 mod token_hash_avx512;
+mod token_keys;
 mod weigher;
 mod weight_table;
 mod weights;

@@ -2,15 +2,15 @@
 
 use std::arch::x86_64::*;
 
-use super::token_hash::{MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3, TokenHasher};
+use super::token_keys::{Keys, MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3};
 
-/// As [`TokenHasher::hash`].
+/// As `TokenHasher::hash`.
 ///
 /// # Safety
 /// The processor has the instruction sets named.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn hash(
-    hasher: &TokenHasher,
+    keys: &Keys,
     text: &[u8],
     starts: &[u32],
     ends: &[u32],
@@ -23,7 +23,7 @@ pub(super) unsafe fn hash(
     let mut at = 0;
     while at + 8 <= num_tokens {
         eight(
-            hasher,
+            keys,
             text,
             &starts[at..at + 8],
             &ends[at..at + 8],
@@ -37,7 +37,7 @@ pub(super) unsafe fn hash(
         let (mut last_starts, mut last_ends, mut last) = ([starts[at]; 8], [ends[at]; 8], [0; 8]);
         last_starts[..rest].copy_from_slice(&starts[at..num_tokens]);
         last_ends[..rest].copy_from_slice(&ends[at..num_tokens]);
-        eight(hasher, text, &last_starts, &last_ends, &mut last);
+        eight(keys, text, &last_starts, &last_ends, &mut last);
         out[at..].copy_from_slice(&last[..rest]);
     }
 }
@@ -45,7 +45,7 @@ pub(super) unsafe fn hash(
 /// Hashes eight tokens; all slices hold eight.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
-fn eight(hasher: &TokenHasher, text: &[u8], starts: &[u32], ends: &[u32], out: &mut [u64]) {
+fn eight(keys: &Keys, text: &[u8], starts: &[u32], ends: &[u32], out: &mut [u64]) {
     let set = |value: u64| _mm512_set1_epi64(value as i64);
     let sixteen_at = |i: usize| {
         let start = starts[i] as usize;
@@ -78,7 +78,6 @@ fn eight(hasher: &TokenHasher, text: &[u8], starts: &[u32], ends: &[u32], out: &
         ))
     };
     let bits = _mm512_slli_epi64::<3>(lens);
-    let keys = &hasher.keys;
 
     // Shifts by 64 and more, "negative" ones among them, give 0.
     let last_four = _mm512_srlv_epi64(first, _mm512_sub_epi64(bits, set(32)));
@@ -140,7 +139,7 @@ fn eight(hasher: &TokenHasher, text: &[u8], starts: &[u32], ends: &[u32], out: &
     let mut long = _mm512_cmpgt_epu64_mask(lens, set(MAX_SHORT_BYTES as u64));
     while long != 0 {
         let i = long.trailing_zeros() as usize;
-        out[i] = hasher.long(&text[starts[i] as usize..ends[i] as usize]);
+        out[i] = keys.long(&text[starts[i] as usize..ends[i] as usize]);
         long &= long - 1;
     }
 }

@@ -1,18 +1,8 @@
 //! Are two stretches equal, word for word, and where do they stand in their texts?
 
 use super::marks;
+use super::placed::PlacedWords;
 use crate::text::PartCutter;
-
-/// A text and where its words stand.
-#[derive(Debug, Clone, Copy)]
-pub struct PlacedWords<'a> {
-    /// The text.
-    pub text: &'a str,
-    /// Where each word begins.
-    pub starts: &'a [u32],
-    /// Where each ends.
-    pub ends: &'a [u32],
-}
 
 /// A stretch of words that should equal one of another text.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +33,6 @@ pub struct Repeat {
 }
 
 impl PlacedWords<'_> {
-    fn word(&self, i: usize) -> &str {
-        &self.text[self.starts[i] as usize..self.ends[i] as usize]
-    }
-
     /// Returns where a stretch and what it should equal in `other` stand, if they are equal.
     ///
     /// There is no such stretch where a text has too few words.

@@ -10,7 +10,7 @@
 
 use std::cell::OnceCell;
 
-use super::PlacedWords;
+use super::placed::PlacedWords;
 use crate::text::{is_white_space, joins_words};
 
 /// Marks that open (general categories Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), rising, and what closes each:
@@ -126,13 +126,6 @@ pub(super) fn behind(gap: &str, is_last: bool) -> usize {
 }
 
 impl PlacedWords<'_> {
-    /// What stands between word `i` and the next one, and whether there is none.
-    pub(super) fn gap_behind(&self, i: usize) -> (&str, bool) {
-        let next = self.starts.get(i + 1).map(|&next| next as usize);
-        let gap = &self.text[self.ends[i] as usize..next.unwrap_or(self.text.len())];
-        (gap, next.is_none())
-    }
-
     /// Where what goes with word `begin` starts, where `num_going` words from it on go and the one before it stays.
     ///
     /// # Cost

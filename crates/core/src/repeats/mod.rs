@@ -12,14 +12,16 @@
 mod equal;
 mod firsts;
 mod marks;
+mod placed;
 mod seen;
 mod stretches;
 
 #[cfg(test)]
 mod tests;
 
-pub use equal::{PlacedWords, Repeat, WordStretch};
+pub use equal::{Repeat, WordStretch};
 pub use firsts::FirstPlaces;
+pub use placed::PlacedWords;
 pub use seen::{SeenTwice, WindowReader};
 pub use stretches::{FewStretches, Stretches, repeated_stretches};
 

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::minhash::folded_key;
+use super::minhash_values::folded_key;
 
 /// Most slots whose bitmap fits one register.
 pub(super) const MAX_BITMAP_SLOTS: usize = 256;
@@ -13,7 +13,7 @@ const BLOCK_LEN: usize = 512;
 /// See `minhash_classical::least_hash`.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
-    super::minhash_classical::least_hash_body(block, key)
+    super::minhash_values::least_hash_body(block, key)
 }
 
 /// The low 64 bits of the products with a constant.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::minhash::{fold, folded_key};
+use super::minhash_values::{fold, folded_key};
 use crate::hash::{EXPANSION_STEP, MIX_MULTIPLIERS};
 
 /// Most slots whose bitmap fits one register.
@@ -14,7 +14,7 @@ const BLOCK_LEN: usize = 512;
 /// See `minhash_classical::least_hash`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
-    super::minhash_classical::least_hash_body(block, key)
+    super::minhash_values::least_hash_body(block, key)
 }
 
 /// Slot (high half) and value (low half) of eight folded features.

@@ -5,7 +5,8 @@
 
 use crate::isa::Isa;
 
-use super::minhash::{Expansion, finish_high, fold, folded_key};
+use super::minhash_expansion::Expansion;
+use super::minhash_values::{finish_high, fold, folded_key};
 
 /// Fills every slot (all `u64::MAX` before) with its 32-bit value in the low half. The expansion must not be empty.
 pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &mut [u64]) {

@@ -5,7 +5,8 @@
 
 use crate::isa::Isa;
 
-use super::minhash::{Expansion, finish_high, fold, folded_key};
+use super::minhash_expansion::Expansion;
+use super::minhash_values::{folded_key, least_hash_body};
 
 /// Writes the low 32 bits of the least hash of every slot. The expansion must not be empty.
 pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut [u32]) {
@@ -34,18 +35,4 @@ fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
         #[cfg(not(target_arch = "x86_64"))]
         _ => least_hash_body(block, key),
     }
-}
-
-/// Body of [`least_hash`]; each instruction set compiles its own copy.
-///
-/// Eight running minima, since blocks are a multiple of eight long and one minimum would be a chain.
-#[inline(always)]
-pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
-    let mut least = [u64::MAX; 8];
-    for eight in block.as_chunks::<8>().0 {
-        for (least, &folded) in least.iter_mut().zip(eight) {
-            *least = (*least).min(fold(finish_high(folded ^ key)));
-        }
-    }
-    least.into_iter().min().unwrap_or(u64::MAX)
 }

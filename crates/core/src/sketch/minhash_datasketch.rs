@@ -5,7 +5,8 @@
 //! signatures alone.
 
 use super::mersenne_twister::MersenneTwister;
-use super::minhash::{Expansion, fold};
+use super::minhash_expansion::Expansion;
+use super::minhash_values::fold;
 
 const MERSENNE_PRIME: u64 = (1 << 61) - 1;
 

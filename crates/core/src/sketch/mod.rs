@@ -27,10 +27,13 @@ mod minhash_avx512;
 mod minhash_bucket;
 mod minhash_classical;
 mod minhash_datasketch;
+mod minhash_expansion;
+mod minhash_values;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx2;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx512;
+mod simhash_plain;
 
 #[cfg(test)]
 mod statistics_tests;

@@ -5,11 +5,10 @@
 //! more than those without, so the kernels only count set bits (weighted) and compare twice the count
 //! with the total weight.
 
-use crate::hash::{GOLDEN, mix64};
+use crate::hash::GOLDEN;
 use crate::isa::Isa;
 
-/// Weighted counts of set bits, one for each bit of a 64-bit word.
-pub(super) type Counts = [u64; 64];
+use super::simhash_plain::{Counts, derive_words_body, plain};
 
 /// Features of one block: their words are computed into a buffer of this length.
 const BLOCK_LEN: usize = 256;
@@ -109,63 +108,5 @@ fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
         Isa::Avx512(_) => unsafe { super::simhash_avx512::derive_words(features, step, out) },
         #[cfg(not(target_arch = "x86_64"))]
         _ => derive_words_body(features, step, out),
-    }
-}
-
-/// Body of [`derive_words`]; each instruction set compiles its own copy.
-#[inline(always)]
-pub(super) fn derive_words_body(features: &[u64], step: u64, out: &mut [u64]) {
-    for (word, &feature) in out.iter_mut().zip(features) {
-        *word = mix64(feature.wrapping_add(step));
-    }
-}
-
-/// Least bits of the eight bytes of a word.
-const BYTES: u64 = 0x0101_0101_0101_0101;
-/// What a counter of one byte holds.
-const MAX_BYTE: u64 = 255;
-
-/// The oracle of the vector kernels. Counter `i` has a byte for each of the bits `i`, `i + 8`, `i + 16`, ... of the words.
-pub(super) fn plain(words: &[u64], weights: &[u32], counts: &mut Counts) {
-    let mut bytes = [0u64; 8];
-    if weights.is_empty() {
-        for chunk in words.chunks(MAX_BYTE as usize) {
-            for &word in chunk {
-                for (bit, counter) in bytes.iter_mut().enumerate() {
-                    *counter += word >> bit & BYTES;
-                }
-            }
-            flush_bytes(&mut bytes, counts);
-        }
-        return;
-    }
-    let mut pending = 0;
-    for (&word, &weight) in words.iter().zip(weights) {
-        let weight = u64::from(weight);
-        if weight > MAX_BYTE {
-            for (bit, count) in counts.iter_mut().enumerate() {
-                *count += (word >> bit & 1) * weight;
-            }
-            continue;
-        }
-        if pending + weight > MAX_BYTE {
-            flush_bytes(&mut bytes, counts);
-            pending = 0;
-        }
-        pending += weight;
-        for (bit, counter) in bytes.iter_mut().enumerate() {
-            *counter += (word >> bit & BYTES) * weight;
-        }
-    }
-    flush_bytes(&mut bytes, counts);
-}
-
-/// Adds the byte counters to `counts` and clears them.
-fn flush_bytes(bytes: &mut [u64; 8], counts: &mut Counts) {
-    for (bit, counter) in bytes.iter_mut().enumerate() {
-        for (byte, count) in counter.to_le_bytes().into_iter().enumerate() {
-            counts[8 * byte + bit] += u64::from(count);
-        }
-        *counter = 0;
     }
 }

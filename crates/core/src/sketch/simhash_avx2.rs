@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::simhash::{Counts, derive_words_body, plain};
+use super::simhash_plain::{Counts, derive_words_body, plain};
 
 /// Adds a byte counter holds before it may wrap.
 const MAX_PENDING: u64 = 255;

@@ -7,7 +7,6 @@
 //! no margin is needed at the edge.
 
 use super::Measure;
-use super::feature_set::FeatureSet;
 
 /// The measure of one pair as a function of the shared sum.
 #[derive(Debug, Clone, Copy)]
@@ -22,10 +21,15 @@ pub(super) struct Formula {
 }
 
 impl Formula {
-    /// The formula for A against B.
+    /// The formula for A against B, given the sums of their weights and how to get their squared norms.
     #[inline]
-    pub(super) fn new(a: &FeatureSet, b: &FeatureSet, measure: Measure) -> Self {
-        let fixed = match (a.total == 0, b.total == 0) {
+    pub(super) fn new(
+        measure: Measure,
+        a: u64,
+        b: u64,
+        norms: impl FnOnce() -> (u128, u128),
+    ) -> Self {
+        let fixed = match (a == 0, b == 0) {
             (true, true) => Some(1.0),
             (false, false) => None,
             _ => Some(0.0),
@@ -34,12 +38,15 @@ impl Formula {
             measure,
             fixed,
             whole: match measure {
-                Measure::Jaccard | Measure::Dice => a.total + b.total,
-                Measure::Overlap => a.total.min(b.total),
-                _ => a.total,
+                Measure::Jaccard | Measure::Dice => a + b,
+                Measure::Overlap => a.min(b),
+                _ => a,
             },
             root: match measure {
-                Measure::Cosine => root_of_product(a.norm(), b.norm()),
+                Measure::Cosine => {
+                    let (a, b) = norms();
+                    root_of_product(a, b)
+                }
                 _ => 0.0,
             },
         }

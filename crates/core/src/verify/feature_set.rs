@@ -5,7 +5,8 @@ use crate::isa::Isa;
 use super::Measure;
 use super::bitmap::Bitmap;
 use super::bounds::Formula;
-use super::intersect::{self, Side};
+use super::intersect;
+use super::side::Side;
 
 /// The distinct features of a document, sorted, with their weights.
 ///
@@ -111,12 +112,19 @@ impl FeatureSet {
     /// to `f64`; where the norms are equal the root is the norm, so that equal sets have similarity 1
     /// at any weight. Two empty sets have similarity 1, an empty and another 0.
     pub fn similarity(&self, other: &FeatureSet, measure: Measure) -> f64 {
-        let formula = Formula::new(self, other, measure);
+        let formula = self.formula(other, measure);
         formula.similarity(intersect::plain_sum(
             self.side(),
             other.side(),
             formula.is_product(),
         ))
+    }
+
+    /// The measure of this set (A) and another (B) as a function of what they share.
+    #[inline]
+    pub(super) fn formula(&self, other: &FeatureSet, measure: Measure) -> Formula {
+        let norms = || (self.norm(), other.norm());
+        Formula::new(measure, self.total, other.total, norms)
     }
 
     /// Bytes of memory held, the value itself included.

@@ -2,61 +2,7 @@
 
 use crate::isa::Isa;
 
-/// One side of an intersection: sorted distinct features and their weights.
-///
-/// Both slices may be padded to a multiple of [`Side::LANES`] by repeating the last element, so that
-/// vector kernels load whole vectors. Padding on one side is masked; on the other a repeat changes nothing.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Side<'a> {
-    padded_features: &'a [u64],
-    /// Empty where every weight is 1.
-    padded_weights: &'a [u32],
-    len: usize,
-}
-
-impl<'a> Side<'a> {
-    /// Padded lengths are a multiple of this.
-    pub(super) const LANES: usize = 8;
-
-    /// A side of `len` features.
-    ///
-    /// # Panics
-    /// Where a slice is not padded, as kernels read whole vectors without further checks.
-    #[inline]
-    pub(super) fn new(padded_features: &'a [u64], padded_weights: &'a [u32], len: usize) -> Self {
-        let padded_len = len.next_multiple_of(Self::LANES);
-        assert!(padded_features.len() == padded_len);
-        assert!(padded_weights.is_empty() || padded_weights.len() == padded_len);
-        Side {
-            padded_features,
-            padded_weights,
-            len,
-        }
-    }
-
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    pub(super) fn padded_features(&self) -> &'a [u64] {
-        self.padded_features
-    }
-
-    #[inline]
-    pub(super) fn padded_weights(&self) -> &'a [u32] {
-        self.padded_weights
-    }
-
-    fn features(&self) -> &'a [u64] {
-        &self.padded_features[..self.len]
-    }
-
-    fn weight(&self, i: usize) -> u32 {
-        self.padded_weights.get(i).copied().unwrap_or(1)
-    }
-}
+use super::side::Side;
 
 /// Number of shared features, or any number below `needed` where there are fewer than that.
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
@@ -87,20 +33,6 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
         #[cfg(not(target_arch = "x86_64"))]
         _ => plain_sum(a, b, is_product) as u64,
     }
-}
-
-/// Blocks to advance on either side (0 or 1), where `a` and `b` are the greatest features of the two blocks.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {
-    // SAFETY: the assembly is a comment.
-    //
-    // It hides from the compiler that the comparisons read neighbouring memory. It would make one
-    // vector comparison of them, whose way back through the mask register doubles the loop's time.
-    unsafe {
-        std::arch::asm!("/* {0} */", inout(reg) a, options(pure, nomem, nostack, preserves_flags));
-    }
-    (usize::from(a <= b), usize::from(b <= a))
 }
 
 /// Number of shared features: the oracle of the vector kernels.

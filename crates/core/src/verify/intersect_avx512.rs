@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::intersect::{Side, steps};
+use super::side::{Side, steps};
 
 /// See `intersect::num_shared`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]

@@ -5,6 +5,7 @@
 //! [`align_texts`] counts by how many edits.
 
 mod aligned;
+mod alignment;
 mod bitmap;
 mod bounds;
 mod documents;
@@ -18,15 +19,17 @@ mod pairs;
 mod pieces;
 mod required;
 mod sequences;
+mod side;
 
 pub use aligned::{Hunk, aligned_diff};
+pub use alignment::Alignment;
 pub use documents::{HeldDocuments, MeasuredPairs, distinct_documents};
 pub use feature_set::FeatureSet;
 pub use pairs::FeatureSets;
 pub use required::Required;
 pub use sequences::{
-    Alignment, MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit,
-    align_sequences, align_texts,
+    MAX_CHARACTER_BYTES, MAX_EXACT_CELLS, MAX_TOKEN_BYTES, TextAlignment, Unit, align_sequences,
+    align_texts,
 };
 
 /// An exact similarity of two feature sets A and B, from 0 to 1.

@@ -9,7 +9,6 @@ use crate::prefetch::prefetch_read;
 
 use super::Measure;
 use super::bitmap;
-use super::bounds::Formula;
 use super::feature_set::FeatureSet;
 use super::intersect;
 use super::required::Required;
@@ -222,7 +221,7 @@ fn bytes_beyond(set: &FeatureSet) -> usize {
 #[inline]
 fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
     let threshold = required.of(a.num_features().min(b.num_features()));
-    let formula = Formula::new(a, b, measure);
+    let formula = a.formula(b, measure);
     let decide = |sum: u128| {
         let similarity = formula.similarity(sum);
         if similarity >= threshold {

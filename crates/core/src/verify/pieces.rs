@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
 
-use super::sequences::{Alignment, aligned, num_cells};
+use super::alignment::{Alignment, aligned, num_cells};
 
 /// Bounds of both: the sum over pieces that stand in the same order. About `max_cells` cells are looked at in all. Symbols are dense.
 pub(super) fn aligned_in_pieces(

@@ -6,14 +6,14 @@
 //! a fifth required package and holds the interpreter lock. The crate was last released in 2023, but the two functions
 //! used here are pure and are tested against the recurrences.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use imara_diff::{InternedInput, Token};
-use rapidfuzz::distance::{lcs_seq, levenshtein};
 
 use crate::error::Error;
 use crate::text::{Tokens, normalize, tokens};
 
+use super::alignment::{Alignment, aligned, num_cells};
 use super::pieces::aligned_in_pieces;
 
 /// Normalised texts of up to so many bytes are compared character by character.
@@ -25,17 +25,6 @@ pub const MAX_TOKEN_BYTES: usize = 200_000;
 /// Sequences are compared exactly where their lengths, without what they begin and end with alike, multiply to at most this: 100,000 tokens
 /// a side, which 200,000 bytes cannot exceed.
 pub const MAX_EXACT_CELLS: u64 = 10_000_000_000;
-
-/// What two sequences have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Alignment {
-    /// Insertions, deletions and substitutions that turn one into the other (Levenshtein); where not exact, an upper bound.
-    pub distance: usize,
-    /// Length of their longest common subsequence; where not exact, a lower bound.
-    pub common: usize,
-    /// Whether both are the true ones.
-    pub is_exact: bool,
-}
 
 /// What texts were compared in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,25 +85,6 @@ pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alig
     Ok(Alignment {
         common: num_first + num_last + found.common,
         ..found
-    })
-}
-
-pub(super) fn num_cells(a: &[u32], b: &[u32]) -> u64 {
-    a.len() as u64 * b.len() as u64
-}
-
-pub(super) fn aligned(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
-    let check = || match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Cancelled),
-        false => Ok(()),
-    };
-    check()?;
-    let distance = levenshtein::distance(a.iter().copied(), b.iter().copied());
-    check()?;
-    Ok(Alignment {
-        distance,
-        common: lcs_seq::similarity(a.iter().copied(), b.iter().copied()),
-        is_exact: true,
     })
 }
 

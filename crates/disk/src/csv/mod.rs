@@ -4,6 +4,7 @@
 //! at ends of records by a scan from its first byte to its last that looks at quotes alone, and the pieces are read by several
 //! threads at once. Single records are read again by offset.
 
+pub mod header;
 mod record;
 pub mod rows;
 pub mod rules;

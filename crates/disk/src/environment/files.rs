@@ -12,7 +12,7 @@ use std::process;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use likewise_core::hamming::index::SharedBytes;
+use likewise_hamming::index::SharedBytes;
 
 use super::mapping::MappedFile;
 use crate::position::{read_exact_at, write_all_at};

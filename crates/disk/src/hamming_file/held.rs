@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use likewise_core::error::Error as CoreError;
-use likewise_core::hamming::index::{Building, Codes, HammingSet};
-use likewise_core::hamming::plan::SearchPlan;
+use likewise_hamming::index::{Building, Codes, HammingSet};
+use likewise_hamming::plan::SearchPlan;
 use zerocopy::IntoBytes;
 
 use super::source::{IndexSource, changed};
@@ -78,10 +78,10 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
-    use likewise_core::hamming::Fingerprints;
-    use likewise_core::hamming::plan::Key;
     use likewise_core::hash::mix64;
     use likewise_core::isa::Isa;
+    use likewise_hamming::Fingerprints;
+    use likewise_hamming::plan::Key;
 
     use super::*;
 

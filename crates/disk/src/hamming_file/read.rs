@@ -4,10 +4,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::hamming::index::{
+use likewise_hamming::index::{
     HammingSet, RowParts, SegmentParts, SetParts, SharedBytes, TableParts,
 };
-use likewise_core::hamming::plan::{Key, SearchPlan};
+use likewise_hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::layout::{Description, RowsEntry, SegmentEntry, TableEntry};

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{plan_for_sample, sample_step};
-use likewise_core::hamming::plan::SearchPlan;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{plan_for_sample, sample_step};
+use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
 
@@ -152,7 +152,7 @@ impl IndexSource {
     /// The plan that a set in memory of the same fingerprints would choose.
     ///
     /// # Errors
-    /// As [`likewise_core::hamming::index::plan_for`]; [`Error::Io`], [`Error::Changed`].
+    /// As [`likewise_hamming::index::plan_for`]; [`Error::Io`], [`Error::Changed`].
     pub fn plan(
         &self,
         within: u32,

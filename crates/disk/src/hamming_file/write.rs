@@ -5,8 +5,8 @@ use std::io::{Seek, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
-use likewise_core::hamming::plan::{Key, SearchPlan};
+use likewise_hamming::index::{HammingSet, RowParts, SegmentParts, TableParts, Words};
+use likewise_hamming::plan::{Key, SearchPlan};
 use xxhash_rust::xxh3::xxh3_64;
 use zerocopy::IntoBytes;
 

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::join::JoinSide;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::join::JoinSide;
 
 use crate::error::Error;
 use crate::position::read_exact_at;

@@ -10,11 +10,11 @@ mod tests;
 
 use std::path::Path;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::join::{
+use likewise_hamming::Fingerprints;
+use likewise_hamming::join::{
     JoinOptions, JoinSide, PairBatch, PartPair, join_parts, join_self, join_two, plan_parts,
 };
-use likewise_core::hamming::plan::SearchPlan;
+use likewise_hamming::plan::SearchPlan;
 
 pub use flat::FlatFingerprints;
 

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use likewise_core::hamming::join::PartOf;
-use likewise_core::hamming::plan::Key;
+use likewise_hamming::join::PartOf;
+use likewise_hamming::plan::Key;
 
 use super::flat::{FlatFingerprints, Rows};
 use crate::error::Error;

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::hamming::join::JoinOptions;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
+use likewise_hamming::join::JoinOptions;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: Apache Thrift, "Thrift Compact protocol encoding". Only what a Parquet footer holds is known: no maps.
 
-use super::join::Damage;
+use super::damage::Damage;
 
 /// Types of the compact protocol, as its field headers number them.
 pub mod kind {

@@ -6,38 +6,14 @@
 //!
 //! Source: Apache Parquet, `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk, ColumnMetaData).
 
-use std::fmt;
 use std::ops::Range;
 
 use super::compact::{Reader, StructWriter, kind, push_list, push_signed};
+use super::damage::Damage;
 use super::schema::Description;
 
 /// First and last bytes of every Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
-
-/// Why bytes are no Parquet file that can be joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Damage {
-    /// They end too early.
-    Short,
-    /// They are no footer of Parquet.
-    Malformed,
-    /// They hold a page index or a Bloom filter, whose own offsets would stay wrong.
-    Indexed,
-    /// Its schema or its rows differ from those of the first file.
-    Unlike,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Damage::Short => "the footer ends too early",
-            Damage::Malformed => "this is no footer of Parquet",
-            Damage::Indexed => "a file with a page index or a Bloom filter cannot be joined",
-            Damage::Unlike => "the schema is not that of the first file",
-        })
-    }
-}
 
 /// Joins Parquet files of one schema: their row groups, in the order in which they come.
 #[derive(Default)]

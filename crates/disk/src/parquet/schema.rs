@@ -6,7 +6,7 @@
 //! Source: Apache Parquet, `parquet.thrift` (SchemaElement, FileMetaData).
 
 use super::compact::{Reader, StructWriter, kind, push_list};
-use super::join::Damage;
+use super::damage::Damage;
 
 /// Fields of a SchemaElement that say how bytes are laid out: type, type_length, repetition_type, name, num_children.
 const LAYOUT: std::ops::RangeInclusive<i16> = 1..=5;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use likewise_core::hamming::index::{Guard, SharedBytes, Words};
+use likewise_hamming::index::{Guard, SharedBytes, Words};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BLOCK_BYTES, Section};

@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::bands::{BandKey, NUM_LEVELS};
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
 use likewise_core::parallel::map_ranges;
 use likewise_core::sketch::Signatures;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::build::{Building, SegmentPlan};

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use likewise_core::error::Error as CoreError;
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{HammingSet, Matches, Words};
 use likewise_core::isa::Isa;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{HammingSet, Matches, Words};
 
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
 use super::open::{Opened, open_files};

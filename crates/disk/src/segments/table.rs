@@ -10,8 +10,8 @@
 //! entry a prefix for any m, where prefixes of whole bits would leave up to half of a directory empty. Groups are
 //! stored with all their bits, since a row number has only 32.
 
-use likewise_core::hamming::index::Words;
 use likewise_core::prefetch::prefetch_read;
+use likewise_hamming::index::Words;
 
 use super::layout::TableShape;
 

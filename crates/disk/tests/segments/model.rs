@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use likewise_core::bands::BandKey;
-use likewise_core::hamming::Fingerprints;
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;
@@ -16,6 +15,7 @@ use likewise_disk::segments::{
     build_segment,
 };
 use likewise_disk::store::LiveSegment;
+use likewise_hamming::Fingerprints;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub static STOP: AtomicBool = AtomicBool::new(false);

@@ -16,9 +16,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::hamming::index::TableBuilder;
-use likewise_core::hamming::plan::SearchPlan;
 use likewise_core::isa::Isa;
+use likewise_hamming::index::TableBuilder;
+use likewise_hamming::plan::SearchPlan;
 
 use super::HEADER_BYTES;
 use super::layout::{RowsEntry, SegmentEntry, TableEntry};

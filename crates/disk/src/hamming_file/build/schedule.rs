@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::hamming::index::TableBuilder;
-use likewise_core::hamming::plan::Key;
 use likewise_core::parallel::map_ranges;
+use likewise_hamming::index::TableBuilder;
+use likewise_hamming::plan::Key;
 
 use super::HammingBuild;
-use super::table::{MIN_PACKED, PIECES_A_THREAD};
 use crate::error::Error;
 use crate::hamming_file::source::MAX_READ_ROWS;
 
@@ -19,6 +18,10 @@ const CELL_BITS: [u32; 3] = [14, 18, 22];
 const BUFFER_BYTES: usize = 8 << 20;
 /// Rows counted by a thread at once: whole readings, so that their checksums are those of every pass.
 const COUNT_ROWS: usize = 1 << 22;
+/// Entries packed at once, unless a cell has more.
+pub(super) const MIN_PACKED: usize = 1 << 16;
+/// Pieces packed before they are written, for each thread.
+pub(super) const PIECES_A_THREAD: usize = 4;
 const _: () = assert!(COUNT_ROWS.is_multiple_of(MAX_READ_ROWS));
 
 /// Neighbouring cells and their entries.

@@ -5,24 +5,20 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use likewise_core::hamming::index::{
+use likewise_core::parallel::map_ranges;
+use likewise_hamming::index::{
     Places, TableBuilder, TablePiece, TableSection, TableStream, WordsMut,
 };
-use likewise_core::parallel::map_ranges;
 
 use super::HammingBuild;
-use super::schedule::{Schedule, Slice};
+use super::schedule::{MIN_PACKED, PIECES_A_THREAD, Schedule, Slice};
 use crate::error::Error;
 use crate::hamming_file::layout::TableEntry;
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 use crate::hamming_file::source::changed;
 
-/// Entries packed at once, unless a cell has more.
-pub(super) const MIN_PACKED: usize = 1 << 16;
 /// Words of directory packed at once, unless a cell has more: half a megabyte, as many as the entries have.
 const MAX_LINE_WORDS: usize = 1 << 16;
-/// Pieces packed before they are written, for each thread.
-pub(super) const PIECES_A_THREAD: usize = 4;
 
 /// Rows that wait to be written behind the tables.
 pub(super) struct WaitingRows {

@@ -3,10 +3,10 @@
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
 
-use likewise_core::hamming::Fingerprints;
-use likewise_core::hamming::index::{Building, HammingSet};
-use likewise_core::hamming::plan::Key;
 use likewise_core::hash::mix64;
+use likewise_hamming::Fingerprints;
+use likewise_hamming::index::{Building, HammingSet};
+use likewise_hamming::plan::Key;
 
 use super::*;
 use crate::hamming_file::write_hamming_set;

@@ -1,0 +1,27 @@
+//! Which of a billion fingerprints lie within `within` bits of this one, exactly?
+//!
+//! The space of plans of [`super::plan`], laid out to cost the fewest bytes and cache misses. For each key of the plan one table: the
+//! distinct codes sorted with the key's bits on top, a directory over the first bits, and of each code only the bits that remain, packed.
+//! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
+//! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
+//!
+//! Two tables of this kind take 10 bytes a fingerprint of 64 bits.
+
+#[cfg(test)]
+mod concurrency_tests;
+mod search;
+mod set;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use search::matches::Matches;
+pub use set::choice::{plan_for, plan_for_sample, sample_step};
+pub use set::hamming_set::{HammingSet, SetFacts};
+pub use set::parts::{RowParts, SegmentParts, SetParts, TableParts};
+pub use set::segment::{Building, Segment};
+pub use table::build::Codes;
+pub use table::builder::{Places, TableBuilder, TablePiece};
+pub use table::guard::{CheckBlock, Guard};
+pub use table::stream::{StreamedTable, TableSection, TableStream};
+pub use table::words::{SharedBytes, Words, WordsMut};

@@ -1,0 +1,101 @@
+//! Which plan suits the fingerprints at hand?
+
+use std::sync::atomic::AtomicBool;
+
+use crate::distance::Fingerprints;
+use crate::plan::{
+    BitStatistics, Collection, Costs, Division, SearchPlan, SurveyRequest, bit_statistics,
+    choose_plan,
+};
+use likewise_core::error::Error;
+
+/// Fingerprints looked at to see whether their bits are skewed.
+const SAMPLE: usize = 10_000;
+/// A share of ones this far from a half is skew, far beyond chance in a sample.
+const SKEW: f64 = 0.1;
+/// So much dependence is far beyond chance too.
+const DEPENDENCE: f64 = 0.0005;
+/// A set is planned for at least as many fingerprints, since it may grow.
+const MIN_PLANNED: usize = 100_000;
+
+/// The plan for a set that begins with these fingerprints: blocks of neighbouring bits, or, where the bits are skewed, blocks that tell
+/// about as much apart each.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory; [`Error::Cancelled`].
+pub fn plan_for(
+    fingerprints: Fingerprints<'_>,
+    within: u32,
+    with_rows: bool,
+    memory_bytes: Option<f64>,
+    cancel: &AtomicBool,
+) -> Result<SearchPlan, Error> {
+    fingerprints.check()?;
+    let len = fingerprints.len();
+    let sample: Vec<u64> = fingerprints
+        .words
+        .chunks_exact(fingerprints.num_words())
+        .step_by(sample_step(len))
+        .flatten()
+        .copied()
+        .collect();
+    let sample = Fingerprints {
+        words: &sample,
+        bits: fingerprints.bits,
+    };
+    plan_for_sample(sample, len, within, with_rows, memory_bytes, cancel)
+}
+
+/// Every which fingerprint of so many is looked at.
+pub fn sample_step(len: usize) -> usize {
+    len.div_ceil(SAMPLE).max(1)
+}
+
+/// As [`plan_for`] of `len` fingerprints, of which `sample` holds every [`sample_step`]-th.
+///
+/// # Errors
+/// As [`plan_for`].
+pub fn plan_for_sample(
+    sample: Fingerprints<'_>,
+    len: usize,
+    within: u32,
+    with_rows: bool,
+    memory_bytes: Option<f64>,
+    cancel: &AtomicBool,
+) -> Result<SearchPlan, Error> {
+    sample.check()?;
+    let bits = sample.bits;
+    let mut collection = Collection::with_rows(len.max(MIN_PLANNED) as u64, bits);
+    if !with_rows {
+        collection.id_bits = 0;
+    }
+    let mut request = SurveyRequest {
+        collection,
+        within,
+        memory_bytes,
+        division: Division::Contiguous,
+        costs: Costs::default(),
+    };
+    let known = sample_statistics(sample, len);
+    let is_skewed = known.ones.iter().any(|share| (share - 0.5).abs() > SKEW);
+    if is_skewed || known.dependence > DEPENDENCE {
+        request.division = Division::Balanced(known);
+    }
+    choose_plan(&request, cancel)?.ok_or_else(|| {
+        Error::invalid(
+            "memory",
+            format!("no plan for {len} fingerprints fits; give more, or a smaller radius"),
+        )
+    })
+}
+
+/// Statistics of `len` fingerprints by a sample of them; those of coins where there are too few to tell.
+fn sample_statistics(sample: Fingerprints<'_>, len: usize) -> BitStatistics {
+    if len < SAMPLE / 10 {
+        return BitStatistics {
+            ones: vec![0.5; sample.bits as usize],
+            dependence: 0.0,
+        };
+    }
+    bit_statistics(sample.words, sample.bits)
+}

@@ -1,0 +1,509 @@
+//! How do fingerprints come and go while others are looked for?
+//!
+//! New ones wait in a tail that is scanned. A full tail becomes a segment, and segments of about the same size become one, so there are few of
+//! them and a fingerprint is moved a logarithmic number of times (Bentley, Saxe: Decomposable searching problems, 1980). A removal sets a bit;
+//! merging drops what it marks. Whoever searches holds what was there when the search began; whoever changes the set never waits for searches.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use super::parts::{SegmentParts, SetParts, row_parts, rows_of, table_of, table_parts};
+use super::segment::{Building, Segment};
+use super::state::{Removed, State, purge};
+use crate::distance::Fingerprints;
+use crate::index::search::scanned::{Planes, check_rows};
+use crate::index::table::build::Codes;
+use crate::index::table::table::Table;
+use crate::plan::{MAX_INDEXED, SearchPlan};
+use likewise_core::error::Error;
+
+/// Fingerprints that wait to become a segment: half a microsecond of each query at most.
+const TAIL: usize = 4096;
+/// Fingerprints of a piece of a set that is only scanned.
+const SCANNED: usize = 1 << 16;
+/// A segment takes in the one before it unless that is more than so many times larger.
+const RATIO: usize = 4;
+/// Bytes that sorting may take when segments are merged.
+const MERGE_BYTES: usize = 1 << 30;
+
+/// Fingerprints by row, found by distance, inserted and removed at any time by any thread.
+#[derive(Debug)]
+pub struct HammingSet {
+    pub(crate) plan: SearchPlan,
+    state: RwLock<State>,
+    /// Held by whoever changes the set.
+    change: Mutex<()>,
+    /// Most fingerprints that a query so far was compared with.
+    most_candidates: AtomicU64,
+}
+
+/// Sizes of a set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SetFacts {
+    /// Rows that can be found.
+    pub num_rows: usize,
+    /// Removed rows that still take room.
+    pub num_removed: usize,
+    /// Rows of each segment.
+    pub segments: Vec<usize>,
+    /// Distinct fingerprints of each.
+    pub distinct: Vec<usize>,
+    /// Rows that are scanned.
+    pub num_scanned: usize,
+    /// Bytes of tables, and of the numbers of rows.
+    pub table_bytes: usize,
+    /// Bytes of the numbers of rows.
+    pub row_bytes: usize,
+    /// One more than the greatest row ever inserted.
+    pub next_row: u64,
+    /// Entries of the largest bucket.
+    pub largest_bucket: usize,
+    /// Most fingerprints that one query so far was compared with, over all tables and what is scanned. Where there are several segments,
+    /// at most: the sum over them of the most that a query of the same piece of work met in each.
+    pub most_candidates: u64,
+}
+
+impl HammingSet {
+    /// An empty set searched by a plan.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where the width is not a multiple of 32 from 32 to 256.
+    pub fn new(plan: SearchPlan) -> Result<Self, Error> {
+        Fingerprints {
+            words: &[],
+            bits: plan.bits(),
+        }
+        .check()?;
+        Ok(HammingSet::of_state(
+            plan,
+            State {
+                segments: Vec::new(),
+                tail: Vec::new(),
+                removed: Arc::default(),
+                next_row: 0,
+                num_rows: 0,
+            },
+        ))
+    }
+
+    pub(crate) fn of_state(plan: SearchPlan, state: State) -> Self {
+        HammingSet {
+            plan,
+            state: RwLock::new(state),
+            change: Mutex::new(()),
+            most_candidates: AtomicU64::new(0),
+        }
+    }
+
+    /// The plan it is searched by.
+    pub fn plan(&self) -> &SearchPlan {
+        &self.plan
+    }
+
+    /// What is there now. A thread that panicked while it held the lock left it whole: each change is one assignment.
+    pub(crate) fn state(&self) -> State {
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        #[cfg(test)]
+        crate::index::concurrency_tests::linger();
+    }
+
+    /// Rows that can be found.
+    pub fn len(&self) -> usize {
+        let state = self.state();
+        state.num_rows - state.removed.num_present
+    }
+
+    /// Whether no row can be found.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One more than the greatest row ever inserted.
+    pub fn next_row(&self) -> u64 {
+        self.state().next_row
+    }
+
+    /// Sizes. Cost: goes over the directories of all tables for the largest bucket.
+    pub fn facts(&self) -> SetFacts {
+        let state = self.state();
+        let bytes: Vec<(usize, usize)> = state.segments.iter().map(|s| s.num_bytes()).collect();
+        SetFacts {
+            num_rows: state.num_rows - state.removed.num_present,
+            num_removed: state.removed.num_present,
+            segments: state.segments.iter().map(|s| s.len()).collect(),
+            distinct: state.segments.iter().map(|s| s.num_distinct()).collect(),
+            num_scanned: state.tail.iter().map(|planes| planes.len()).sum(),
+            table_bytes: bytes.iter().map(|(tables, _)| tables).sum(),
+            row_bytes: bytes.iter().map(|(_, rows)| rows).sum(),
+            next_row: state.next_row,
+            largest_bucket: state
+                .segments
+                .iter()
+                .map(|s| s.largest_bucket())
+                .max()
+                .unwrap_or(0),
+            most_candidates: self.most_candidates.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Remembers the most candidates of a search.
+    pub(crate) fn note_candidates(&self, most: u64) {
+        self.most_candidates.fetch_max(most, Ordering::Relaxed);
+    }
+
+    /// Inserts fingerprints under rows that ascend and lie above all before; gives the first row above them.
+    /// Where `rows` is `None` they follow the greatest row so far.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where rows or width do not fit, or 2^32 rows are reached, or the set keeps no rows;
+    /// [`Error::Cancelled`] and [`Error::OutOfMemory`] from merging: then everything was inserted.
+    ///
+    /// # Cost
+    /// About a microsecond a fingerprint, most of it for merging, which is done by the caller it falls to.
+    pub fn insert(
+        &self,
+        fingerprints: Fingerprints<'_>,
+        rows: Option<&[u32]>,
+        building: Building<'_>,
+    ) -> Result<u64, Error> {
+        fingerprints.check()?;
+        if fingerprints.bits != self.plan.bits() {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!(
+                    "have {} bits; the set has {}",
+                    fingerprints.bits,
+                    self.plan.bits()
+                ),
+            ));
+        }
+        let _changing = self.changing();
+        let state = self.state();
+        if state.segments.iter().any(|segment| segment.rows.is_none()) {
+            return Err(Error::invalid(
+                "fingerprints",
+                "the set was built without rows and stays as it is",
+            ));
+        }
+        let len = fingerprints.len();
+        let end = match rows.and_then(<[u32]>::last) {
+            Some(&last) => u64::from(last) + 1,
+            None => state.next_row + len as u64,
+        };
+        if end > u64::from(u32::MAX) {
+            return Err(Error::invalid("rows", "reach 4294967295, the limit"));
+        }
+        let following: Vec<u32>;
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
+                following = (state.next_row as u32..end as u32).collect();
+                &following
+            }
+        };
+        check_rows(rows, len, state.next_row)?;
+        if self.plan.keys().is_empty() || state.tail_len() + len <= TAIL {
+            drop(state);
+            self.append(fingerprints, rows, end);
+            return Ok(end);
+        }
+        self.merge(state, fingerprints, rows, end, building)?;
+        Ok(end)
+    }
+
+    /// Appends to the tail.
+    fn append(&self, fingerprints: Fingerprints<'_>, rows: &[u32], end: u64) {
+        let num_words = fingerprints.num_words();
+        let capacity = match self.plan.keys().is_empty() {
+            true => SCANNED,
+            false => TAIL,
+        };
+        self.update(|state| {
+            let mut done = 0;
+            while done < rows.len() {
+                if state.tail.last().is_none_or(|last| last.room() == 0) {
+                    let planes = Planes::with_capacity(capacity, num_words);
+                    state.tail.push(Arc::new(planes));
+                }
+                if let Some(last) = state.tail.last_mut() {
+                    let upto = rows.len().min(done + last.room());
+                    // Copied only while a search holds it.
+                    Arc::make_mut(last).extend(
+                        &fingerprints.words[done * num_words..upto * num_words],
+                        &rows[done..upto],
+                    );
+                    done = upto;
+                }
+            }
+            state.skip(rows);
+            state.num_rows += rows.len();
+            state.next_row = end;
+        });
+    }
+
+    /// Puts back a tail that was written down.
+    pub(crate) fn restore_tail(&self, codes: &[u64], rows: &[u32]) {
+        let state = self.state();
+        let fingerprints = Fingerprints {
+            words: codes,
+            bits: self.plan.bits(),
+        };
+        self.append(fingerprints, rows, state.next_row);
+        // They were counted before, and the rows between them marked.
+        self.update(|now| {
+            now.removed = state.removed;
+            now.num_rows = state.num_rows;
+        });
+    }
+
+    /// Makes a segment of new rows, the tail, and the segments that are not much larger.
+    fn merge(
+        &self,
+        state: State,
+        fingerprints: Fingerprints<'_>,
+        new_rows: &[u32],
+        end: u64,
+        building: Building<'_>,
+    ) -> Result<(), Error> {
+        let mut size = state.tail_len() + new_rows.len();
+        let mut kept = state.segments.len();
+        while kept > 0 && state.segments[kept - 1].len() < RATIO * size {
+            kept -= 1;
+            size += state.segments[kept].len();
+        }
+        let mut codes = Vec::with_capacity(size * fingerprints.num_words());
+        let mut rows = Vec::with_capacity(size);
+        for segment in &state.segments[kept..] {
+            segment.copy_rows(&mut codes, &mut rows)?;
+        }
+        for planes in &state.tail {
+            planes.copy_codes(&mut codes);
+            rows.extend_from_slice(planes.rows());
+        }
+        let num_purged = purge(
+            &mut codes,
+            &mut rows,
+            &state.removed,
+            fingerprints.num_words(),
+        );
+        codes.extend_from_slice(fingerprints.words);
+        rows.extend_from_slice(new_rows);
+        let all = Fingerprints {
+            words: &codes,
+            bits: fingerprints.bits,
+        };
+        let building = Building {
+            with_rows: true,
+            memory_bytes: building.memory_bytes.max(MERGE_BYTES),
+            ..building
+        };
+        let segment = Segment::build(all, Some(&rows), self.plan.clone(), building)?;
+        self.update(|state| {
+            state.segments.truncate(kept);
+            state.segments.push(Arc::new(segment));
+            state.tail.clear();
+            if num_purged > 0 {
+                Arc::make_mut(&mut state.removed).num_present -= num_purged;
+            }
+            state.skip(new_rows);
+            state.num_rows = state.num_rows + new_rows.len() - num_purged;
+            state.next_row = end;
+        });
+        Ok(())
+    }
+
+    /// Whether each of these rows is there: inserted, and not removed since; 1 or 0.
+    #[must_use]
+    pub fn holds(&self, rows: &[u32]) -> Vec<u8> {
+        let state = self.state();
+        let is_held = |&row: &u32| u64::from(row) < state.next_row && !state.removed.contains(row);
+        rows.iter().map(|row| u8::from(is_held(row))).collect()
+    }
+
+    /// The set as plain data; tables are shared, not copied.
+    pub fn parts(&self) -> SetParts {
+        let state = self.state();
+        let mut parts = SetParts {
+            plan: self.plan().clone(),
+            segments: state
+                .segments
+                .iter()
+                .map(|segment| SegmentParts {
+                    tables: segment.tables.iter().map(table_parts).collect(),
+                    rows: segment.rows.as_ref().map(row_parts),
+                })
+                .collect(),
+            tail_codes: Vec::new(),
+            tail_rows: Vec::new(),
+            removed: state.removed.bits.clone(),
+            num_removed_present: state.removed.num_present,
+            next_row: state.next_row,
+        };
+        for planes in &state.tail {
+            planes.copy_codes(&mut parts.tail_codes);
+            parts.tail_rows.extend_from_slice(planes.rows());
+        }
+        parts
+    }
+
+    /// The set of these parts.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where lengths contradict each other. What the tables say is checked when it is used.
+    pub fn of_parts(parts: SetParts) -> Result<Self, Error> {
+        let bits = parts.plan.bits();
+        let mut segments = Vec::new();
+        let mut num_rows = parts.tail_rows.len();
+        for segment in parts.segments {
+            if segment.tables.len() != parts.plan.keys().len() {
+                return Err(Error::Damaged);
+            }
+            let tables = parts
+                .plan
+                .keys()
+                .iter()
+                .zip(segment.tables)
+                .map(|(key, table)| table_of(*key, bits, table))
+                .collect::<Result<Vec<Table>, Error>>()?;
+            let num_entries = tables.first().map_or(0, |table| table.num_entries);
+            if tables.iter().any(|table| table.num_entries != num_entries) {
+                return Err(Error::Damaged);
+            }
+            let rows = segment
+                .rows
+                .map(|rows| rows_of(rows, num_entries))
+                .transpose()?;
+            let segment = Segment::of_parts(parts.plan.clone(), tables, rows);
+            num_rows += segment.len();
+            segments.push(Arc::new(segment));
+        }
+        let num_words = bits.div_ceil(64) as usize;
+        let tail_fits = parts.tail_codes.len() == parts.tail_rows.len() * num_words
+            && check_rows(&parts.tail_rows, parts.tail_rows.len(), 0).is_ok();
+        let last_row = parts.tail_rows.last().map_or(0, |&row| u64::from(row) + 1);
+        if !tail_fits
+            || last_row > parts.next_row
+            || parts.next_row > u64::from(u32::MAX)
+            || parts.num_removed_present > num_rows
+        {
+            return Err(Error::Damaged);
+        }
+        let set = HammingSet::of_state(
+            parts.plan,
+            State {
+                segments,
+                tail: Vec::new(),
+                removed: Arc::new(Removed {
+                    bits: parts.removed,
+                    num_present: parts.num_removed_present,
+                }),
+                next_row: parts.next_row,
+                num_rows,
+            },
+        );
+        set.restore_tail(&parts.tail_codes, &parts.tail_rows);
+        Ok(set)
+    }
+
+    /// Removes rows; gives how many there were. A row that is not there, or was removed before, counts for nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where the set keeps no rows; [`Error::Damaged`].
+    pub fn remove(&self, rows: &[u32]) -> Result<usize, Error> {
+        let _changing = self.changing();
+        let state = self.state();
+        if state.segments.iter().any(|segment| segment.rows.is_none()) {
+            return Err(Error::invalid("rows", "the set was built without rows"));
+        }
+        let mut num_removed = 0;
+        self.update(|state| {
+            let next_row = state.next_row;
+            let removed = Arc::make_mut(&mut state.removed);
+            for &row in rows.iter().filter(|&&row| u64::from(row) < next_row) {
+                num_removed += usize::from(removed.insert(row));
+            }
+            removed.num_present += num_removed;
+        });
+        Ok(num_removed)
+    }
+}
+
+impl HammingSet {
+    /// A set of fingerprints known from the start, in one segment. `rows`, where given, ascend; else they are the positions.
+    ///
+    /// # Errors
+    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend or are more than [`MAX_INDEXED`].
+    pub fn build(
+        fingerprints: Fingerprints<'_>,
+        rows: Option<&[u32]>,
+        plan: SearchPlan,
+        building: Building<'_>,
+    ) -> Result<Self, Error> {
+        let len = fingerprints.len();
+        if len as u64 > MAX_INDEXED {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("{len} rows; one index holds at most {MAX_INDEXED}"),
+            ));
+        }
+        let set = HammingSet::new(plan.clone())?;
+        if plan.keys().is_empty() {
+            set.insert(fingerprints, rows, building)?;
+            return Ok(set);
+        }
+        if let Some(rows) = rows {
+            check_rows(rows, fingerprints.len(), 0)?;
+        }
+        let segment = Segment::build(fingerprints, rows, plan, building)?;
+        if let Some(rows) = rows {
+            set.update(|state| state.skip(rows));
+        }
+        let last = rows.and_then(<[u32]>::last);
+        set.begin_with(
+            segment,
+            last.map_or(len as u64, |&last| u64::from(last) + 1),
+        );
+        Ok(set)
+    }
+
+    /// As [`build`](Self::build) of fingerprints that are read for each table of the plan, which has one at least, and never held as a whole.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and those of `codes`; [`Error::Damaged`] where they are not the same each time.
+    pub fn build_of(
+        codes: &dyn Codes,
+        plan: SearchPlan,
+        building: Building<'_>,
+    ) -> Result<Self, Error> {
+        let len = codes.len() as u64;
+        if plan.keys().is_empty() || len > MAX_INDEXED {
+            return Err(Error::invalid(
+                "plan",
+                "must have a key, and rows fit an index",
+            ));
+        }
+        let segment = Segment::build_of(codes, plan.bits(), None, plan.clone(), building)?;
+        let set = HammingSet::new(plan)?;
+        set.begin_with(segment, len);
+        Ok(set)
+    }
+
+    fn begin_with(&self, segment: Segment, next_row: u64) {
+        self.update(|state| {
+            state.num_rows = segment.len();
+            state.next_row = next_row;
+            state.segments.push(Arc::new(segment));
+        });
+    }
+}

@@ -1,0 +1,349 @@
+//! How is a table built?
+//!
+//! The range of prefixes is cut into slices of about equal numbers of codes. A slice is one piece of work for one thread: it goes over all
+//! codes and puts those of its range where their cells stand, which were counted before; then it sorts some cells at a time, drops
+//! repetitions, and packs. So threads share nothing, no order of writing has to be agreed on, what is sorted lies in the caches, and a
+//! table of more codes than fit in memory twice is built slice after slice from a mapped file.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::builder::{Places, RowsOf, count, spread};
+use super::directory::Directory;
+use super::packed;
+use super::piece::{Layout, Part};
+use super::rows::{Rows, RowsBuilder};
+use super::table::{Table, residual_bits};
+use super::words::{Words, WordsMut};
+use crate::distance::Fingerprints;
+use crate::kernels::run_kernel;
+use crate::plan::Key;
+use likewise_core::error::Error;
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+
+/// Bits of the prefix by which codes are counted before slices are cut.
+const MAX_CELL_BITS: u32 = 14;
+/// Codes counted by a thread at once.
+const COUNT_GRAIN: usize = 1 << 18;
+/// Fewer codes are not worth a slice of their own.
+const MIN_SLICE: usize = 1 << 15;
+/// Codes that are sorted and packed at once, if they are of several cells.
+const PACKED_CODES: usize = 1 << 14;
+
+/// Fingerprints that are read as often as it takes.
+pub trait Codes: Sync {
+    /// Number of fingerprints.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Words of the fingerprints of a range, row-major; `buffer` is there to hold them.
+    ///
+    /// # Errors
+    /// Those of whoever reads; the build ends with it.
+    fn read<'a>(
+        &'a self,
+        range: Range<usize>,
+        buffer: &'a mut Vec<u64>,
+    ) -> Result<&'a [u64], Error>;
+}
+
+impl Codes for Fingerprints<'_> {
+    fn len(&self) -> usize {
+        Fingerprints::len(self)
+    }
+
+    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Vec<u64>) -> Result<&'a [u64], Error> {
+        let num_words = self.num_words();
+        Ok(&self.words[range.start * num_words..range.end * num_words])
+    }
+}
+
+/// What tables are built from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) codes: &'a dyn Codes,
+    pub(crate) bits: u32,
+    /// Row of each fingerprint; its position where `None`.
+    pub(crate) rows: Option<&'a [u32]>,
+}
+
+/// How tables are built.
+#[derive(Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) isa: Isa,
+    pub(crate) threads: usize,
+    /// Most bytes of the slices in progress, all threads together.
+    pub(crate) slice_bytes: usize,
+    pub(crate) cancel: &'a AtomicBool,
+}
+
+/// One table in the making.
+struct Job<'a> {
+    source: Source<'a>,
+    layout: Layout,
+}
+
+/// Neighbouring cells and the codes in them.
+struct Slice {
+    cells: Range<usize>,
+    num_codes: usize,
+}
+
+/// The table of `key`, with its rows if `with_rows`. `num_expected`: distinct codes, or a number not far above.
+///
+/// # Errors
+/// [`Error::Cancelled`], [`Error::OutOfMemory`].
+pub(crate) fn build_table(
+    source: Source<'_>,
+    key: Key,
+    num_expected: usize,
+    with_rows: bool,
+    means: Means<'_>,
+) -> Result<(Table, Option<Rows>), Error> {
+    let bits = source.bits;
+    let job = Job {
+        source,
+        layout: Layout::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS),
+    };
+    let counts = job.count_cells(means)?;
+    let slices = job.cut(&counts, means);
+    let mut assembly = Assembly::new(&job, source.codes.len())?;
+    for wave in slices.chunks(means.threads.max(1)) {
+        let slices = map_ranges(
+            wave.len(),
+            1,
+            means.threads,
+            means.cancel,
+            || (),
+            |(), range| job.build_slice(&wave[range.start], &counts, means),
+        )?;
+        for parts in slices {
+            for part in parts? {
+                assembly.append(&job, part);
+            }
+        }
+    }
+    assembly.finish(&job, key, bits)
+}
+
+impl Job<'_> {
+    fn count_cells(&self, means: Means<'_>) -> Result<Vec<usize>, Error> {
+        let parts = map_ranges(
+            self.source.codes.len(),
+            COUNT_GRAIN,
+            means.threads,
+            means.cancel,
+            Vec::new,
+            |buffer, range| {
+                let mut counts = vec![0_u32; 1 << self.layout.cell_bits];
+                let (layout, counts_of) = (&self.layout, counts.as_mut_slice());
+                let codes = self.source.codes.read(range, buffer)?;
+                run_kernel!(means.isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts_of: &mut [u32]));
+                Ok(counts)
+            },
+        )?;
+        let mut total = vec![0; 1 << self.layout.cell_bits];
+        for counts in parts {
+            for (total, count) in total.iter_mut().zip(counts?) {
+                *total += count as usize;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Slices of about equal numbers of codes.
+    fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
+        let len = self.source.codes.len();
+        let threads = means.threads.max(1);
+        let entry_bytes = 8 * self.layout.entry_words();
+        // Entries, and what they become.
+        let most = means.slice_bytes / threads / (2 * entry_bytes);
+        let fair = len.div_ceil(threads);
+        let target = fair.min(most).max(MIN_SLICE);
+        let mut slices = Vec::new();
+        let mut slice = Slice {
+            cells: 0..0,
+            num_codes: 0,
+        };
+        for (cell, &count) in counts.iter().enumerate() {
+            if slice.num_codes > 0 && slice.num_codes + count / 2 > target {
+                let end = slice.cells.end;
+                slices.push(std::mem::replace(
+                    &mut slice,
+                    Slice {
+                        cells: end..end,
+                        num_codes: 0,
+                    },
+                ));
+            }
+            slice.cells.end = cell + 1;
+            slice.num_codes += count;
+        }
+        slices.push(slice);
+        slices
+    }
+
+    fn build_slice(
+        &self,
+        slice: &Slice,
+        counts: &[usize],
+        means: Means<'_>,
+    ) -> Result<Vec<Part>, Error> {
+        let width = self.layout.entry_words();
+        let mut entries = WordsMut::zeroed(slice.num_codes * width)?;
+        let counts = &counts[slice.cells.clone()];
+        let mut next = Vec::with_capacity(counts.len());
+        let mut total = 0;
+        for &count in counts {
+            next.push(total as u32);
+            total += count;
+        }
+        let mut places = Places {
+            first_cell: slice.cells.start,
+            next: &mut next,
+            entries: entries.as_mut_slice(),
+            is_over: false,
+        };
+        self.collect(&mut places, means)?;
+        let mut end = 0;
+        let is_whole = next.iter().zip(counts).all(|(&next, &count)| {
+            end += count;
+            next as usize == end
+        });
+        if !is_whole {
+            // Not the codes that were counted.
+            return Err(Error::Damaged);
+        }
+        let mut parts = Vec::new();
+        let mut entries = entries.as_mut_slice();
+        let mut from = slice.cells.start;
+        let mut num_codes = 0;
+        for (cell, &count) in (slice.cells.clone()).zip(counts) {
+            num_codes += count;
+            if num_codes < PACKED_CODES && cell + 1 < slice.cells.end {
+                continue;
+            }
+            if means.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let (packed, others) = entries.split_at_mut(num_codes * width);
+            parts.push(self.layout.pack(from..cell + 1, packed));
+            (entries, from, num_codes) = (others, cell + 1, 0);
+        }
+        Ok(parts)
+    }
+
+    /// Puts the permuted codes of some cells in their places, with their rows where these are kept.
+    fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<(), Error> {
+        let layout = &self.layout;
+        let len = self.source.codes.len();
+        let mut buffer = Vec::new();
+        for start in (0..len).step_by(COUNT_GRAIN) {
+            if means.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let range = start..len.min(start + COUNT_GRAIN);
+            let rows = match self.source.rows {
+                Some(rows) => RowsOf::Given(&rows[range.clone()]),
+                None => RowsOf::From(start as u32),
+            };
+            let codes = self.source.codes.read(range, &mut buffer)?;
+            run_kernel!(means.isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
+        }
+        Ok(())
+    }
+}
+
+/// A table growing part by part.
+struct Assembly {
+    lines: WordsMut,
+    /// Where the next line or start goes.
+    line_at: usize,
+    escapes: Vec<u32>,
+    residuals: WordsMut,
+    residual_at: usize,
+    rest: WordsMut,
+    rows: Option<RowsBuilder>,
+    num_entries: usize,
+}
+
+impl Assembly {
+    fn new(job: &Job<'_>, num_codes: usize) -> Result<Self, Error> {
+        let top_bits = job.layout.permutation.top_bits();
+        let width = residual_bits(top_bits, job.layout.shape.prefix_bits);
+        let max_row = match job.source.rows {
+            Some(rows) => rows.iter().copied().max().unwrap_or(0),
+            None => num_codes.saturating_sub(1) as u32,
+        };
+        let rows = match job.layout.with_rows {
+            true => Some(RowsBuilder::new(max_row, num_codes)?),
+            false => None,
+        };
+        Ok(Assembly {
+            lines: WordsMut::zeroed(job.layout.shape.num_words())?,
+            line_at: 0,
+            escapes: Vec::new(),
+            residuals: WordsMut::zeroed(packed::num_words(num_codes, width))?,
+            residual_at: 0,
+            rest: WordsMut::zeroed((num_codes + packed::PADDING) * (job.layout.num_words - 1))?,
+            rows,
+            num_entries: 0,
+        })
+    }
+
+    fn append(&mut self, job: &Job<'_>, part: Part) {
+        self.line_at = part.directory.copy_to(
+            job.layout.shape,
+            self.lines.as_mut_slice(),
+            self.line_at,
+            self.num_entries,
+            self.escapes.len(),
+        );
+        self.escapes.extend(&part.directory.escapes);
+        self.residual_at = part
+            .residuals
+            .copy_to(self.residuals.as_mut_slice(), self.residual_at);
+        let at = self.num_entries * (job.layout.num_words - 1);
+        self.rest.as_mut_slice()[at..at + part.rest.len()].copy_from_slice(&part.rest);
+        if let Some(rows) = &mut self.rows {
+            rows.append(part.rows);
+        }
+        self.num_entries += part.num_entries;
+    }
+
+    fn finish(
+        mut self,
+        job: &Job<'_>,
+        key: Key,
+        bits: u32,
+    ) -> Result<(Table, Option<Rows>), Error> {
+        if !job.layout.shape.is_unary {
+            let end = self.num_entries as u64;
+            self.lines.as_mut_slice()[self.line_at / 2] |= end << (32 * (self.line_at % 2));
+        }
+        let directory = Directory {
+            shape: job.layout.shape,
+            lines: self.lines.freeze(),
+            escapes: Words::from_u32(&self.escapes)?,
+        };
+        let width = residual_bits(
+            job.layout.permutation.top_bits(),
+            job.layout.shape.prefix_bits,
+        );
+        let num_entries = self.num_entries;
+        let residuals = self
+            .residuals
+            .freeze()
+            .first(packed::num_words(num_entries, width));
+        let rest_len = (num_entries + packed::PADDING) * (job.layout.num_words - 1);
+        let rest = self.rest.freeze().first(rest_len);
+        let rows = self.rows.map(RowsBuilder::finish).transpose()?;
+        let table = Table::new(key, bits, directory, num_entries, residuals, rest);
+        Ok((table, rows))
+    }
+}

@@ -1,0 +1,125 @@
+//! How are numbers of a few bits stored side by side?
+
+/// Words behind the last number, so that vectors may be read from any number on.
+pub(crate) const PADDING: usize = 9;
+
+/// Words that hold `len` numbers of `width` bits, padding included.
+pub(crate) fn num_words(len: usize, width: u32) -> usize {
+    (len * width as usize).div_ceil(64) + PADDING
+}
+
+/// Number `index` of those of `width` bits (1 to 64).
+#[inline(always)]
+pub(crate) fn get(words: &[u64], width: u32, index: usize) -> u64 {
+    let bit = index * width as usize;
+    let (word, shift) = (bit / 64, bit % 64);
+    // Two shifts, since one by 64 is none.
+    let value = words[word] >> shift | words[word + 1] << 1 << (63 - shift);
+    value & (u64::MAX >> (64 - width))
+}
+
+/// Writes number `index` of those of `width` bits where only zeros stand.
+#[inline(always)]
+pub(crate) fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
+    let bit = index * width as usize;
+    let (word, shift) = (bit / 64, bit % 64);
+    words[word] |= value << shift;
+    words[word + 1] |= value >> 1 >> (63 - shift);
+}
+
+/// Takes numbers of one width, end to end.
+pub(crate) struct PackedWriter {
+    words: Vec<u64>,
+    width: u32,
+    current: u64,
+    filled: u32,
+    len: usize,
+}
+
+impl PackedWriter {
+    pub(crate) fn new(width: u32, capacity: usize) -> Self {
+        PackedWriter {
+            words: Vec::with_capacity(num_words(capacity, width)),
+            width,
+            current: 0,
+            filled: 0,
+            len: 0,
+        }
+    }
+
+    /// Appends a number below `2^width`.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, value: u64) {
+        self.current |= value << self.filled;
+        self.filled += self.width;
+        if self.filled >= 64 {
+            self.words.push(self.current);
+            self.filled -= 64;
+            // Bits of the value that found no room; a shift by the full width leaves none.
+            let taken = self.width - self.filled;
+            self.current = if taken < 64 { value >> taken } else { 0 };
+        }
+        self.len += 1;
+    }
+
+    pub(crate) fn finish(mut self) -> PackedPart {
+        if self.filled > 0 {
+            self.words.push(self.current);
+        }
+        PackedPart {
+            words: self.words,
+            num_bits: self.len * self.width as usize,
+        }
+    }
+}
+
+/// Bits from bit 0 on; those beyond the last are 0.
+pub(crate) struct PackedPart {
+    pub(crate) words: Vec<u64>,
+    pub(crate) num_bits: usize,
+}
+
+impl PackedPart {
+    /// Copies the bits to bit `at` of zeroed words; gives the bit behind them.
+    pub(crate) fn copy_to(&self, target: &mut [u64], at: usize) -> usize {
+        let (first, shift) = (at / 64, at % 64);
+        if shift == 0 {
+            target[first..][..self.words.len()].copy_from_slice(&self.words);
+        } else {
+            let mut carry = target[first];
+            for (slot, &word) in target[first..].iter_mut().zip(&self.words) {
+                *slot = carry | word << shift;
+                carry = word >> (64 - shift);
+            }
+            // Padding stands behind the last word.
+            target[first + self.words.len()] = carry;
+        }
+        at + self.num_bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use likewise_core::hash::mix64;
+
+    #[test]
+    fn numbers_of_every_width_come_back_from_joined_parts() {
+        for width in 1..=64 {
+            let value = |i: usize| mix64(i as u64) >> (64 - width);
+            let mut target = vec![0; num_words(300, width)];
+            let mut at = 0;
+            for range in [0..7, 7..7, 7..64, 64..300] {
+                let mut writer = PackedWriter::new(width, range.len());
+                for i in range {
+                    writer.push(value(i));
+                }
+                at = writer.finish().copy_to(&mut target, at);
+            }
+            assert_eq!(at, 300 * width as usize);
+            for i in 0..300 {
+                assert_eq!(get(&target, width, i), value(i), "{width} {i}");
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which rows hold a code?
+
+use super::packed;
+use super::words::{Words, WordsMut};
+use likewise_core::error::Error;
+use likewise_core::prefetch::prefetch_read;
+
+/// Rows of the distinct codes, in order of rank. A code in one row has its number; one in several rows the number of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows {
+    /// Of each rank `2 * row`, or `2 * group + 1`, packed and padded.
+    pub(crate) numbers: Words,
+    /// Bits of such a number.
+    pub(crate) width: u32,
+    /// Where the rows of each group end, as 32-bit numbers.
+    pub(crate) group_ends: Words,
+    /// Rows of the groups, ascending within each, as 32-bit numbers.
+    pub(crate) group_rows: Words,
+    /// Rows in all.
+    pub(crate) num_rows: usize,
+}
+
+/// Bits of the numbers of rows up to `max_row`.
+pub(crate) fn width_of(max_row: u32) -> u32 {
+    33 - max_row.leading_zeros()
+}
+
+impl Rows {
+    /// The row of a rank, or the rows of its group. What a damaged file claims is cut to what there is.
+    #[inline(always)]
+    pub(crate) fn of_rank(&self, rank: usize) -> Postings<'_> {
+        self.of_number(self.number_of(rank))
+    }
+
+    /// `2 * row`, or `2 * group + 1`, of a rank.
+    #[inline(always)]
+    pub(crate) fn number_of(&self, rank: usize) -> u64 {
+        packed::get(self.numbers.as_slice(), self.width, rank)
+    }
+
+    /// Asks for the number of a rank.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, rank: usize) {
+        prefetch_read(self.numbers.as_slice(), rank * self.width as usize / 64);
+    }
+
+    /// The row or the rows that a number of [`number_of`](Self::number_of) stands for.
+    #[inline(always)]
+    pub(crate) fn of_number(&self, number: u64) -> Postings<'_> {
+        if number & 1 == 0 {
+            return Postings::One((number >> 1) as u32);
+        }
+        let ends = self.group_ends.as_u32();
+        let end_of = |group: usize| ends.get(group).copied().unwrap_or(0) as usize;
+        let group = (number >> 1) as usize;
+        let start = if group == 0 { 0 } else { end_of(group - 1) };
+        Postings::Many(
+            self.group_rows
+                .as_u32()
+                .get(start..end_of(group))
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Whether what [`of_rank`](Self::of_rank) looks at is what was written.
+    #[inline(always)]
+    pub(crate) fn is_good(&self, rank: usize) -> bool {
+        if !self.parts().into_iter().any(Words::is_guarded) {
+            return true;
+        }
+        let width = self.width as usize;
+        let end = ((rank + 1) * width).div_ceil(64);
+        if !self.numbers.are_good(rank * width / 64..end) {
+            return false;
+        }
+        let number = packed::get(self.numbers.as_slice(), self.width, rank);
+        number & 1 == 0 || self.is_good_group((number >> 1) as usize)
+    }
+
+    #[cold]
+    fn is_good_group(&self, group: usize) -> bool {
+        let first = group.saturating_sub(1);
+        if !self.group_ends.are_good(first / 2..group / 2 + 1) {
+            return false;
+        }
+        let ends = self.group_ends.as_u32();
+        let end_of = |group: usize| ends.get(group).copied().unwrap_or(0) as usize;
+        let start = if group == 0 { 0 } else { end_of(group - 1) };
+        self.group_rows
+            .are_good(start / 2..end_of(group).div_ceil(2))
+    }
+
+    /// All that they consist of.
+    pub(crate) fn parts(&self) -> [&Words; 3] {
+        [&self.numbers, &self.group_ends, &self.group_rows]
+    }
+
+    /// Bytes in use.
+    pub(crate) fn num_bytes(&self) -> usize {
+        self.numbers.num_bytes() + self.group_ends.num_bytes() + self.group_rows.num_bytes()
+    }
+}
+
+/// The rows of one code.
+pub(crate) enum Postings<'a> {
+    One(u32),
+    Many(&'a [u32]),
+}
+
+/// Rows of neighbouring ranks, as they were found.
+#[derive(Default)]
+pub(crate) struct RowsPart {
+    /// Of each rank its row; of a rank with several, the number of its group within this part.
+    pub(crate) numbers: Vec<u32>,
+    /// Ranks with several rows, ascending, counted from the first of this part.
+    pub(crate) multiple: Vec<u32>,
+    pub(crate) group_ends: Vec<u32>,
+    pub(crate) group_rows: Vec<u32>,
+}
+
+impl RowsPart {
+    /// Appends a rank with one row.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, row: u32) {
+        self.numbers.push(row);
+    }
+
+    /// Gives the last rank another row.
+    pub(crate) fn push_to_last(&mut self, row: u32) {
+        let last = self.numbers.len() - 1;
+        if self.multiple.last() != Some(&(last as u32)) {
+            self.multiple.push(last as u32);
+            self.group_rows.push(self.numbers[last]);
+            self.numbers[last] = self.group_ends.len() as u32;
+            self.group_ends.push(0);
+        }
+        self.group_rows.push(row);
+        let end = self.group_rows.len() as u32;
+        if let Some(last) = self.group_ends.last_mut() {
+            *last = end;
+        }
+    }
+}
+
+/// Puts parts together.
+pub(crate) struct RowsBuilder {
+    numbers: WordsMut,
+    width: u32,
+    num_ranks: usize,
+    num_rows: usize,
+    group_ends: Vec<u32>,
+    group_rows: Vec<u32>,
+}
+
+impl RowsBuilder {
+    /// Room for up to `capacity` ranks whose rows are at most `max_row`.
+    pub(crate) fn new(max_row: u32, capacity: usize) -> Result<Self, Error> {
+        let width = width_of(max_row);
+        Ok(RowsBuilder {
+            numbers: WordsMut::zeroed(packed::num_words(capacity, width))?,
+            width,
+            num_ranks: 0,
+            num_rows: 0,
+            group_ends: Vec::new(),
+            group_rows: Vec::new(),
+        })
+    }
+
+    /// Appends the ranks of a part.
+    pub(crate) fn append(&mut self, part: RowsPart) {
+        let words = self.numbers.as_mut_slice();
+        let mut multiple = part.multiple.iter().copied().peekable();
+        let groups_before = self.group_ends.len() as u64;
+        for (rank, number) in (0..).zip(&part.numbers) {
+            let number = match multiple.next_if_eq(&rank) {
+                Some(_) => (u64::from(*number) + groups_before) << 1 | 1,
+                None => u64::from(*number) << 1,
+            };
+            packed::set(words, self.width, self.num_ranks, number);
+            self.num_ranks += 1;
+        }
+        let rows_before = self.group_rows.len() as u32;
+        self.num_rows += part.numbers.len() - part.multiple.len() + part.group_rows.len();
+        self.group_ends
+            .extend(part.group_ends.iter().map(|end| end + rows_before));
+        self.group_rows.extend(part.group_rows);
+    }
+
+    pub(crate) fn finish(self) -> Result<Rows, Error> {
+        Ok(Rows {
+            numbers: self
+                .numbers
+                .freeze()
+                .first(packed::num_words(self.num_ranks, self.width)),
+            width: self.width,
+            group_ends: Words::from_u32(&self.group_ends)?,
+            group_rows: Words::from_u32(&self.group_rows)?,
+            num_rows: self.num_rows,
+        })
+    }
+}

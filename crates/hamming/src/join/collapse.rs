@@ -1,0 +1,239 @@
+//! Which rows have equal fingerprints?
+//!
+//! Equal fingerprints become one before any pair is looked for, so that ten thousand copies of one page are one code. Rows
+//! are spread by a hash of their code into parts that fit the cache, and each part is collapsed by a table of its own.
+
+use std::sync::atomic::AtomicBool;
+
+use super::codes::{Codes, View};
+use super::partition::Table;
+use super::side::JoinSide;
+use likewise_core::error::Error;
+use likewise_core::hash::{GOLDEN, mix64};
+use likewise_core::parallel::map_ranges;
+
+/// Codes of a part, about: their table fits the second cache.
+const PART_LEN: usize = 1 << 15;
+/// Bits of the hash that choose the part, at most.
+const MAX_PART_BITS: u32 = 11;
+/// Numbers between two entries of the table that leads from a number to its part.
+const HINT_SHIFT: u32 = 10;
+
+/// Distinct codes, numbered from 0, and the rows of each.
+pub(super) struct Collapsed {
+    parts: Vec<Part>,
+    /// Number of the first code of each part, and behind the last.
+    first_ids: Vec<u32>,
+    /// Part of every 1024th number.
+    hints: Vec<u32>,
+}
+
+/// Codes whose hashes begin alike.
+struct Part {
+    codes: Codes,
+    /// Rows, those of one code together, ascending.
+    rows: Vec<u32>,
+    /// Code `i` has `rows[starts[i]..starts[i + 1]]`; empty where each has one row.
+    starts: Vec<u32>,
+}
+
+#[inline(always)]
+pub(super) fn hash_of<const W: usize>(code: &[u64; W]) -> u64 {
+    code.iter()
+        .fold(0, |hash, word| mix64((hash ^ word).wrapping_add(GOLDEN)))
+}
+
+impl Collapsed {
+    /// Collapses one side of codes of `W` words; gives also tables whose memory may be used again.
+    pub(super) fn new<const W: usize>(
+        side: &JoinSide<'_>,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<(Self, Vec<Table>), Error> {
+        let len = side.fingerprints.len();
+        let part_bits = len
+            .div_ceil(PART_LEN)
+            .next_power_of_two()
+            .ilog2()
+            .min(MAX_PART_BITS);
+        let piece_len = (len / 8).clamp(1 << 13, 1 << 18);
+        let pieces = map_ranges(
+            len,
+            piece_len,
+            threads,
+            cancel,
+            || (),
+            |(), range| spread::<W>(side, range.start, range.end, part_bits),
+        )?;
+        let make_state = Scratch::default;
+        let parts = map_ranges(
+            1 << part_bits,
+            1,
+            threads,
+            cancel,
+            make_state,
+            |scratch, range| collapse::<W>(&pieces, range.start, scratch),
+        )?;
+        let mut first_ids = vec![0];
+        let mut total = 0;
+        for part in &parts {
+            total += part.codes.len() as u32;
+            first_ids.push(total);
+        }
+        let mut hints = Vec::with_capacity((total >> HINT_SHIFT) as usize + 1);
+        let mut part = 0;
+        for number in (0..=total).step_by(1 << HINT_SHIFT) {
+            while part + 1 < parts.len() && first_ids[part + 1] <= number {
+                part += 1;
+            }
+            hints.push(part as u32);
+        }
+        let codes = Collapsed {
+            parts,
+            first_ids,
+            hints,
+        };
+        Ok((codes, pieces))
+    }
+
+    /// All codes, in stretches.
+    pub(super) fn views(&self) -> Vec<View<'_>> {
+        self.parts
+            .iter()
+            .zip(&self.first_ids)
+            .map(|(part, &first)| part.codes.counted_from(first))
+            .collect()
+    }
+
+    /// Rows of code `id`, ascending.
+    #[inline]
+    pub(super) fn rows_of(&self, id: u32) -> &[u32] {
+        let mut part = self.hints[(id >> HINT_SHIFT) as usize] as usize;
+        while self.first_ids[part + 1] <= id {
+            part += 1;
+        }
+        let index = (id - self.first_ids[part]) as usize;
+        let part = &self.parts[part];
+        if part.starts.is_empty() {
+            &part.rows[index..index + 1]
+        } else {
+            &part.rows[part.starts[index] as usize..part.starts[index + 1] as usize]
+        }
+    }
+
+    /// The rows of each code that has several.
+    pub(super) fn shared(&self) -> impl Iterator<Item = &[u32]> {
+        self.parts.iter().flat_map(|part| {
+            part.starts
+                .windows(2)
+                .map(|ends| &part.rows[ends[0] as usize..ends[1] as usize])
+                .filter(|rows| rows.len() > 1)
+        })
+    }
+}
+
+/// Spreads the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are left out.
+fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Table {
+    let code = |index: usize| side.code::<W>(index);
+    let part_of = |code: &[u64; W]| (u128::from(hash_of(code)) << part_bits >> 64) as usize;
+    let mut offsets = vec![0_u32; (1 << part_bits) + 2];
+    for index in (start..end).filter(|&index| !side.is_empty_at(index)) {
+        offsets[part_of(&code(index)) + 2] += 1;
+    }
+    let mut total = 0;
+    for offset in &mut offsets {
+        total += *offset;
+        *offset = total;
+    }
+    let mut codes = Codes::default();
+    codes.reset(total as usize, W);
+    let (data, stride, ids) = codes.planes_mut();
+    for index in (start..end).filter(|&index| !side.is_empty_at(index)) {
+        let code = code(index);
+        let next = &mut offsets[part_of(&code) + 1];
+        let slot = *next as usize;
+        *next += 1;
+        for (w, word) in code.into_iter().enumerate() {
+            data[w * stride + slot] = word;
+        }
+        ids[slot] = side.row(index);
+    }
+    Table::of(codes, offsets)
+}
+
+/// Scratch space of one thread.
+#[derive(Default)]
+struct Scratch {
+    /// By hash, with open addressing: number of a code in its part and one, or 0.
+    slots: Vec<u32>,
+    /// Number of each row's code in its part.
+    numbers: Vec<u32>,
+}
+
+/// Brings equal codes of one part of all pieces together.
+fn collapse<const W: usize>(pieces: &[Table], part: usize, scratch: &mut Scratch) -> Part {
+    let runs = || pieces.iter().map(|piece| piece.bucket(part));
+    let len = runs().map(|run| run.len).sum::<usize>();
+    let num_slots = (2 * len).next_power_of_two().max(2);
+    scratch.slots.clear();
+    scratch.slots.resize(num_slots, 0);
+    scratch.numbers.clear();
+    let mut codes = Codes::default();
+    codes.reset(len, W);
+    let (data, stride, _) = codes.planes_mut();
+    let mut rows = Vec::with_capacity(len);
+    let mut num_codes = 0;
+    for run in runs() {
+        for index in 0..run.len {
+            let code = run.get::<W>(index);
+            let mut slot = hash_of(&code) as usize & (num_slots - 1);
+            let number = loop {
+                match scratch.slots[slot] {
+                    0 => {
+                        scratch.slots[slot] = num_codes as u32 + 1;
+                        for (w, word) in code.into_iter().enumerate() {
+                            data[w * stride + num_codes] = word;
+                        }
+                        num_codes += 1;
+                        break num_codes as u32 - 1;
+                    }
+                    taken => {
+                        let other = taken as usize - 1;
+                        if (0..W).all(|w| data[w * stride + other] == code[w]) {
+                            break taken - 1;
+                        }
+                        slot = (slot + 1) & (num_slots - 1);
+                    }
+                }
+            };
+            scratch.numbers.push(number);
+            rows.push(run.id(index));
+        }
+    }
+    codes.truncate(num_codes);
+    let mut starts = Vec::new();
+    if num_codes < len {
+        starts.resize(num_codes + 2, 0);
+        for &number in &scratch.numbers {
+            starts[number as usize + 2] += 1;
+        }
+        let mut total = 0;
+        for start in &mut starts {
+            total += *start;
+            *start = total;
+        }
+        let mut grouped = vec![0; len];
+        for (&number, &row) in scratch.numbers.iter().zip(&rows) {
+            let next = &mut starts[number as usize + 1];
+            grouped[*next as usize] = row;
+            *next += 1;
+        }
+        starts.pop();
+        rows = grouped;
+    }
+    Part {
+        codes,
+        rows,
+        starts,
+    }
+}

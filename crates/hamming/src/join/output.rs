@@ -1,0 +1,292 @@
+//! How do hits of several threads become rows, in one order and in bounded memory?
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::laid::Laid;
+use super::wanted::Hit;
+
+/// Pairs in one batch, at most.
+pub(super) const BATCH_LEN: usize = 1 << 16;
+/// Batches that wait for their turn, at most.
+const MAX_WAITING: usize = 256;
+/// How often a waiting thread looks whether it should stop.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// Some pairs of rows at distance `within` or less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PairBatch {
+    /// The lesser row of each pair; in a join of two sets the row of the left one.
+    pub left: Vec<u32>,
+    /// The greater row; in a join of two sets the row of the right one.
+    pub right: Vec<u32>,
+    /// Differing bits.
+    pub distance: Vec<u16>,
+}
+
+impl PairBatch {
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, left: u32, right: u32, distance: u16) {
+        self.left.push(left);
+        self.right.push(right);
+        self.distance.push(distance);
+    }
+}
+
+/// The caller wants no more, or a thread failed.
+#[derive(Debug)]
+pub(super) struct Stopped;
+
+/// Takes batches; `false` ends the join.
+pub(super) type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
+
+/// Where all threads bring their pairs. Tasks of one phase are numbered, and all of one task comes before all of the next, so that
+/// the order does not depend on the threads.
+pub(super) struct Output<'a> {
+    queue: Mutex<Queue<'a>>,
+    turn: Condvar,
+    cancel: &'a AtomicBool,
+    /// Set where the consumer wants no more or a task has failed.
+    stopped: AtomicBool,
+    left: &'a Laid<'a>,
+    right: Option<&'a Laid<'a>>,
+}
+
+struct Queue<'a> {
+    consumer: Consumer<'a>,
+    /// The task whose turn it is.
+    next: usize,
+    waiting: BTreeMap<usize, Waiting>,
+    num_waiting: usize,
+}
+
+/// What a task before its turn has brought.
+#[derive(Default)]
+struct Waiting {
+    batches: Vec<PairBatch>,
+    is_done: bool,
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn new(
+        consumer: Consumer<'a>,
+        left: &'a Laid<'a>,
+        right: Option<&'a Laid<'a>>,
+        cancel: &'a AtomicBool,
+    ) -> Self {
+        Output {
+            queue: Mutex::new(Queue {
+                consumer,
+                next: 0,
+                waiting: BTreeMap::new(),
+                num_waiting: 0,
+            }),
+            turn: Condvar::new(),
+            cancel,
+            stopped: AtomicBool::new(false),
+            left,
+            right,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue<'a>> {
+        // A panic of the consumer stops every thread below, so what it left behind is not used.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the pairs of empty texts and of codes that were collapsed.
+    pub(super) fn add_equal(&self) -> Result<(), Stopped> {
+        self.begin_phase();
+        let mut writer = self.writer(0);
+        match self.right {
+            Some(right) => writer.add_across(&self.left.empty_rows, &right.empty_rows, 0)?,
+            None => {
+                writer.add_inside(&self.left.empty_rows)?;
+                for rows in self.left.shared() {
+                    writer.add_inside(rows)?;
+                }
+            }
+        }
+        writer.finish()
+    }
+
+    /// Begins a phase: its tasks are numbered from 0. The tasks of the phase before are done.
+    pub(super) fn begin_phase(&self) {
+        let mut queue = self.lock();
+        queue.next = 0;
+        queue.waiting.clear();
+        queue.num_waiting = 0;
+    }
+
+    /// Where task `number` of this phase writes.
+    pub(super) fn writer(&self, number: usize) -> Writer<'_, 'a> {
+        Writer {
+            output: self,
+            number,
+            batch: PairBatch::default(),
+            is_done: false,
+        }
+    }
+
+    /// Whether the work should end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.stopped.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, queue: &mut Queue<'a>, batch: PairBatch) {
+        if !self.is_stopped() && !(queue.consumer)(batch) {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn send(&self, number: usize, batch: PairBatch) -> Result<(), Stopped> {
+        let mut queue = self.lock();
+        loop {
+            if self.is_stopped() {
+                return Err(Stopped);
+            }
+            if queue.next == number {
+                self.take(&mut queue, batch);
+                return Ok(());
+            }
+            if queue.num_waiting < MAX_WAITING {
+                queue.num_waiting += 1;
+                queue.waiting.entry(number).or_default().batches.push(batch);
+                return Ok(());
+            }
+            // The task whose turn it is never waits, so the turn comes.
+            queue = match self.turn.wait_timeout(queue, WAIT) {
+                Ok((queue, _)) => queue,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    fn finish(&self, number: usize) {
+        let mut queue = self.lock();
+        queue.waiting.entry(number).or_default().is_done = true;
+        // What the task whose turn it is has brought is passed on, and goes on while tasks are done.
+        loop {
+            let turn = queue.next;
+            let Some(waiting) = queue.waiting.remove(&turn) else {
+                break;
+            };
+            queue.num_waiting -= waiting.batches.len();
+            for batch in waiting.batches {
+                self.take(&mut queue, batch);
+            }
+            if !waiting.is_done {
+                break;
+            }
+            queue.next += 1;
+        }
+        self.turn.notify_all();
+    }
+}
+
+/// The output of one task.
+pub(super) struct Writer<'o, 'a> {
+    output: &'o Output<'a>,
+    number: usize,
+    batch: PairBatch,
+    is_done: bool,
+}
+
+impl Writer<'_, '_> {
+    /// Whether the work should end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.output.is_stopped()
+    }
+
+    /// Adds the rows of all hits and forgets them.
+    pub(super) fn drain(&mut self, hits: &mut Vec<Hit>) -> Result<(), Stopped> {
+        let output = self.output;
+        for hit in hits.drain(..) {
+            let left = output.left.rows_of(&hit.a);
+            match output.right {
+                Some(right) => self.add_across(left, right.rows_of(&hit.b), hit.distance)?,
+                None => {
+                    for &a in left {
+                        for &b in output.left.rows_of(&hit.b) {
+                            self.add(a.min(b), a.max(b), hit.distance)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds each of `left` with each of `right`.
+    pub(super) fn add_across(
+        &mut self,
+        left: &[u32],
+        right: &[u32],
+        distance: u16,
+    ) -> Result<(), Stopped> {
+        for &a in left {
+            for &b in right {
+                self.add(a, b, distance)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds every pair of `rows`, which ascend, at distance 0.
+    pub(super) fn add_inside(&mut self, rows: &[u32]) -> Result<(), Stopped> {
+        for (index, &a) in rows.iter().enumerate() {
+            for &b in &rows[index + 1..] {
+                self.add(a, b, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn add(&mut self, left: u32, right: u32, distance: u16) -> Result<(), Stopped> {
+        self.batch.push(left, right, distance);
+        if self.batch.len() >= BATCH_LEN {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) -> Result<(), Stopped> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.output.send(self.number, batch)
+    }
+
+    /// Passes on what is left; the next task's turn comes.
+    pub(super) fn finish(mut self) -> Result<(), Stopped> {
+        self.flush()?;
+        self.output.finish(self.number);
+        self.is_done = true;
+        Ok(())
+    }
+}
+
+impl Drop for Writer<'_, '_> {
+    /// A task that ends early, by a panic or by request, must not keep others waiting for its turn.
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.output.stopped.store(true, Ordering::Relaxed);
+            self.output.turn.notify_all();
+        }
+    }
+}

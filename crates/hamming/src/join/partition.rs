@@ -1,0 +1,214 @@
+//! How do codes with the same value of a key come to lie together?
+
+use super::codes::{Codes, Ids, View};
+use crate::kernels::{Kernel, PART_LANES, run_kernel};
+use crate::plan::Key;
+use likewise_core::isa::Isa;
+
+/// Codes by the value of some bits of a key.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) codes: Codes,
+    /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; one more entry than that needs.
+    offsets: Vec<u32>,
+    num_buckets: usize,
+    /// 32 bits of each code, where they were asked for, and padding.
+    pub(super) parts: Vec<u32>,
+}
+
+/// Which bits of a key make the value: `width` of them from bit `shift` of the gathered key on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Digit {
+    pub(super) mask: [u64; 4],
+    pub(super) shift: u32,
+    pub(super) width: u32,
+}
+
+impl Digit {
+    /// All bits of a key.
+    pub(super) fn whole(key: &Key) -> Self {
+        Digit {
+            mask: key.mask,
+            shift: 0,
+            width: key.width(),
+        }
+    }
+
+    /// The key's upper `upper` bits, and those below.
+    pub(super) fn split(key: &Key, upper: u32) -> (Self, Self) {
+        let lower = key.width() - upper;
+        let digit = |shift, width| Digit {
+            mask: key.mask,
+            shift,
+            width,
+        };
+        (digit(lower, upper), digit(0, lower))
+    }
+
+    /// The bits themselves as a key.
+    pub(super) fn key(&self, radius: u32) -> Key {
+        let positions = (0..256).filter(|&bit| self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1);
+        Key::of_bits(
+            positions
+                .skip(self.shift as usize)
+                .take(self.width as usize),
+            radius,
+        )
+    }
+
+    /// # Safety
+    /// The processor has the kernel's instruction set.
+    #[inline(always)]
+    pub(super) unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
+        // SAFETY: passed on from the caller, whose processor has the instruction set.
+        let mut value = unsafe { K::gather(code[0], self.mask[0]) };
+        let mut num_bits = self.mask[0].count_ones();
+        for (word, mask) in code.iter().zip(&self.mask).skip(1) {
+            // SAFETY: as above. Keys hold at most 32 bits, so nothing is shifted out.
+            value |= unsafe { K::gather(*word, *mask) } << (num_bits % 64);
+            num_bits += mask.count_ones();
+        }
+        (value >> self.shift) as usize & ((1 << self.width) - 1)
+    }
+}
+
+impl Table {
+    /// Codes that lie by value already; bucket `v` is `offsets[v]..offsets[v + 1]`, and one entry follows the last end.
+    pub(super) fn of(codes: Codes, offsets: Vec<u32>) -> Self {
+        Table {
+            num_buckets: offsets.len() - 2,
+            codes,
+            offsets,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Takes in the codes of `views`, in their order within each bucket, and the bits under `part_mask` of each, where given.
+    pub(super) fn fill(
+        &mut self,
+        isa: Isa,
+        num_words: usize,
+        views: &[View<'_>],
+        digit: Digit,
+        part_mask: Option<[u64; 4]>,
+    ) {
+        let len = views.iter().map(|view| view.len).sum();
+        self.codes.reset(len, num_words);
+        self.num_buckets = 1 << digit.width;
+        self.offsets.clear();
+        self.offsets.resize(self.num_buckets + 2, 0);
+        if part_mask.is_some() && self.parts.len() < len + PART_LANES {
+            self.parts = vec![0; len + PART_LANES];
+        }
+        let part = part_mask.map(|mask| Digit {
+            mask,
+            shift: 0,
+            width: 32,
+        });
+        let (table, digit) = (self, &digit);
+        match part {
+            None => {
+                run_kernel!(isa, num_words, fill_table, (table: &mut Table, views: &[View<'_>], digit: &Digit));
+            }
+            Some(part) => {
+                let part = &part;
+                run_kernel!(isa, num_words, fill_table_with_parts,
+                    (table: &mut Table, views: &[View<'_>], digit: &Digit, part: &Digit));
+            }
+        }
+    }
+
+    pub(super) fn num_buckets(&self) -> usize {
+        self.num_buckets
+    }
+
+    /// Where the bucket of value `value` begins and ends.
+    #[inline(always)]
+    pub(super) fn bounds(&self, value: usize) -> (usize, usize) {
+        (
+            self.offsets[value] as usize,
+            self.offsets[value + 1] as usize,
+        )
+    }
+
+    pub(super) fn bucket(&self, value: usize) -> View<'_> {
+        let (start, end) = self.bounds(value);
+        self.codes.view(start, end)
+    }
+
+    pub(super) fn all(&self) -> View<'_> {
+        self.codes.view(0, self.codes.len())
+    }
+}
+
+/// # Safety
+/// The processor has the kernel's instruction set; the codes have `W` words.
+#[inline(always)]
+unsafe fn fill_table<K: Kernel, const W: usize>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe { fill_any::<K, W, false>(table, views, digit, digit) };
+}
+
+/// # Safety
+/// As [`fill_table`].
+#[inline(always)]
+unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+    part: &Digit,
+) {
+    // SAFETY: passed on from the caller.
+    unsafe { fill_any::<K, W, true>(table, views, digit, part) };
+}
+
+/// # Safety
+/// As [`fill_table`].
+#[inline(always)]
+unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
+    table: &mut Table,
+    views: &[View<'_>],
+    digit: &Digit,
+    part: &Digit,
+) {
+    // Counted two places on, so that after the sums place `v + 1` is where bucket `v` begins, and after the scatter where it ends.
+    let offsets = &mut table.offsets[..];
+    for view in views {
+        for index in 0..view.len {
+            // SAFETY: passed on from the caller.
+            let value = unsafe { digit.value::<K, W>(&view.get::<W>(index)) };
+            offsets[value + 2] += 1;
+        }
+    }
+    let mut total = 0;
+    for offset in offsets.iter_mut() {
+        total += *offset;
+        *offset = total;
+    }
+    let (data, stride, ids) = table.codes.planes_mut();
+    let parts = &mut table.parts[..];
+    for view in views {
+        for index in 0..view.len {
+            let code = view.get::<W>(index);
+            // SAFETY: passed on from the caller.
+            let value = unsafe { digit.value::<K, W>(&code) };
+            let slot = offsets[value + 1] as usize;
+            offsets[value + 1] += 1;
+            for (w, &word) in code.iter().enumerate() {
+                data[w * stride + slot] = word;
+            }
+            if WITH_PARTS {
+                // SAFETY: passed on from the caller.
+                parts[slot] = unsafe { part.value::<K, W>(&code) } as u32;
+            }
+            ids[slot] = match view.ids {
+                Ids::From(first) => first + index as u32,
+                Ids::Each(ids) => ids[index],
+            };
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What is joined?
+
+use crate::distance::Fingerprints;
+use crate::plan::MAX_JOINED;
+use likewise_core::error::Error;
+
+/// One side of a join.
+#[derive(Debug, Clone, Copy)]
+pub struct JoinSide<'a> {
+    /// The fingerprints.
+    pub fingerprints: Fingerprints<'a>,
+    /// The row that each of them is; their positions where `None`.
+    pub rows: Option<&'a [u32]>,
+    /// Not 0 where the text was empty: such rows pair with such rows only. None is empty where `None`.
+    pub is_empty: Option<&'a [u8]>,
+}
+
+impl<'a> JoinSide<'a> {
+    /// Fingerprints that are rows 0, 1, ..., of texts that are not empty.
+    pub fn of(fingerprints: Fingerprints<'a>) -> Self {
+        JoinSide {
+            fingerprints,
+            rows: None,
+            is_empty: None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.fingerprints.check()?;
+        let len = self.fingerprints.len();
+        if len as u64 > MAX_JOINED {
+            return Err(Error::invalid(
+                "fingerprints",
+                format!("{len} rows; at most {MAX_JOINED} are joined at once"),
+            ));
+        }
+        for (name, given) in [
+            ("rows", self.rows.map(<[u32]>::len)),
+            ("is_empty", self.is_empty.map(<[u8]>::len)),
+        ] {
+            if given.is_some_and(|given| given != len) {
+                return Err(Error::invalid(
+                    name,
+                    format!("{} of them for {len} fingerprints", given.unwrap_or(0)),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn row(&self, index: usize) -> u32 {
+        self.rows.map_or(index as u32, |rows| rows[index])
+    }
+
+    pub(super) fn is_empty_at(&self, index: usize) -> bool {
+        self.is_empty.is_some_and(|is_empty| is_empty[index] != 0)
+    }
+
+    /// Fingerprint `index`, bits beyond the width cleared.
+    #[inline(always)]
+    pub(super) fn code<const W: usize>(&self, index: usize) -> [u64; W] {
+        let words = &self.fingerprints.words[index * W..][..W];
+        let mut code: [u64; W] = std::array::from_fn(|w| words[w]);
+        code[W - 1] &= u64::MAX >> (64 * W as u32 - self.fingerprints.bits);
+        code
+    }
+}

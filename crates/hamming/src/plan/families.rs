@@ -1,0 +1,240 @@
+//! How do keys come from blocks?
+//!
+//! Sources: exact blocks and chosen blocks, Manku, Jain, Das Sarma (WWW 2007); windows of a ring, Qin and Xiao (pigeonring, VLDB 2018).
+
+use super::Key;
+use super::blocks::{Division, even_widths, key_of_blocks};
+
+/// Numbers that are listed one by one.
+const MAX_LISTED: usize = 4;
+
+/// The family a plan belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Every code is compared.
+    Scan,
+    /// One key of all bits: every neighbour of the query is looked up.
+    ProbedNeighbours,
+    /// Every neighbour of every code is stored, and the query is looked up once. Priced, not built.
+    StoredNeighbours,
+    /// Disjoint blocks, each with its radius.
+    Blocks,
+    /// Every choice of some of the blocks is a key.
+    ChosenBlocks,
+    /// Every block, followed by every block of what is left, is a key.
+    NestedBlocks,
+    /// Every run of neighbouring blocks on a ring is a key.
+    Ring,
+}
+
+impl Family {
+    /// Name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Scan => "scan",
+            Family::ProbedNeighbours => "probed neighbours",
+            Family::StoredNeighbours => "stored neighbours",
+            Family::Blocks => "blocks",
+            Family::ChosenBlocks => "chosen blocks",
+            Family::NestedBlocks => "nested blocks",
+            Family::Ring => "ring",
+        }
+    }
+}
+
+/// Keys, and how they came about.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Design {
+    pub(super) family: Family,
+    pub(super) name: String,
+    pub(super) keys: Vec<Key>,
+}
+
+/// One key of all bits.
+pub(super) fn probed_neighbours(bits: u32, within: u32) -> Design {
+    Design {
+        family: Family::ProbedNeighbours,
+        name: format!("1 table of {bits} bits, {within} errors probed"),
+        keys: vec![Key::of_bits(0..bits, within)],
+    }
+}
+
+/// Every choice of `chosen` of the blocks, within one radius.
+pub(super) fn chosen_blocks(
+    division: &Division,
+    bits: u32,
+    num_blocks: u32,
+    chosen: u32,
+    radius: u32,
+) -> Design {
+    let blocks = division.deal(&even_widths(bits, num_blocks));
+    let mut keys = Vec::new();
+    let mut picked: Vec<usize> = (0..chosen as usize).collect();
+    loop {
+        keys.push(key_of_blocks(
+            picked.iter().map(|&block| &blocks[block]),
+            radius,
+        ));
+        // The next choice in lexicographic order.
+        let Some(place) = (0..picked.len())
+            .rev()
+            .find(|&place| picked[place] + picked.len() - place < blocks.len())
+        else {
+            break;
+        };
+        picked[place] += 1;
+        for later in place + 1..picked.len() {
+            picked[later] = picked[later - 1] + 1;
+        }
+    }
+    let what = match chosen {
+        1 if num_blocks == 1 => "all bits".to_owned(),
+        1 => format!("{num_blocks} blocks"),
+        _ => format!("{chosen} of {num_blocks} blocks"),
+    };
+    Design {
+        family: Family::ChosenBlocks,
+        name: format!("{}: {what}{}", tables(keys.len()), errors(radius)),
+        keys,
+    }
+}
+
+/// Every block of `within + 1`, followed by every one of `within + 1` blocks of the other bits; exact.
+pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Design {
+    let num_blocks = within + 1;
+    let blocks = division.deal(&even_widths(bits, num_blocks));
+    let mut keys = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let rest: Vec<u32> = blocks
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != index)
+            .flat_map(|(_, other)| other.iter().copied())
+            .collect();
+        let mut first = 0;
+        for width in even_widths(rest.len() as u32, num_blocks) {
+            let part = rest[first..first + width as usize].to_vec();
+            keys.push(key_of_blocks([block, &part], 0));
+            first += width as usize;
+        }
+    }
+    Design {
+        family: Family::NestedBlocks,
+        name: format!(
+            "{}: {num_blocks} blocks, then {num_blocks} of the rest",
+            tables(keys.len())
+        ),
+        keys,
+    }
+}
+
+/// Windows of `chosen` neighbouring blocks; each block lies in `chosen` of them, so that some window holds at most the mean of the errors.
+pub(super) fn ring(
+    division: &Division,
+    bits: u32,
+    num_blocks: u32,
+    chosen: u32,
+    within: u32,
+) -> Design {
+    let radius = ring_radius(num_blocks, chosen, within);
+    let blocks = division.deal(&even_widths(bits, num_blocks));
+    let keys = (0..num_blocks)
+        .map(|first| {
+            let window =
+                (first..first + chosen).map(|block| &blocks[(block % num_blocks) as usize]);
+            key_of_blocks(window, radius)
+        })
+        .collect();
+    Design {
+        family: Family::Ring,
+        name: format!(
+            "{num_blocks} tables: {chosen} neighbours of a ring of {num_blocks} blocks{}",
+            errors(radius)
+        ),
+        keys,
+    }
+}
+
+/// The mean number of errors of a window, rounded down.
+pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
+    within * chosen / num_blocks
+}
+
+/// The least radius at which every choice of `chosen` of the blocks finds all pairs.
+///
+/// To escape all of them the `chosen` blocks of fewest errors must hold radius + 1, and each other block at least as many as the fullest of these.
+pub(super) fn chosen_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
+    (0..=within)
+        .find(|radius| radius + 1 + (num_blocks - chosen) * (radius + 1).div_ceil(chosen) > within)
+        .unwrap_or(within)
+}
+
+/// A number of tables, in words.
+pub(super) fn tables(number: usize) -> String {
+    match number {
+        1 => "1 table".to_owned(),
+        _ => format!("{number} tables"),
+    }
+}
+
+/// Numbers in a row, repetitions of many said once: 17+17+16 and 3x14+5x13.
+pub(super) fn list(values: &[u32]) -> String {
+    let runs: Vec<String> = values
+        .chunk_by(|a, b| a == b)
+        .flat_map(|run| match values.len() > MAX_LISTED && run.len() > 1 {
+            true => vec![format!("{}x{}", run.len(), run[0])],
+            false => run.iter().map(u32::to_string).collect(),
+        })
+        .collect();
+    runs.join("+")
+}
+
+fn errors(radius: u32) -> String {
+    match radius {
+        0 => String::new(),
+        1 => ", 1 error probed".to_owned(),
+        _ => format!(", {radius} errors probed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::SearchPlan;
+
+    #[test]
+    fn no_smaller_radius_is_enough() {
+        for (num_blocks, chosen) in [(5, 2), (5, 3), (6, 3), (4, 3), (7, 2)] {
+            for within in 1..12 {
+                let radius = chosen_radius(num_blocks, chosen, within);
+                let keys = |radius| {
+                    chosen_blocks(&Division::Contiguous, 84, num_blocks, chosen, radius).keys
+                };
+                assert!(SearchPlan::new(84, within, keys(radius)).is_ok());
+                if radius > 0 {
+                    assert!(SearchPlan::new(84, within, keys(radius - 1)).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn googles_tables_are_instances() {
+        let widths = |design: Design| {
+            let mut widths: Vec<u32> = design.keys.iter().map(Key::width).collect();
+            widths.sort();
+            (widths.len(), widths[0], widths[widths.len() - 1])
+        };
+        let division = Division::Contiguous;
+        assert_eq!(widths(chosen_blocks(&division, 64, 4, 1, 0)), (4, 16, 16));
+        assert_eq!(widths(chosen_blocks(&division, 64, 5, 2, 0)), (10, 25, 26));
+        assert_eq!(widths(chosen_blocks(&division, 64, 6, 3, 0)), (20, 31, 33));
+        assert_eq!(widths(nested_blocks(&division, 64, 3)), (16, 28, 28));
+        for keys in [
+            nested_blocks(&division, 64, 3).keys,
+            nested_blocks(&division, 61, 3).keys,
+        ] {
+            assert!(SearchPlan::new(64, 3, keys).is_ok());
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Which keys together find every pair within a radius, and what do they cost?
+//!
+//! A key is a set of bit positions, searched within a radius of its own around the query's value. Scan, neighbour probing,
+//! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index hashing
+//! (Norouzi, Punjani, Fleet, PAMI 2014) are points in the space of such sets. A [`SearchPlan`] is a set that has been checked.
+
+pub(crate) mod block_radii;
+mod blocks;
+mod completeness;
+mod costs;
+mod evidence;
+mod exercise;
+mod families;
+mod historical;
+mod layout;
+mod price;
+mod space;
+mod statistics;
+mod survey;
+#[cfg(test)]
+mod survey_tests;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use completeness::escape;
+use likewise_core::error::Error;
+
+pub use blocks::Division;
+pub use costs::{Costs, MemoryCost};
+pub use exercise::Exercise;
+pub use families::Family;
+pub use historical::{TextbookRow, textbook};
+pub use layout::{Collection, KeyCost};
+pub use price::{PricedPlan, SurveyRequest};
+pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
+pub use survey::{Survey, SurveyWork, choose_plan, survey};
+
+/// Greatest width of a fingerprint.
+pub const MAX_BITS: u32 = 256;
+/// Fingerprints that one index holds: rows are numbers of 32 bits.
+pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
+/// Rows of a set that are joined at once.
+pub const MAX_JOINED: u64 = 1 << 31;
+/// Keys a plan may have; more are not checked but refused.
+pub const MAX_KEYS: usize = 1024;
+
+/// A key: a set of bit positions (bit i is bit i % 64 of word i / 64), and the radius searched around its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The positions.
+    pub mask: [u64; 4],
+    /// Errors inside the key up to which it is searched; 0 is an exact look-up.
+    pub radius: u32,
+}
+
+impl Key {
+    /// The key of these positions, each below 256.
+    pub fn of_bits(positions: impl IntoIterator<Item = u32>, radius: u32) -> Self {
+        let mut mask = [0; 4];
+        for bit in positions {
+            mask[bit as usize / 64] |= 1 << (bit % 64);
+        }
+        Key { mask, radius }
+    }
+
+    /// Number of positions.
+    pub fn width(&self) -> u32 {
+        self.mask.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether it holds the position.
+    pub fn contains(&self, bit: u32) -> bool {
+        self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1
+    }
+
+    /// Errors inside the key of codes that differ in these bits.
+    pub fn num_errors(&self, differing: &[u64; 4]) -> u32 {
+        self.mask
+            .iter()
+            .zip(differing)
+            .map(|(mask, word)| (mask & word).count_ones())
+            .sum()
+    }
+
+    /// Whether codes that differ in these bits are found by this key.
+    pub fn finds(&self, differing: &[u64; 4]) -> bool {
+        self.num_errors(differing) <= self.radius
+    }
+
+    /// Values within the radius of a value: the sum of `C(width, j)` for j up to the radius.
+    pub fn num_probes(&self) -> f64 {
+        let width = f64::from(self.width());
+        let mut term = 1.0;
+        let mut sum = 1.0;
+        for j in 0..self.radius {
+            term *= (width - f64::from(j)) / f64::from(j + 1);
+            sum += term;
+        }
+        sum
+    }
+}
+
+/// Keys that together find every pair within `within`: checked, not believed.
+///
+/// A plan without keys is the scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchPlan {
+    bits: u32,
+    within: u32,
+    keys: Vec<Key>,
+}
+
+impl SearchPlan {
+    /// The plan of these keys for fingerprints of `bits` bits; no key at all is the scan.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where a pattern of at most `within` errors escapes every key (the message names one), where a key is
+    /// empty or reaches beyond `bits`, where its radius is above its width, and where the set is too large to be checked.
+    ///
+    /// # Cost
+    /// Microseconds for disjoint keys; for overlapping ones an exact search over the sets of positions that lie in the same keys,
+    /// given up after a million steps.
+    pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
+        if !(1..=MAX_BITS).contains(&bits) {
+            return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
+        }
+        if within > bits {
+            return Err(Error::invalid(
+                "within",
+                format!("{within} is above the {bits} bits of a fingerprint"),
+            ));
+        }
+        let plan = SearchPlan { bits, within, keys };
+        for (index, key) in plan.keys.iter().enumerate() {
+            plan.check_key(index, key)?;
+        }
+        if plan.keys.is_empty() {
+            return Ok(plan);
+        }
+        match escape(within, &plan.keys)? {
+            None => Ok(plan),
+            Some(errors) => {
+                let positions: Vec<String> = (0..bits)
+                    .filter(|&bit| errors.contains(bit))
+                    .map(|bit| bit.to_string())
+                    .collect();
+                Err(Error::invalid(
+                    "keys",
+                    format!(
+                        "are not complete within {within}: codes that differ in the bits {} are found by none of them",
+                        positions.join(", ")
+                    ),
+                ))
+            }
+        }
+    }
+
+    fn check_key(&self, index: usize, key: &Key) -> Result<(), Error> {
+        let width = key.width();
+        let message = if width == 0 {
+            "has no bits".to_owned()
+        } else if (self.bits..MAX_BITS).any(|bit| key.contains(bit)) {
+            format!("reaches beyond the {} bits of a fingerprint", self.bits)
+        } else if key.radius > width {
+            format!("has {width} bits, fewer than its radius {}", key.radius)
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid("keys", format!("key {index} {message}")))
+    }
+
+    /// The keys, in order: the first that finds a pair owns it.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Bits of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The radius within which every pair is found.
+    pub fn within(&self) -> u32 {
+        self.within
+    }
+
+    /// Radii of the keys that are enough within another radius, in order of the keys; `None` where a key need not be asked.
+    ///
+    /// Below the plan's own radius the dearest probes are left out while the rest stays complete; above it the cheapest are added
+    /// until it is. A plan without keys stays a scan.
+    pub fn radii_at(&self, within: u32) -> Vec<Option<u32>> {
+        let mut radii: Vec<Option<u32>> = self.keys.iter().map(|key| Some(key.radius)).collect();
+        if self.keys.is_empty() || within == self.within {
+            return radii;
+        }
+        let is_complete = |radii: &[Option<u32>]| {
+            let keys: Vec<Key> = self
+                .keys
+                .iter()
+                .zip(radii)
+                .filter_map(|(key, radius)| radius.map(|radius| Key { radius, ..*key }))
+                .collect();
+            !keys.is_empty() && matches!(escape(within, &keys), Ok(None))
+        };
+        if within < self.within {
+            loop {
+                let mut order: Vec<usize> =
+                    (0..radii.len()).filter(|&i| radii[i].is_some()).collect();
+                order.sort_by(|&a, &b| self.shell(b, radii[b]).total_cmp(&self.shell(a, radii[a])));
+                let smaller = order.into_iter().find_map(|index| {
+                    let mut smaller = radii.clone();
+                    smaller[index] = radii[index].and_then(|radius| radius.checked_sub(1));
+                    is_complete(&smaller).then_some(smaller)
+                });
+                match smaller {
+                    Some(smaller) => radii = smaller,
+                    None => return radii,
+                }
+            }
+        }
+        while !is_complete(&radii) {
+            let cheapest = (0..radii.len())
+                .filter(|&i| radii[i] < Some(self.keys[i].width()))
+                .min_by(|&a, &b| {
+                    let next = |i: usize| self.shell(i, radii[i].map(|radius| radius + 1));
+                    next(a)
+                        .total_cmp(&next(b))
+                        .then(Reverse(b).cmp(&Reverse(a)))
+                });
+            match cheapest {
+                Some(index) => radii[index] = radii[index].map(|radius| radius + 1),
+                None => break,
+            }
+        }
+        radii
+    }
+
+    /// Values at exactly the radius from a value of key `index`.
+    fn shell(&self, index: usize, radius: Option<u32>) -> f64 {
+        let key = self.keys[index];
+        match radius {
+            None => 0.0,
+            Some(0) => 1.0,
+            Some(radius) => {
+                let inner = Key {
+                    radius: radius - 1,
+                    ..key
+                };
+                Key { radius, ..key }.num_probes() - inner.num_probes()
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What does a plan cost?
+
+use std::collections::HashMap;
+
+use super::Key;
+use super::blocks::Division;
+use super::costs::Costs;
+use super::families::{Design, Family};
+use super::layout::{Collection, FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
+
+/// What is to be planned.
+#[derive(Clone, Debug)]
+pub struct SurveyRequest {
+    /// The set that is searched.
+    pub collection: Collection,
+    /// Radius within which every pair is to be found.
+    pub within: u32,
+    /// Bytes that the tables and ids may take; four times the fingerprints and the ids where None.
+    pub memory_bytes: Option<f64>,
+    /// How blocks are cut.
+    pub division: Division,
+    /// Costs of the machine.
+    pub costs: Costs,
+}
+
+/// A plan and its price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PricedPlan {
+    /// The family it belongs to.
+    pub family: Family,
+    /// What it does, in words.
+    pub name: String,
+    /// Its keys; none for the scan and for stored neighbours.
+    pub keys: Vec<Key>,
+    /// Tables.
+    pub num_tables: usize,
+    /// Probes, candidates, times and bytes of all tables; bytes with ids.
+    pub cost: KeyCost,
+    /// Whether it is one of the searches of the literature.
+    pub is_historical: bool,
+    /// Whether every smaller plan is slower by a twentieth or more.
+    pub is_on_frontier: bool,
+    /// Whether it fits the memory.
+    pub fits: bool,
+}
+
+impl PricedPlan {
+    /// Whether an index of it can be built; all but stored neighbours.
+    pub fn is_searchable(&self) -> bool {
+        self.family != Family::StoredNeighbours
+    }
+}
+
+/// Prices plans of one collection, and remembers the keys.
+pub(super) struct Pricer<'a> {
+    request: &'a SurveyRequest,
+    /// P(two codes differ) at each bit.
+    mismatch: Vec<f64>,
+    /// Costs by width, radius and number of tables, where all bits are alike.
+    by_width: Option<HashMap<(u32, u32, usize), KeyCost>>,
+    /// Bytes of a table, and the least time of a query in it, by width and radius.
+    outlines: HashMap<(u32, u32), (f64, f64)>,
+    /// Plans priced to the last key.
+    pub(super) num_plans: usize,
+    /// Keys priced anew.
+    pub(super) num_keys: usize,
+}
+
+impl<'a> Pricer<'a> {
+    pub(super) fn new(request: &'a SurveyRequest) -> Self {
+        let mismatch = request.division.mismatch(request.collection.bits);
+        let is_uniform = mismatch.windows(2).all(|pair| pair[0] == pair[1]);
+        Pricer {
+            request,
+            mismatch,
+            by_width: is_uniform.then(HashMap::new),
+            outlines: HashMap::new(),
+            num_plans: 0,
+            num_keys: 0,
+        }
+    }
+
+    /// The design with its cost; None where one of `others` is no larger and no slower.
+    ///
+    /// A plan that is left out so stands on no frontier: whatever keeps the other one off it, being hardly faster than a smaller one, keeps this one off too.
+    pub(super) fn price_unless_beaten(
+        &mut self,
+        design: Design,
+        others: &[PricedPlan],
+    ) -> Option<PricedPlan> {
+        let mut num_bytes = self.request.collection.id_bytes();
+        let mut least_ns = 0.0;
+        for key in &design.keys {
+            let (key_bytes, key_ns) = self.outline(key.width(), key.radius);
+            num_bytes += key_bytes;
+            least_ns += key_ns;
+        }
+        let limit_ns = others
+            .iter()
+            .filter(|other| other.is_searchable() && other.cost.num_bytes <= num_bytes)
+            .map(|other| other.cost.batch_ns)
+            .fold(f64::INFINITY, f64::min);
+        match least_ns < limit_ns {
+            true => self.price(design, limit_ns),
+            false => None,
+        }
+    }
+
+    /// Bytes of a table, and the nanoseconds that asking for its buckets takes.
+    fn outline(&mut self, width: u32, radius: u32) -> (f64, f64) {
+        let SurveyRequest {
+            collection, costs, ..
+        } = self.request;
+        *self.outlines.entry((width, radius)).or_insert_with(|| {
+            (
+                collection.table_bytes(width),
+                least_key_ns(collection, width, radius, costs),
+            )
+        })
+    }
+
+    /// The design with its cost; None where a query of many takes `limit_ns` or more.
+    pub(super) fn price(&mut self, design: Design, limit_ns: f64) -> Option<PricedPlan> {
+        let num_tables = match design.family {
+            Family::StoredNeighbours => 1,
+            _ => design.keys.len(),
+        };
+        let cost = match design.family {
+            Family::Scan => self.scan(),
+            Family::StoredNeighbours => self.stored_neighbours(),
+            _ => self.tables(&design.keys, limit_ns)?,
+        };
+        self.num_plans += 1;
+        Some(PricedPlan {
+            family: design.family,
+            name: design.name,
+            keys: design.keys,
+            num_tables,
+            cost,
+            is_historical: false,
+            is_on_frontier: false,
+            fits: false,
+        })
+    }
+
+    fn scan(&self) -> KeyCost {
+        let collection = &self.request.collection;
+        let n = collection.num_fingerprints as f64;
+        let (single_ns, batch_ns) = collection.scan_ns(&self.request.costs);
+        KeyCost {
+            num_candidates: n,
+            num_compared: n,
+            num_bytes: collection.plain_bytes(),
+            single_ns,
+            batch_ns,
+            ..KeyCost::default()
+        }
+    }
+
+    /// A hash table of the neighbours: the code and the id, and one entry in three free.
+    fn stored_neighbours(&self) -> KeyCost {
+        let SurveyRequest {
+            collection,
+            within,
+            costs,
+            ..
+        } = self.request;
+        let neighbours = ball(collection.bits, *within);
+        let num_stored = collection.num_fingerprints as f64 * neighbours;
+        let num_bytes = 1.5 * (collection.plain_bytes() + collection.id_bytes()) * neighbours;
+        let num_candidates = num_stored / power_of_two(collection.bits);
+        let (latency_ns, overlapped_ns) = costs.read_ns(num_bytes);
+        let asked_ns = costs.table_ns + costs.bucket_ns;
+        KeyCost {
+            num_probes: 1.0,
+            num_candidates,
+            num_buckets: 1.0,
+            num_compared: 1.0 + num_candidates,
+            num_bytes,
+            single_ns: costs.query_ns + asked_ns + latency_ns,
+            batch_ns: asked_ns + FIRST_LINE * overlapped_ns,
+            build_ns: num_stored * (overlapped_ns + costs.bucket_ns),
+        }
+    }
+
+    /// The sum over the tables, and the ids; None as soon as it reaches the limit.
+    fn tables(&mut self, keys: &[Key], limit_ns: f64) -> Option<KeyCost> {
+        let SurveyRequest {
+            collection, costs, ..
+        } = self.request;
+        let mut cost = KeyCost {
+            num_bytes: collection.id_bytes(),
+            single_ns: costs.query_ns,
+            ..KeyCost::default()
+        };
+        for key in keys {
+            cost = add(cost, self.key(key, keys.len()));
+            if cost.batch_ns >= limit_ns {
+                return None;
+            }
+        }
+        Some(cost)
+    }
+
+    fn key(&mut self, key: &Key, num_tables: usize) -> KeyCost {
+        let known = (key.width(), key.radius, num_tables);
+        if let Some(cost) = self.by_width.as_ref().and_then(|costs| costs.get(&known)) {
+            return *cost;
+        }
+        self.num_keys += 1;
+        let SurveyRequest {
+            collection,
+            costs,
+            division,
+            ..
+        } = self.request;
+        // The leading bit of a key is its highest position.
+        let own: Vec<f64> = (0..collection.bits)
+            .rev()
+            .filter(|&bit| key.contains(bit))
+            .map(|bit| self.mismatch[bit as usize])
+            .collect();
+        let cost = key_cost(
+            collection,
+            &own,
+            division.dependence(),
+            key.radius,
+            num_tables,
+            costs,
+        );
+        if let Some(costs) = &mut self.by_width {
+            costs.insert(known, cost);
+        }
+        cost
+    }
+}
+
+fn add(a: KeyCost, b: KeyCost) -> KeyCost {
+    KeyCost {
+        num_probes: a.num_probes + b.num_probes,
+        num_candidates: a.num_candidates + b.num_candidates,
+        num_buckets: a.num_buckets + b.num_buckets,
+        num_compared: a.num_compared + b.num_compared,
+        num_bytes: a.num_bytes + b.num_bytes,
+        single_ns: a.single_ns + b.single_ns,
+        batch_ns: a.batch_ns + b.batch_ns,
+        build_ns: a.build_ns + b.build_ns,
+    }
+}

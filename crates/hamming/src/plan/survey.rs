@@ -1,0 +1,216 @@
+//! Which plan is the cheapest that fits the memory, and what are the others?
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::SearchPlan;
+use super::blocks::Division;
+use super::evidence::is_evident;
+use super::families::Design;
+use super::historical::historical_designs;
+use super::layout::Collection;
+use super::price::{PricedPlan, Pricer, SurveyRequest};
+use super::space::propose_designs;
+use super::statistics::MAX_DEPENDENCE;
+use likewise_core::error::Error;
+
+/// Plans this much slower than the fastest are as good: the smallest of them is taken.
+const AS_GOOD: f64 = 1.1;
+/// A larger plan must be faster by this factor to stand on the frontier.
+const WORTH_ITS_BYTES: f64 = 1.05;
+/// Bytes that a plan may take where nothing is said, as a multiple of the fingerprints': the four tables of the least of the 2007 paper's plans.
+const DEFAULT_COPIES: f64 = 4.0;
+
+/// The frontier of plans and the historical ones, by size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// The plans, in order of bytes.
+    pub plans: Vec<PricedPlan>,
+    /// The plan that is taken: of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
+    pub chosen: Option<usize>,
+    /// What it took to find out.
+    pub work: SurveyWork,
+}
+
+/// What a survey did, by count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SurveyWork {
+    /// Plans that were priced to the last key.
+    pub num_plans_priced: usize,
+    /// Keys that were priced, each of the same bits, radius and number of tables once.
+    pub num_keys_priced: usize,
+    /// Plans whose completeness was checked.
+    pub num_plans_checked: usize,
+}
+
+/// Prices the plans for a collection and chooses one.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range; [`Error::Cancelled`].
+///
+/// # Cost
+/// Milliseconds, some dozens at wide radii ([`SurveyWork`] counts the steps). `cancel` is looked at between plans.
+pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Error> {
+    check(request)?;
+    let SurveyRequest {
+        collection,
+        within,
+        memory_bytes,
+        division,
+        costs,
+    } = request;
+    let mut pricer = Pricer::new(request);
+    let mut plans: Vec<PricedPlan> = Vec::new();
+    for design in historical_designs(collection.bits, *within, division) {
+        stop_if(cancel)?;
+        plans.extend(pricer.price(design, f64::INFINITY).map(|plan| PricedPlan {
+            is_historical: true,
+            ..plan
+        }));
+    }
+    // The scan is the smallest plan of all: what is slower is never taken.
+    let (_, scan_ns) = collection.scan_ns(costs);
+    let mut propose = |design: Design| {
+        stop_if(cancel)?;
+        if !plans.iter().any(|plan| plan.keys == design.keys) {
+            plans.extend(pricer.price_unless_beaten(design, &plans));
+        }
+        Ok(())
+    };
+    propose_designs(collection, *within, division, costs, scan_ns, &mut propose)?;
+    let memory_bytes = memory_bytes
+        .unwrap_or_else(|| DEFAULT_COPIES * collection.plain_bytes() + collection.id_bytes());
+    for plan in &mut plans {
+        plan.fits = plan.cost.num_bytes <= memory_bytes;
+    }
+    plans.sort_by(|a, b| {
+        let (a, b) = (&a.cost, &b.cost);
+        a.num_bytes
+            .total_cmp(&b.num_bytes)
+            .then(a.batch_ns.total_cmp(&b.batch_ns))
+    });
+    let mut work = SurveyWork {
+        num_plans_priced: pricer.num_plans,
+        num_keys_priced: pricer.num_keys,
+        num_plans_checked: 0,
+    };
+    keep_complete(&mut plans, *within, &mut work);
+    let candidates = || {
+        plans
+            .iter()
+            .filter(|plan| plan.fits && plan.is_searchable())
+    };
+    let least = candidates()
+        .map(|plan| plan.cost.batch_ns)
+        .fold(f64::INFINITY, f64::min);
+    let chosen = plans.iter().position(|plan| {
+        plan.fits && plan.is_searchable() && plan.cost.batch_ns <= least * AS_GOOD
+    });
+    Ok(Survey {
+        plans,
+        chosen,
+        work,
+    })
+}
+
+/// Keeps, of plans in order of bytes, the historical ones and those that are faster than every smaller one by what their bytes are worth.
+///
+/// A plan that no count shows complete is not offered: completeness is never believed, and a search for an escape may take seconds.
+fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
+    let mut fastest = f64::INFINITY;
+    plans.retain_mut(|plan| {
+        if !plan.is_searchable() {
+            return true;
+        }
+        let is_faster = plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
+        if !is_faster && !plan.is_historical {
+            return false;
+        }
+        if !plan.keys.is_empty() {
+            work.num_plans_checked += 1;
+            if !is_evident(within, &plan.keys) {
+                return false;
+            }
+        }
+        plan.is_on_frontier = is_faster;
+        if is_faster {
+            fastest = plan.cost.batch_ns;
+        }
+        true
+    });
+}
+
+/// The plan that is taken for a collection; None where nothing fits the memory.
+///
+/// # Errors
+/// As [`survey`].
+pub fn choose_plan(
+    request: &SurveyRequest,
+    cancel: &AtomicBool,
+) -> Result<Option<SearchPlan>, Error> {
+    let survey = survey(request, cancel)?;
+    survey
+        .chosen
+        .map(|index| {
+            SearchPlan::new(
+                request.collection.bits,
+                request.within,
+                survey.plans[index].keys.clone(),
+            )
+        })
+        .transpose()
+}
+
+fn check(request: &SurveyRequest) -> Result<(), Error> {
+    let Collection {
+        num_fingerprints,
+        bits,
+        id_bits,
+    } = request.collection;
+    if !(32..=256).contains(&bits) || !bits.is_multiple_of(32) {
+        return Err(Error::invalid(
+            "bits",
+            format!("{bits} is not a multiple of 32 from 32 to 256"),
+        ));
+    }
+    if request.within > bits {
+        return Err(Error::invalid(
+            "within",
+            format!(
+                "{} is above the {bits} bits of a fingerprint",
+                request.within
+            ),
+        ));
+    }
+    if num_fingerprints > 1 << 48 {
+        return Err(Error::invalid(
+            "n",
+            format!("{num_fingerprints} is above 2^48"),
+        ));
+    }
+    if id_bits > 64 {
+        return Err(Error::invalid("id_bits", format!("{id_bits} is above 64")));
+    }
+    if let Division::Balanced(known) = &request.division {
+        let ones = &known.ones;
+        if ones.len() != bits as usize || !ones.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return Err(Error::invalid(
+                "bit_frequencies",
+                format!("must be {bits} numbers between 0 and 1, the share of ones at each bit"),
+            ));
+        }
+        if !(0.0..=MAX_DEPENDENCE).contains(&known.dependence) {
+            return Err(Error::invalid(
+                "bit_dependence",
+                format!("{} is outside 0..={MAX_DEPENDENCE}", known.dependence),
+            ));
+        }
+    }
+    request.costs.check()
+}
+
+fn stop_if(cancel: &AtomicBool) -> Result<(), Error> {
+    match cancel.load(Ordering::Relaxed) {
+        true => Err(Error::Cancelled),
+        false => Ok(()),
+    }
+}

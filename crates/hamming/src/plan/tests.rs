@@ -1,0 +1,224 @@
+//! Plans against every pattern of errors.
+
+use super::completeness::escape;
+use super::{Key, SearchPlan};
+use likewise_core::testing::Random;
+
+/// Whether some pattern of at most `within` errors escapes all keys: by looking at every pattern of a small width.
+fn escapes_by_enumeration(bits: u32, within: u32, keys: &[Key]) -> bool {
+    (0_u64..1 << bits)
+        .filter(|pattern| pattern.count_ones() <= within)
+        .any(|pattern| !keys.iter().any(|key| key.finds(&[pattern, 0, 0, 0])))
+}
+
+/// A pattern of exactly `weight` errors.
+fn random_errors(random: &mut Random, bits: u32, weight: u32) -> [u64; 4] {
+    let mut mask = [0_u64; 4];
+    let mut placed = 0;
+    while placed < weight {
+        let bit = random.below(bits as usize);
+        if mask[bit / 64] >> (bit % 64) & 1 == 0 {
+            mask[bit / 64] |= 1 << (bit % 64);
+            placed += 1;
+        }
+    }
+    mask
+}
+
+fn blocks(sizes: &[u32], radii: &[u32]) -> Vec<Key> {
+    let mut first = 0;
+    sizes
+        .iter()
+        .zip(radii)
+        .map(|(&size, &radius)| {
+            first += size;
+            Key::of_bits(first - size..first, radius)
+        })
+        .collect()
+}
+
+/// Keys of `chosen` of equal blocks, exact.
+fn choose_blocks(bits: u32, num_blocks: u32, chosen: u32) -> Vec<Key> {
+    (0_u32..1 << num_blocks)
+        .filter(|set| set.count_ones() == chosen)
+        .map(|set| {
+            Key::of_bits(
+                (0..bits).filter(|&bit| set >> (bit * num_blocks / bits) & 1 == 1),
+                0,
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn random_sets_are_judged_as_enumeration_judges_them() {
+    let mut random = Random::new(4);
+    let (mut complete, mut incomplete) = (0, 0);
+    for round in 0..600 {
+        let bits = 10 + random.below(4) as u32;
+        let within = 1 + random.below(5) as u32;
+        let keys: Vec<Key> = (0..1 + random.below(7))
+            .map(|_| {
+                // Sparse, dense and overlapping sets alike.
+                let mask = match round % 3 {
+                    0 => random.next() & random.next(),
+                    1 => random.next(),
+                    _ => {
+                        let first = random.below(bits as usize);
+                        ((1 << (1 + random.below(6))) - 1) << first
+                    }
+                } & ((1 << bits) - 1);
+                let mask = [if mask == 0 { 1 } else { mask }, 0, 0, 0];
+                let key = Key { mask, radius: 0 };
+                Key {
+                    radius: random.below(3).min(key.width() as usize) as u32,
+                    ..key
+                }
+            })
+            .collect();
+        let expected = escapes_by_enumeration(bits, within, &keys);
+        match escape(within, &keys).unwrap() {
+            None => {
+                assert!(!expected, "{bits} {within} {keys:?}");
+                complete += 1;
+            }
+            Some(errors) => {
+                assert!(expected, "{bits} {within} {keys:?}");
+                let weight: u32 = errors.mask.iter().map(|word| word.count_ones()).sum();
+                assert!(weight <= within);
+                assert!(!keys.iter().any(|key| key.finds(&errors.mask)));
+                incomplete += 1;
+            }
+        }
+    }
+    assert!(
+        complete > 100 && incomplete > 100,
+        "{complete} {incomplete}"
+    );
+}
+
+#[test]
+fn many_small_overlapping_keys_are_judged_as_enumeration_judges_them() {
+    // Hitting all of a dozen triples or quadruples takes several errors: a search that goes back many times.
+    let mut random = Random::new(5);
+    let (mut complete, mut incomplete) = (0, 0);
+    for _ in 0..600 {
+        let bits = 12;
+        let keys: Vec<Key> = (0..8 + random.below(10))
+            .map(|_| {
+                let width = 3 + random.below(3) as u32;
+                let mask = random_errors(&mut random, bits, width);
+                let radius = u32::from(random.below(4) == 0);
+                Key { mask, radius }
+            })
+            .collect();
+        let within = 3 + random.below(3) as u32;
+        let found = escape(within, &keys).unwrap().is_some();
+        assert_eq!(
+            found,
+            escapes_by_enumeration(bits, within, &keys),
+            "{within} {keys:?}"
+        );
+        complete += u32::from(!found);
+        incomplete += u32::from(found);
+    }
+    assert!(complete > 50 && incomplete > 50, "{complete} {incomplete}");
+}
+
+#[test]
+fn disjoint_keys_follow_the_pigeonhole_sum() {
+    for within in 0..=12 {
+        for radii in [
+            [0, 0, 0, 0],
+            [1, 0, 0, 0],
+            [2, 1, 0, 1],
+            [1, 1, 1, 1],
+            [2, 2, 2, 1],
+        ] {
+            let keys = blocks(&[16, 16, 16, 16], &radii);
+            let sum: u32 = radii.iter().map(|radius| radius + 1).sum();
+            assert_eq!(SearchPlan::new(64, within, keys).is_ok(), sum > within);
+        }
+    }
+}
+
+#[test]
+fn tables_of_chosen_blocks_bear_the_other_blocks() {
+    for (num_blocks, chosen) in [(4, 1), (5, 2), (6, 3), (7, 3), (8, 2), (9, 4)] {
+        let keys = choose_blocks(64, num_blocks, chosen);
+        let most = num_blocks - chosen;
+        assert!(SearchPlan::new(64, most, keys.clone()).is_ok());
+        assert!(SearchPlan::new(64, most + 1, keys.clone()).is_err());
+        let mut fewer = keys;
+        fewer.pop();
+        assert!(SearchPlan::new(64, most, fewer).is_err());
+    }
+}
+
+#[test]
+fn sampled_errors_of_wide_codes_are_found() {
+    let mut random = Random::new(9);
+    let plans = [
+        (64, 3, blocks(&[22, 21, 21], &[1, 0, 0])),
+        (64, 3, choose_blocks(64, 6, 3)),
+        (128, 10, blocks(&[32, 32, 32, 32], &[2, 2, 2, 1])),
+        (256, 7, choose_blocks(256, 9, 2)),
+        (256, 12, blocks(&[64; 4], &[3, 3, 2, 2])),
+    ];
+    for (bits, within, keys) in plans {
+        let plan = SearchPlan::new(bits, within, keys).unwrap();
+        for smaller in 0..=within {
+            let radii = plan.radii_at(smaller);
+            for _ in 0..500 {
+                let weight = random.below(smaller as usize + 1) as u32;
+                let errors = random_errors(&mut random, bits, weight);
+                assert!(plan.keys().iter().zip(&radii).any(|(key, radius)| {
+                    radius.is_some_and(|radius| Key { radius, ..*key }.finds(&errors))
+                }));
+            }
+        }
+    }
+}
+
+#[test]
+fn radii_shrink_and_grow_with_the_radius_asked() {
+    let plan = SearchPlan::new(64, 10, blocks(&[16; 4], &[2, 2, 2, 1])).unwrap();
+    for (within, sum) in [
+        (0, 1),
+        (1, 2),
+        (3, 4),
+        (4, 5),
+        (7, 8),
+        (10, 11),
+        (12, 13),
+        (64, 17),
+    ] {
+        let radii = plan.radii_at(within);
+        let found: u32 = radii.iter().flatten().map(|radius| radius + 1).sum();
+        if within < 64 {
+            assert_eq!(found, sum, "{within}: {radii:?}");
+        } else {
+            assert!(radii.contains(&Some(16)), "{radii:?}");
+        }
+    }
+    let halves = SearchPlan::new(64, 3, blocks(&[32, 32], &[1, 1])).unwrap();
+    assert_eq!(halves.radii_at(1), [Some(0), Some(0)]);
+    assert_eq!(halves.radii_at(3), [Some(1), Some(1)]);
+    assert_eq!(SearchPlan::new(64, 3, vec![]).unwrap().radii_at(9), []);
+}
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
+    let key = Key::of_bits(0..16, 3);
+    assert!(SearchPlan::new(64, 3, vec![key]).is_ok());
+    assert!(SearchPlan::new(64, 4, vec![key]).is_err());
+    assert!(SearchPlan::new(12, 3, vec![key]).is_err());
+    assert!(SearchPlan::new(64, 3, vec![Key::of_bits([], 0)]).is_err());
+    assert!(SearchPlan::new(64, 3, vec![Key::of_bits(0..3, 4)]).is_err());
+    assert!(SearchPlan::new(300, 3, vec![key]).is_err());
+    assert!(SearchPlan::new(64, 65, vec![key]).is_err());
+    let message = SearchPlan::new(64, 3, blocks(&[32, 32], &[1, 0]))
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("not complete within 3"), "{message}");
+}

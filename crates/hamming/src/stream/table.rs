@@ -1,0 +1,162 @@
+//! How do the queries lie in the buckets of a key?
+
+use super::kernels::STEP;
+use super::key_value::KeyValue;
+use crate::code_planes::CodePlanes;
+use crate::plan::Key;
+use likewise_core::hash::GOLDEN;
+
+/// Radius up to which 32 bits of a code tell chance meetings apart well enough: a pair of random words is that near in one of a
+/// thousand cases.
+const MAX_NARROW_RADIUS: u32 = 7;
+
+/// A word for each code of a bucket: the code folded by XOR, so that check words differ in no more bits than the codes.
+#[derive(Debug)]
+pub(super) enum Checks {
+    /// Folded to 32 bits.
+    Narrow(Vec<u32>),
+    /// Folded to 64 bits.
+    Wide(Vec<u64>),
+}
+
+/// The queries by the value of one key.
+#[derive(Debug)]
+pub(super) struct KeyTable {
+    pub(super) key: KeyValue,
+    /// What is XORed to a value to reach all values within the radius, 0 first.
+    pub(super) neighbours: Vec<u64>,
+    directory: Directory,
+    /// Bucket `b` is `offsets[b]..offsets[b + 1]`.
+    pub(super) offsets: Vec<u32>,
+    /// In order of bucket, and [`STEP`] more to be read beyond the last.
+    pub(super) checks: Checks,
+    /// Rows of the queries, ascending within a bucket.
+    pub(super) rows: Vec<u32>,
+}
+
+/// From the value of a key to its bucket.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Directory {
+    /// 1, or an odd multiplier that spreads values that are wider than the directory.
+    multiplier: u64,
+    shift: u32,
+    bits: u32,
+}
+
+impl Directory {
+    /// A bucket a value, or up to four a query where the key has more values than that.
+    pub(super) fn new(width: u32, num_queries: usize) -> Self {
+        let bits = width.min(num_queries.max(2).ilog2() + 2).min(28);
+        let (multiplier, shift) = match bits < width {
+            true => (GOLDEN, 64 - bits),
+            false => (1, 0),
+        };
+        Directory {
+            multiplier,
+            shift,
+            bits,
+        }
+    }
+
+    /// Number of buckets.
+    pub(super) fn len(self) -> usize {
+        1 << self.bits
+    }
+
+    /// Bucket of a value.
+    #[inline(always)]
+    pub(super) fn bucket(self, value: u64) -> usize {
+        (value.wrapping_mul(self.multiplier) >> self.shift) as usize
+    }
+}
+
+impl KeyTable {
+    pub(super) fn new(queries: &CodePlanes, key: &Key, within: u32) -> Self {
+        let directory = Directory::new(key.width(), queries.len());
+        let value = KeyValue::new(key);
+        let buckets: Vec<u32> = (0..queries.len())
+            .map(|row| directory.bucket(value.of_row(queries, row)) as u32)
+            .collect();
+        let mut offsets = vec![0_u32; directory.len() + 1];
+        for &bucket in &buckets {
+            offsets[bucket as usize] += 1;
+        }
+        let mut total = 0;
+        for offset in &mut offsets {
+            total += std::mem::replace(offset, total);
+        }
+        let mut next = offsets.clone();
+        let mut rows = vec![0; queries.len()];
+        for (row, &bucket) in buckets.iter().enumerate() {
+            let slot = &mut next[bucket as usize];
+            rows[*slot as usize] = row as u32;
+            *slot += 1;
+        }
+        let folded = rows.iter().map(|&row| fold_row(queries, row as usize));
+        let padding = std::iter::repeat_n(0_u64, STEP);
+        let checks = if within <= MAX_NARROW_RADIUS {
+            Checks::Narrow(folded.chain(padding).map(fold_narrow).collect())
+        } else {
+            Checks::Wide(folded.chain(padding).collect())
+        };
+        KeyTable {
+            key: value,
+            neighbours: neighbours(key.width(), key.radius),
+            directory,
+            offsets,
+            checks,
+            rows,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket(&self, value: u64) -> usize {
+        self.directory.bucket(value)
+    }
+
+    /// Logarithm of the number of buckets.
+    pub(super) fn num_bucket_bits(&self) -> u32 {
+        self.directory.bits
+    }
+
+    pub(super) fn num_bytes(&self) -> usize {
+        let checks = match &self.checks {
+            Checks::Narrow(values) => 4 * values.len(),
+            Checks::Wide(values) => 8 * values.len(),
+        };
+        8 * self.neighbours.len() + 4 * self.offsets.len() + checks + 4 * self.rows.len()
+    }
+}
+
+/// A code of one word that differs from another in no more bits than the codes do.
+#[inline(always)]
+pub(super) fn fold<const W: usize>(code: &[u64; W]) -> u64 {
+    code.iter().fold(0, |folded, word| folded ^ word)
+}
+
+/// The same in 32 bits.
+#[inline(always)]
+pub(super) fn fold_narrow(folded: u64) -> u32 {
+    (folded ^ folded >> 32) as u32
+}
+
+fn fold_row(queries: &CodePlanes, row: usize) -> u64 {
+    (0..queries.num_words()).fold(0, |folded, word| folded ^ queries.plane(word)[row])
+}
+
+/// All values of `width` bits with at most `radius` ones, in order of their number.
+pub(super) fn neighbours(width: u32, radius: u32) -> Vec<u64> {
+    let mut all = vec![0_u64];
+    let mut shell_start = 0;
+    for _ in 0..radius.min(width) {
+        let shell_end = all.len();
+        for index in shell_start..shell_end {
+            let value = all[index];
+            // Each value is reached once: by setting a bit above its highest.
+            let above = u64::BITS - value.leading_zeros();
+            all.extend((above..width).map(|bit| value | 1 << bit));
+        }
+        shell_start = shell_end;
+    }
+    all
+}

@@ -1,0 +1,135 @@
+//! Weights counted over documents.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use likewise_core::features::{
+    DocumentCounter as CoreCounter, MAX_WEIGHT, Pending, Shape, term_feature,
+};
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use likewise_disk::WeightFile;
+use pyo3::prelude::*;
+
+use crate::array::Array;
+use crate::door::run;
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::texts::Texts;
+use crate::weights::WeightTable;
+
+/// Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread, in any order.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct DocumentCounter {
+    counter: Mutex<Option<Arc<CoreCounter>>>,
+}
+
+impl DocumentCounter {
+    fn counter(&self) -> Result<Arc<CoreCounter>, Failure> {
+        let counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        counter
+            .clone()
+            .ok_or_else(|| Failure::parameter("counter", "it is finished"))
+    }
+}
+
+#[pymethods]
+impl DocumentCounter {
+    #[new]
+    fn new(memory_bytes: u64) -> Result<Self, Failure> {
+        Ok(DocumentCounter {
+            counter: Mutex::new(Some(Arc::new(CoreCounter::new(memory_bytes)?))),
+        })
+    }
+
+    /// Counts the features of texts.
+    #[pyo3(signature = (texts, rules, *, threads=1))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        texts: &Texts,
+        rules: &FeatureRules,
+        threads: usize,
+    ) -> Result<(), Failure> {
+        let counter = self.counter()?;
+        let column = texts.column.as_ref();
+        rules.check(column)?;
+        let rules = rules.unweighted(rules.rules.shingle);
+        run(py, column.num_bytes, |cancel| {
+            let ranges = column.ranges(GRAIN_BYTES);
+            let make_state = || (rules.extractor(Isa::best()), Pending::default());
+            map_ranges(
+                ranges.len(),
+                1,
+                threads,
+                cancel,
+                make_state,
+                |(extractor, pending), which| {
+                    for i in ranges[which.start].clone() {
+                        counter.take(extractor.features(column.document(i)).features, pending);
+                    }
+                    counter.add(pending);
+                },
+            )?;
+            Ok(())
+        })
+    }
+
+    /// The table of what was counted. Nothing can be added afterwards.
+    #[pyo3(signature = (rules, *, threads=1))]
+    fn finish(
+        &self,
+        py: Python<'_>,
+        rules: String,
+        threads: usize,
+    ) -> Result<WeightTable, Failure> {
+        let counter = self
+            .counter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let counter = counter.and_then(Arc::into_inner).ok_or_else(|| {
+            Failure::parameter(
+                "counter",
+                "it is finished, or another thread still adds to it",
+            )
+        })?;
+        run(py, usize::MAX, |cancel| {
+            let counted = counter.finish(threads, cancel)?;
+            let error = counted.error();
+            let content = WeightFile {
+                rules,
+                default_weight: MAX_WEIGHT,
+                term_lengths: 0,
+                num_documents: counted.num_documents,
+                num_incidences: counted.num_incidences,
+                num_features: counted.num_features,
+                entries: counted.entries,
+            };
+            WeightTable::new(content, error)
+        })
+    }
+}
+
+/// The key of each term in a table, and how many tokens it has (0: none): `(features, lengths)`.
+#[pyfunction]
+pub fn term_features(
+    py: Python<'_>,
+    terms: &Texts,
+    rules: &FeatureRules,
+) -> Result<(Array, Array), Failure> {
+    let column = terms.column.as_ref();
+    rules.check(column)?;
+    let rules = rules.unweighted(1);
+    let (features, lengths) = run(py, column.num_bytes, |_| {
+        let mut extractor = rules.extractor(Isa::best());
+        let (mut features, mut lengths) = (Vec::new(), Vec::new());
+        for i in 0..column.len() {
+            let (tokens, shape) = extractor.occurrences(column.document(i));
+            let tokens = if shape == Shape::Full { tokens } else { &[] };
+            features.push(term_feature(tokens));
+            lengths.push(tokens.len() as u32);
+        }
+        Ok((features, lengths))
+    })?;
+    Ok((features.into(), lengths.into()))
+}
