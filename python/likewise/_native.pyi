@@ -22,6 +22,7 @@ Buffer: TypeAlias = NDArray[Any] | _Buffer
 
 __all__ = [
     "ISA",
+    "SHORT_FEATURES",
     "SKETCH_VERSION",
     "TEXT_VERSION",
     "Array",
@@ -93,6 +94,7 @@ __all__ = [
 ]
 
 TEXT_VERSION: str
+SHORT_FEATURES: int
 SKETCH_VERSION: int
 ISA: str
 __version__: str

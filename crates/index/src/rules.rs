@@ -2,11 +2,9 @@
 
 use likewise_core::bands::min_equal_slots;
 use likewise_core::sketch::Scheme;
+pub use likewise_core::verify::SHORT_FEATURES;
 use likewise_core::verify::{Measure, Required};
 use likewise_disk::store::Keeps;
-
-/// In a run by distance alone a document of fewer features is also measured by them.
-pub const SHORT_FEATURES: u32 = 64;
 
 /// What is sketched, and how candidates are found.
 #[derive(Debug, Clone, Copy, PartialEq)]

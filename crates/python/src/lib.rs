@@ -130,6 +130,7 @@ mod _native {
     #[pymodule_init]
     fn constants(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("TEXT_VERSION", likewise_core::text::TEXT_VERSION)?;
+        module.add("SHORT_FEATURES", likewise_core::verify::SHORT_FEATURES)?;
         module.add("SKETCH_VERSION", super::SKETCH_VERSION)?;
         module.add("ISA", likewise_core::isa::Isa::best().name())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

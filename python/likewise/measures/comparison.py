@@ -121,7 +121,9 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
         assert recipe.within is not None
         assert recipe.short_threshold is not None
         is_near = measures.distance <= recipe.within
-        return is_near and (min(measures.num_features) >= 64 or measures.jaccard >= recipe.short_threshold)
+        return is_near and (
+            not recipe.is_short(min(measures.num_features)) or measures.jaccard >= recipe.short_threshold
+        )
     required = float(recipe.required_similarity(min(measures.num_features)))
     if recipe.measure == "containment":
         return max(measures.containment_a_in_b, measures.containment_b_in_a) >= required

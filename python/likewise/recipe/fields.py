@@ -173,6 +173,18 @@ class RecipeFields:
         """
         return dataclasses.replace(self, table=table)
 
+    def is_short(self, num_features: Any) -> Any:  # noqa: ANN401 - a number, an array, or a column of Spark
+        """Return whether a pair is compared by its plain features too, whose smaller document has so many of them.
+
+        Of recipes by distance alone.
+        """
+        return num_features < _native.SHORT_FEATURES
+
+    def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
+        """Return whether a document of so many features can reach :attr:`short_threshold` with a short one."""
+        assert self.short_threshold is not None
+        return num_features * self.short_threshold < _native.SHORT_FEATURES
+
     def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
         """Return the similarity that pairs must reach whose smaller documents have so many distinct features.
 

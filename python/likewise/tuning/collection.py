@@ -32,8 +32,6 @@ _SHARE_OF_SEEDS = 4
 _NEAREST_OF_SEED = 2
 # Fingerprints of the whole collection that are compared with the seeds at once.
 _AT_ONCE = 1 << 14
-# Pairs under so many features are measured beside their distance, as in a run.
-_FEW_FEATURES = 64
 # Fewer are measured one by one.
 _LEAST_PAIRS_AT_ONCE = 1000
 
@@ -99,7 +97,7 @@ class Collection:
         found = np.empty(len(pairs))
         for part in slices(len(pairs), _AT_ONCE * 16):
             found[part] = 1 - hamming_distance(array[pairs[part, 0]], array[pairs[part, 1]]) / recipe.bits
-        few = np.flatnonzero(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]]) < _FEW_FEATURES)
+        few = np.flatnonzero(recipe.is_short(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]])))
         if len(few):
             plain = {**recipe.feature_options(), "weights": "none"}
             plain.pop("table", None)

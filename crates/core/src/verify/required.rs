@@ -1,8 +1,11 @@
-//! Which similarity must a pair of documents reach?
+//! Which similarity must a pair of documents reach, and when are short documents compared by their features too?
 //!
 //! The short margin is added to the threshold here and nowhere else, with operations that every processor and language
 //! rounds alike. Searches look for pairs from the plain threshold on: the margin only raises it, so no search depends
 //! on it.
+
+/// A pair of a recipe by distance alone is compared by its plain features too where the smaller document has fewer of them.
+pub const SHORT_FEATURES: u32 = 64;
 
 /// The similarity that a pair must reach: more than the threshold where a document is short.
 ///

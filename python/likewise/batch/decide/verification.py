@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import frozen
 from likewise.batch.budget.timing import Timing
-from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates
 from likewise.recipe.recipe import Recipe
@@ -162,7 +162,7 @@ class Verifier:
     ) -> NDArray[np.float64]:
         """Return the values, NaN where a document is short and the Jaccard similarity of the pair is too low."""
         assert self._recipe.short_threshold is not None
-        few = (self._num_features(later) < SHORT_FEATURES) | (self._num_features(earlier) < SHORT_FEATURES)
+        few = self._recipe.is_short(np.minimum(self._num_features(later), self._num_features(earlier)))
         few &= ~np.isnan(values)
         if few.any():
             measured = self.similarities(later[few], earlier[few], "jaccard", self._recipe.short_threshold)

@@ -21,8 +21,6 @@ from likewise.batch.read.documents import Documents
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
-# In a distance-only run a document with fewer features is also measured by them.
-SHORT_FEATURES = 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 # Documents looked at in one go.
 _AT_ONCE = 1 << 18
@@ -121,9 +119,8 @@ def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> 
     if not recipe.is_distance_only:
         return [digests[:, 0], digests[:, 1], is_empty.astype(np.uint64)]
     words = documents.sketches.reshape(-1, recipe.num_words)[rows]
-    assert recipe.short_threshold is not None
     # Documents with more features cannot pass the short check with any short one (definitions, Decision).
-    is_short = documents.num_features[rows] * recipe.short_threshold < SHORT_FEATURES
+    is_short = recipe.may_meet_short(documents.num_features[rows])
     kind = is_empty.astype(np.uint64) * np.uint64(2) + is_short
     masked = np.where(is_short[:, None], digests, np.uint64(0))
     return [*(words[:, i] for i in range(recipe.num_words)), masked[:, 0], masked[:, 1], kind]

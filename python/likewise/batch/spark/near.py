@@ -20,7 +20,7 @@ from likewise._native import Texts
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.decide.pairing import PairCounts, verified_pairs
-from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.search.opening import open_search
@@ -107,7 +107,7 @@ def gather(
     is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
     if recipe.is_distance_only:
         # What has more features cannot reach the short threshold with what has under 64.
-        is_short = F.col("num_features") * recipe.short_threshold < SHORT_FEATURES
+        is_short = recipe.may_meet_short(F.col("num_features"))
     columns = positions.select("rank", "sketch", "num_features", is_short.alias("is_short"))
     ranks, sketches, features = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     for _, _, table in sorted_slices(columns, "rank", num_ranks):

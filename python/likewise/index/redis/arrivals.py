@@ -14,9 +14,6 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.sketch import EMPTY, Sketches
 
-# In a distance-only run a document with fewer features is also measured by them (definitions, Measures).
-SHORT_FEATURES = 64
-
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
@@ -79,17 +76,11 @@ def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) ->
     return Arrivals(layout.fingerprint_bytes(words), words, is_empty, sets, digests)
 
 
-def is_short(num_features: Any, recipe: Recipe) -> Any:  # noqa: ANN401 - of one document or of an array
-    """Return whether so many features are few enough that a document with under 64 may match it."""
-    assert recipe.short_threshold is not None
-    return num_features * recipe.short_threshold < SHORT_FEATURES
-
-
 def _short_sets(
     texts: _native.Texts, recipe: Recipe, batch: _native.SketchBatch, is_empty: NDArray[np.bool_]
 ) -> list[ShortSet | None]:
     sets: list[ShortSet | None] = [None] * len(is_empty)
-    few = np.flatnonzero(is_short(np.asarray(batch.num_features), recipe) & ~is_empty)
+    few = np.flatnonzero(recipe.may_meet_short(np.asarray(batch.num_features)) & ~is_empty)
     if not len(few):
         return sets
     digests = np.asarray(batch.digests).reshape(-1, 2)
@@ -108,7 +99,7 @@ def _of_sketches(sketches: Sketches, recipe: Recipe, layout: Layout) -> Arrivals
         raise RecipeMismatch(
             "the index holds sketches of another recipe; sketch the texts again with its own", differing
         )
-    few = np.flatnonzero(is_short(sketches.num_features, recipe) & ~sketches.is_empty)
+    few = np.flatnonzero(recipe.may_meet_short(sketches.num_features) & ~sketches.is_empty)
     if len(few):
         raise InvalidInput(
             f"a sketch of {sketches.num_features[few[0]]} features: so short texts are also measured by their "

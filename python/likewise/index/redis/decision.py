@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
-from likewise.index.redis.arrivals import SHORT_FEATURES, Arrivals
+from likewise.index.redis.arrivals import Arrivals
 from likewise.index.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, SHORT, STANDS, Layout
 from likewise.index.redis.search import Hits, Reader, Record, Records, ShortSet, State, has_leader
 from likewise.recipe.recipe import Recipe
@@ -315,10 +315,10 @@ def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool,
         return True
     if mine is None or not is_short:
         short = mine if mine is not None else theirs
-        return short is not None and len(short.features) >= SHORT_FEATURES
+        return short is not None and not recipe.is_short(len(short.features))
     if theirs is None:
         return False
-    if min(len(mine.features), len(theirs.features)) >= SHORT_FEATURES:
+    if not recipe.is_short(min(len(mine.features), len(theirs.features))):
         return True
     shared = len(np.intersect1d(mine.features, theirs.features, assume_unique=True))
     assert recipe.short_threshold is not None

@@ -11,7 +11,6 @@ from likewise import _native
 from likewise.arrays import slices
 from likewise.batch.about_inputs import content_digest
 from likewise.batch.budget.timing import Timing
-from likewise.batch.read.collapse import SHORT_FEATURES
 from likewise.batch.write.summary import statement
 from likewise.io.output.evidence import INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -309,7 +308,7 @@ def _matching(
     assert recipe.within is not None
     assert recipe.short_threshold is not None
     found = _distances(run, rows, kept_rows) <= recipe.within
-    few = found & (fewest < SHORT_FEATURES)
+    few = found & recipe.is_short(fewest)
     alike = similarities(
         run.documents,
         rows[few],

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.budget.timing import Timing
-from likewise.batch.read.collapse import SHORT_FEATURES, Collapsed
+from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -307,7 +307,7 @@ class _Search:
         documents, recipe, order = self.documents, self.recipe, self.collapsed.order
         assert recipe.short_threshold is not None
         rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]
-        few = np.minimum(*(documents.num_features[side] for side in rows)) < SHORT_FEATURES
+        few = recipe.is_short(np.minimum(*(documents.num_features[side] for side in rows)))
         ones, others = (side[few] for side in rows)
         alike = similarities(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
         stays = np.ones(len(found), bool)
