@@ -120,7 +120,8 @@ impl Index {
     pub fn compact(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
         self.ready(cancel)?;
         self.quiesce();
-        let result = self.compact_quiet(threads, cancel);
+        // A segment that turns out to be damaged while it is read is dropped, and its rows come from the database.
+        let result = self.mending(|| self.compact_quiet(threads, cancel));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }
@@ -191,7 +192,7 @@ impl Index {
     pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
         self.ready(cancel)?;
         self.quiesce();
-        let result = self.compact_segments(threads, cancel);
+        let result = self.mending(|| self.compact_segments(threads, cancel));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }
